@@ -1,0 +1,1 @@
+"""Locks and concurrency control for Apache Hudi tables, in Python."""

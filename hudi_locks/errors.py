@@ -1,0 +1,188 @@
+"""Every error that this package raises, as one tree.
+
+::
+
+    HudiLocksError                     facts as attributes, survives pickling, never holds a secret
+    ├── ConfigError                    (ValueError) a key is unknown, missing, malformed or contradicts another
+    ├── ProviderLoadError              (ImportError) the config string names no usable provider
+    ├── LockError
+    │   ├── AcquireTimeout             (TimeoutError) somebody else held the lock for as long as we may wait
+    │   ├── LockLost                   the right of a holder ended without its release
+    │   ├── AlreadyHeld                the same owner asks again for what it holds
+    │   ├── NotHeld                    an operation needs a lock that is not held
+    │   ├── ProviderClosed             the provider or manager was closed
+    │   ├── BackendUnavailable         (ConnectionError) the lock service does not answer: worth another attempt
+    │   ├── BackendRefused             the lock service says no for good: permission, schema, missing table
+    │   ├── DamagedLockRecord          the record under the key is not one that we can judge
+    │   └── Unsupported                the provider does not offer what was asked
+    ├── StorageError                   (OSError) a table's file system failed
+    ├── TableError
+    │   ├── NotATable                  the path holds no Hudi table
+    │   ├── TableExists                the path holds one already
+    │   ├── UnsupportedTable           a table that must not be written: version, metadata table, index, bootstrap
+    │   └── DamagedTable               a properties file or an instant that cannot be read, by name
+    ├── BadInput                       (ValueError) the rows to write are refused before anything is written
+    └── WriteError
+        ├── WriteConflict              another writer changed the same file groups first
+        ├── WriteAborted               the instant was rolled back or could not be finished: nothing was published
+        └── OutcomeUnknown             the store did not say whether the instant was published; `resolve` finds out
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = [
+    "AcquireTimeout",
+    "AlreadyHeld",
+    "BackendRefused",
+    "BackendUnavailable",
+    "BadInput",
+    "ConfigError",
+    "DamagedLockRecord",
+    "DamagedTable",
+    "HudiLocksError",
+    "LockError",
+    "LockLost",
+    "NotATable",
+    "NotHeld",
+    "OutcomeUnknown",
+    "ProviderClosed",
+    "ProviderLoadError",
+    "StorageError",
+    "TableError",
+    "TableExists",
+    "Unsupported",
+    "UnsupportedTable",
+    "WriteAborted",
+    "WriteConflict",
+    "WriteError",
+    "refuse_pickling",
+]
+
+
+class HudiLocksError(Exception):
+    """Root of all errors of this package.
+
+    Args:
+        message: What was asked, what was found, and the next step.
+        **facts: The same in machine form; each becomes an attribute of that name.
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__} carries no fact {name!r}, only {sorted(facts)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self.args[0]), self.facts)
+
+
+def _rebuild(kind: type[HudiLocksError], message: str, facts: dict[str, Any]) -> HudiLocksError:
+    return kind(message, **facts)
+
+
+class ConfigError(HudiLocksError, ValueError):
+    """A key is unknown, missing, malformed, or contradicts another key."""
+
+
+class ProviderLoadError(HudiLocksError, ImportError):
+    """The config string names no provider that can be loaded."""
+
+
+class LockError(HudiLocksError):
+    """Anything that concerns a lock."""
+
+
+class AcquireTimeout(LockError, TimeoutError):
+    """Somebody else held the lock for as long as we were allowed to wait."""
+
+
+class LockLost(LockError):
+    """The right of a holder ended without its release."""
+
+
+class AlreadyHeld(LockError):
+    """The owner holds this lock already, and the provider is not reentrant."""
+
+
+class NotHeld(LockError):
+    """The operation needs a lock that is not held."""
+
+
+class ProviderClosed(LockError):
+    """The provider or the manager was closed before this call."""
+
+
+class BackendUnavailable(LockError, ConnectionError):
+    """The lock service did not answer. Another attempt may succeed."""
+
+
+class BackendRefused(LockError):
+    """The lock service refused for good: a permission, a schema, a missing table. No retry helps."""
+
+
+class DamagedLockRecord(LockError):
+    """The record under the key is not one that can be judged, so it is neither stolen nor taken for free."""
+
+
+class Unsupported(LockError):
+    """The provider does not offer what was asked of it."""
+
+
+class StorageError(HudiLocksError, OSError):
+    """The file system or object store under a table failed."""
+
+
+class TableError(HudiLocksError):
+    """Anything that concerns the table as a whole."""
+
+
+class NotATable(TableError):
+    """The path holds no Hudi table."""
+
+
+class TableExists(TableError):
+    """The path holds a table, or something else, already."""
+
+
+class UnsupportedTable(TableError):
+    """A table that must not be written by this package, with the way out in the message."""
+
+
+class DamagedTable(TableError):
+    """A properties file or an instant cannot be read; it is named, and never skipped."""
+
+
+class BadInput(HudiLocksError, ValueError):
+    """The rows to write are refused; the table is untouched."""
+
+
+class WriteError(HudiLocksError):
+    """Anything that keeps a write from being published."""
+
+
+class WriteConflict(WriteError):
+    """Another writer published changes to the same file groups first."""
+
+
+class WriteAborted(WriteError):
+    """The instant was rolled back or could not be finished; nothing of it is visible."""
+
+
+class OutcomeUnknown(WriteError):
+    """The store did not say whether the instant was published; ask `resolve` later."""
+
+
+def refuse_pickling(what: object, advice: str) -> NoReturn:
+    """Raise in place of a pickle of a live object.
+
+    Raises:
+        TypeError: Always, with the advice.
+    """
+    raise TypeError(f"a {type(what).__name__} is alive in this process and cannot be pickled: {advice}")

@@ -1,0 +1,116 @@
+"""The contract of a lock provider: all that a third party writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from hudi_locks.clock import Clock
+from hudi_locks.config import Options
+from hudi_locks.errors import Unsupported, refuse_pickling
+from hudi_locks.lock.capability import Capability
+from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
+from hudi_locks.lock.scope import LockScope
+
+__all__ = ["LockProvider", "LossCallback"]
+
+LossCallback = Callable[[Lease, LossReason], None]
+
+
+class LockProvider(ABC):
+    """One client of one lock service: thread-safe, many leases over one connection. Runs on driver and executors.
+
+    The constructor takes the configuration and does no I/O. Where a method raises, it raises `BackendUnavailable` for
+    what another attempt may heal and `BackendRefused` for what none will.
+
+    Attributes:
+        capabilities: What this class claims; the conformance kit judges every claim.
+        short_options: Short names for `--option` on the command line, each for a full key.
+
+    Args:
+        options: All keys of the writer, Hudi's own and the provider's.
+        clock: The only source of time.
+        on_lost: Called at most once for a lease that the provider itself learns to be lost (LOSS_NOTICE).
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    short_options: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, options: Options, *, clock: Clock, on_lost: LossCallback) -> None:
+        self.options = options
+        self.clock = clock
+        self.on_lost = on_lost
+
+    @abstractmethod
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        """Try to acquire `scope` once; None if somebody holds it.
+
+        Waits up to `timeout_s` seconds only when the class claims TIMED_WAIT; otherwise `timeout_s` is ignored and the
+        manager polls. An attempt that fails in any way leaves nothing behind that could block others.
+
+        Raises:
+            AlreadyHeld: `owner` holds it, and the class claims neither REENTRANT nor REACQUIRE.
+            ProviderClosed: After `close`.
+        """
+
+    @abstractmethod
+    def renew(self, lease: Lease) -> Lease:
+        """Extend a lease and return its new form; a lease that never expires is verified.
+
+        Raises:
+            LockLost: The hold is no longer ours; its fact `reason` is a `LossReason`.
+        """
+
+    @abstractmethod
+    def release(self, lease: Lease) -> None:
+        """Let go of a lease. Quiet when it is released or lost already; never touches a lock that is not ours."""
+
+    @abstractmethod
+    def holder(self, scope: LockScope) -> Holder | None:
+        """Who holds `scope` now, asked of the backend; None if nobody does."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is held and the connection. May be called twice."""
+
+    def acquire_many(self, scopes: Sequence[LockScope], owner: Owner, timeout_s: float) -> list[Lease] | None:
+        """Acquire all of `scopes` or none, in one fixed order so that two callers cannot block each other."""
+        held: list[Lease] = []
+        for scope in sorted(scopes, key=str):
+            lease = self.try_acquire(scope, owner, timeout_s)
+            if lease is None:
+                self._release_all(held)
+                return None
+            held.append(lease)
+        return held
+
+    def _release_all(self, leases: list[Lease]) -> None:
+        for lease in reversed(leases):
+            self.release(lease)
+
+    def break_if(self, scope: LockScope, token: str) -> bool:
+        """Remove the hold whose `Holder.token` is `token`; False if another hold, or none, is there now.
+
+        Raises:
+            Unsupported: The class does not claim BREAK.
+        """
+        raise Unsupported(
+            f"{type(self).__name__} cannot remove {scope} held under {token!r}: it does not claim BREAK",
+            scope=scope,
+            token=token,
+        )
+
+    @classmethod
+    def conformance_hooks(cls) -> Any:
+        """Back doors for the conformance kit (peek, expire, steal …); None leaves those checks not-run."""
+        return None
+
+    def __enter__(self) -> LockProvider:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        refuse_pickling(self, "send the options, and build a provider where it is needed")

@@ -1,0 +1,92 @@
+"""What a table needs of a file system."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Entry", "Storage"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A child of a folder.
+
+    Attributes:
+        name: Last component of its path.
+        size: Bytes; 0 for a folder.
+        modified_ms: When the store says it was last written, ms since the epoch.
+        is_folder: Whether it can be listed itself.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    is_folder: bool
+
+
+class Storage(ABC):
+    """The files under one base path. Paths are relative to it, with "/" and without a leading one. Thread-safe.
+
+    Every method raises `StorageError` for a failure of the store, with the path as fact `path`. Picklable: executors
+    get a copy that builds its own client.
+
+    Attributes:
+        base: The table's base path as the user wrote it, without a trailing slash.
+    """
+
+    base: str
+
+    @abstractmethod
+    def list(self, folder: str) -> list[Entry]:
+        """Direct children sorted by name; empty when the folder does not exist."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes | None:
+        """All bytes of a file, or None when it does not exist."""
+
+    @abstractmethod
+    def stat(self, path: str) -> Entry | None:
+        """The entry at `path`, or None when nothing is there."""
+
+    @abstractmethod
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Make a file whole or not at all; False, and nothing changed, if the name is taken."""
+
+    @abstractmethod
+    def replace(self, path: str, data: bytes) -> None:
+        """Make or replace a file; readers see the old bytes or the new ones, never a part."""
+
+    @abstractmethod
+    def move_if_absent(self, source: str, target: str) -> bool:
+        """Give a file its final name, whole or not at all; False, and `source` stays, if the name is taken."""
+
+    @abstractmethod
+    def delete(self, path: str) -> bool:
+        """Remove a file; False if it was not there."""
+
+    @abstractmethod
+    def delete_folder(self, folder: str) -> None:
+        """Remove a folder and all in it; quiet if it is not there."""
+
+    @abstractmethod
+    def native(self, path: str) -> str:
+        """The path as pyarrow and Spark take it."""
+
+    @abstractmethod
+    def now_ms(self) -> int:
+        """The store's own clock, ms since the epoch, as it stamps new files."""
+
+    def exists(self, path: str) -> bool:
+        """Whether something is at `path`."""
+        return self.stat(path) is not None
+
+    def walk(self, folder: str) -> Iterable[tuple[str, Entry]]:
+        """All files below `folder`, as (path relative to the base, entry)."""
+        for entry in self.list(folder):
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_folder:
+                yield from self.walk(path)
+            else:
+                yield path, entry
