@@ -16,7 +16,7 @@ from typing import Final
 __all__ = ["Clock", "ManualClock", "SystemClock"]
 
 _POLL_S: Final = 0.0005
-"""How often a thread parked on a `ManualClock` looks whether its event was set: real time, since events know no clocks."""
+"""How often a thread parked on a `ManualClock` looks at its event: in real time, since events know no clocks."""
 _SETTLE_S: Final = 0.05
 """How long `advance` gives a woken thread to park again before it takes it for busy or gone."""
 
