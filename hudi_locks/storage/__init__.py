@@ -1,5 +1,8 @@
 """What a table needs of a file system: list, read, create-if-absent, move-if-absent, delete."""
 
+from hudi_locks.storage.local import LocalStorage
+from hudi_locks.storage.memory import MemoryStorage
+from hudi_locks.storage.opening import open_storage
 from hudi_locks.storage.storage import Entry, Storage
 
-__all__ = ["Entry", "Storage"]
+__all__ = ["Entry", "LocalStorage", "MemoryStorage", "Storage", "open_storage"]

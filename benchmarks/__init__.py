@@ -1,0 +1,1 @@
+"""Measured figures, one command each: `python -m benchmarks NAME`."""

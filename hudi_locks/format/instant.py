@@ -1,0 +1,167 @@
+"""Instants and their file names (Hudi's HoodieInstant and its layouts)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from enum import IntEnum
+from typing import Final
+
+from hudi_locks.errors import DamagedTable
+
+__all__ = [
+    "ACTIONS",
+    "WRITE_ACTIONS",
+    "Instant",
+    "State",
+    "add_ms",
+    "comparable_action",
+    "epoch_ms",
+    "format_time",
+    "is_time",
+    "parse_instant_name",
+]
+
+ACTIONS: Final = frozenset(
+    {
+        "clean", "clustering", "commit", "compaction", "deltacommit", "indexing", "logcompaction", "replacecommit",
+        "restore", "rollback", "savepoint", "schemacommit",
+    }
+)  # fmt: skip
+WRITE_ACTIONS: Final = frozenset(
+    {"clustering", "commit", "compaction", "deltacommit", "logcompaction", "replacecommit"}
+)
+"""Actions that bring data files: Hudi's write timeline."""
+_COMPLETED_AS: Final = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
+
+_NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")
+_LOOKS_LIKE_INSTANT = re.compile(r"\d{14}")
+_TEMPORARY = re.compile(r".*\.(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp|_COPYING_|crc)")
+_TIME = re.compile(r"\d{14}(?:\d{3}){0,2}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class State(IntEnum):
+    """How far an instant has come; a later state replaces an earlier one."""
+
+    REQUESTED = 0
+    INFLIGHT = 1
+    COMPLETED = 2
+
+
+@dataclass(frozen=True, order=True)
+class Instant:
+    """One action on the timeline, in one state.
+
+    Attributes:
+        requested: When it was begun, as 17 digits `yyyyMMddHHmmssSSS` in the zone of the timeline (14 in old tables).
+            Names the instant: times are compared as text, as Hudi does.
+        action: As its file says it: a pending compaction is a `compaction`, a completed one a `commit`.
+        state: REQUESTED, INFLIGHT or COMPLETED.
+        completion: When it was completed, in the same form; None while it is pending.
+    """
+
+    requested: str
+    action: str
+    state: State
+    completion: str | None = None
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether readers see it."""
+        return self.state is State.COMPLETED
+
+    def as_inflight(self) -> Instant:
+        """The same action, under way."""
+        return replace(self, state=State.INFLIGHT, completion=None)
+
+    def as_requested(self) -> Instant:
+        """The same action, asked for."""
+        return replace(self, state=State.REQUESTED, completion=None)
+
+    def as_completed(self, completion: str) -> Instant:
+        """The same action, done at `completion`: a compaction ends as a commit, clustering as a replacecommit."""
+        return Instant(self.requested, comparable_action(self.action), State.COMPLETED, completion)
+
+    def file_name(self, layout_version: int) -> str:
+        """Its name in the timeline folder (table versions 8 and 9: layout 2; 6: layout 1)."""
+        if self.state is State.REQUESTED:
+            return f"{self.requested}.{self.action}.requested"
+        if self.state is State.INFLIGHT:
+            infix = "" if self.action == "commit" else f".{self.action}"
+            return f"{self.requested}{infix}.inflight"
+        stem = self.requested if layout_version == 1 or not self.completion else f"{self.requested}_{self.completion}"
+        return f"{stem}.{self.action}"
+
+
+def comparable_action(action: str) -> str:
+    """The action under which a completed instant is filed: pending and completed files of one instant share it."""
+    return _COMPLETED_AS.get(action, action)
+
+
+def parse_instant_name(name: str, folder: str = "") -> Instant | None:
+    """The instant that a file of the timeline folder stands for; None for anything else that may lie there.
+
+    A completed name without completion time (layout 1, or left over in a table that was upgraded) gives None as
+    completion; the file's modification time stands for it.
+
+    Raises:
+        DamagedTable: The name begins like an instant and is none; named, since skipping it could hide a commit.
+    """
+    if not _LOOKS_LIKE_INSTANT.match(name) or _TEMPORARY.fullmatch(name):
+        return None
+    match = _NAME.fullmatch(name)
+    instant = _interpret(*match.groups()) if match else None
+    if instant is None or not all(is_time(time) for time in (instant.requested, instant.completion) if time):
+        path = f"{folder}/{name}" if folder else name
+        message = (
+            f"{path} begins like an instant and is none that Hudi writes; look who put it there before removing it"
+        )
+        raise DamagedTable(message, path=path)
+    return instant
+
+
+def _interpret(requested: str, completion: str | None, word: str, suffix: str | None) -> Instant | None:
+    if word == "inflight" and suffix is None and completion is None:
+        return Instant(requested, "commit", State.INFLIGHT)
+    if word not in ACTIONS:
+        return None
+    if suffix is None:
+        return Instant(requested, word, State.COMPLETED, completion)
+    state = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}.get(suffix)
+    return Instant(requested, word, state) if state is not None and completion is None else None
+
+
+def is_time(text: str) -> bool:
+    """Whether `text` has the form of an instant time: 14 or 17 digits, 20 in metadata tables of old releases."""
+    return _TIME.fullmatch(text) is not None
+
+
+def format_time(ms: int) -> str:
+    """Milliseconds since the epoch as an instant time, 17 digits, UTC."""
+    moment = _EPOCH + timedelta(milliseconds=ms)
+    return f"{moment:%Y%m%d%H%M%S}{ms % 1000:03d}"
+
+
+def epoch_ms(time: str) -> int:
+    """An instant time, read as UTC, in milliseconds since the epoch.
+
+    For arithmetic Hudi takes the last millisecond of a 14-digit time and drops what exceeds 17 digits; so do we.
+
+    Raises:
+        DamagedTable: It is no moment.
+    """
+    digits = (time + "999")[:17] if len(time) == 14 else time[:17]
+    try:
+        if not is_time(time):
+            raise ValueError(time)
+        moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        raise DamagedTable(f"{time!r} is no instant time: yyyyMMddHHmmssSSS is wanted", time=time) from None
+    return (moment - _EPOCH) // timedelta(milliseconds=1) + int(digits[14:])
+
+
+def add_ms(time: str, duration_ms: int) -> str:
+    """The instant time `duration_ms` milliseconds after `time`, 17 digits."""
+    return format_time(epoch_ms(time) + duration_ms)

@@ -1,0 +1,95 @@
+"""A table's files in memory, for tests of protocols."""
+
+from __future__ import annotations
+
+import threading
+from typing import NoReturn
+
+from hudi_locks.clock import Clock
+from hudi_locks.errors import StorageError, refuse_pickling
+from hudi_locks.storage.storage import Entry, Storage
+
+__all__ = ["MemoryStorage"]
+
+
+class MemoryStorage(Storage):
+    """Files of one process. Thread-safe; each call is one atomic step. A folder is there while it holds a file.
+
+    Args:
+        clock: Stamps the files.
+        base: What the table's base path is called.
+    """
+
+    def __init__(self, clock: Clock, *, base: str = "memory:/table") -> None:
+        self.base = base
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._files: dict[str, tuple[bytes, int]] = {}
+
+    def list(self, folder: str) -> list[Entry]:
+        """See `Storage.list`."""
+        prefix = f"{folder}/" if folder else ""
+        with self._lock:
+            inside = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+            names = sorted({rest.split("/", 1)[0] for rest in inside})
+            return [entry for name in names if (entry := self.stat(prefix + name))]
+
+    def read(self, path: str) -> bytes | None:
+        """See `Storage.read`."""
+        with self._lock:
+            return self._files[path][0] if path in self._files else None
+
+    def stat(self, path: str) -> Entry | None:
+        """See `Storage.stat`."""
+        name = path.rsplit("/", 1)[-1]
+        with self._lock:
+            if path in self._files:
+                data, modified_ms = self._files[path]
+                return Entry(name, len(data), modified_ms, is_folder=False)
+            stamps = [stamp for other, (_, stamp) in self._files.items() if other.startswith(f"{path}/")]
+        return Entry(name, 0, max(stamps), is_folder=True) if stamps else None
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """See `Storage.create_if_absent`."""
+        with self._lock:
+            if path in self._files:
+                return False
+            self.replace(path, data)
+            return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """See `Storage.replace`."""
+        with self._lock:
+            self._files[path] = (bytes(data), self._clock.wall_ms())
+
+    def move_if_absent(self, source: str, target: str) -> bool:
+        """See `Storage.move_if_absent`."""
+        with self._lock:
+            if target in self._files:
+                return False
+            if source not in self._files:
+                raise StorageError(f"cannot move {source!r}: it is not there", path=source)
+            self._files[target] = self._files.pop(source)
+            return True
+
+    def delete(self, path: str) -> bool:
+        """See `Storage.delete`."""
+        with self._lock:
+            return self._files.pop(path, None) is not None
+
+    def delete_folder(self, folder: str) -> None:
+        """See `Storage.delete_folder`."""
+        with self._lock:
+            for path in [path for path in self._files if path.startswith(f"{folder}/")]:
+                del self._files[path]
+
+    def native(self, path: str) -> str:
+        """See `Storage.native`; a name for messages, since neither pyarrow nor Spark can open it."""
+        return f"{self.base}/{path}"
+
+    def now_ms(self) -> int:
+        """See `Storage.now_ms`."""
+        return self._clock.wall_ms()
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickling(self, "it lives in one process; use LocalStorage where executors take part")

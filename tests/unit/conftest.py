@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_locks.storage import LocalStorage
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], LocalStorage]:
+    """Unpacks a table that the JVM wrote."""
+
+    def unpack(name: str) -> LocalStorage:
+        with tarfile.open(GOLDEN / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return LocalStorage(str(tmp_path / name))
+
+    return unpack
+
+
+@pytest.fixture
+def golden_rows() -> Callable[[str], str]:
+    """The rows that both of Hudi's readers saw in a golden table, as JSON lines."""
+    return lambda name: (GOLDEN / f"{name}.expected.jsonl").read_text(encoding="utf-8")

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.errors import ConfigError, StorageError
+from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, open_storage
+
+TMP = ".hoodie/.hudi_locks/tmp"
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return LocalStorage(str(tmp_path / "table")) if request.param == "local" else MemoryStorage(ManualClock())
+
+
+def test_nothing_is_there_at_first(storage: Storage) -> None:
+    assert storage.list("") == []
+    assert storage.list("a/b") == []
+    assert storage.read("a/b") is None
+    assert storage.stat("a") is None
+    assert not storage.exists("a")
+    assert not storage.delete("a/b")
+    storage.delete_folder("a")
+
+
+@pytest.mark.parametrize("data", [b"", b"content"])
+def test_create_if_absent_makes_the_file_once(storage: Storage, data: bytes) -> None:
+    assert storage.create_if_absent("a/b/c", data)
+    assert not storage.create_if_absent("a/b/c", b"other")
+    assert not storage.create_if_absent("a/b/c", b"")
+    assert storage.read("a/b/c") == data
+
+
+def test_replace_takes_the_place_of_what_was_there(storage: Storage) -> None:
+    storage.replace("a/b", b"old")
+    storage.replace("a/b", b"new")
+    assert storage.read("a/b") == b"new"
+
+
+def test_move_if_absent_keeps_the_source_when_the_name_is_taken(storage: Storage) -> None:
+    storage.replace("staged", b"ours")
+    storage.replace("final", b"theirs")
+    assert not storage.move_if_absent("staged", "final")
+    assert (storage.read("staged"), storage.read("final")) == (b"ours", b"theirs")
+    assert storage.move_if_absent("staged", "folder/other")
+    assert (storage.read("staged"), storage.read("folder/other")) == (None, b"ours")
+
+
+def test_list_and_walk_show_children_by_name(storage: Storage) -> None:
+    for path in ("p/b", "p/a", "p/q/c", "z"):
+        storage.replace(path, b"12")
+    listed = [(entry.name, entry.size, entry.is_folder) for entry in storage.list("p")]
+    assert listed == [("a", 2, False), ("b", 2, False), ("q", 0, True)]
+    assert [path for path, _ in storage.walk("p")] == ["p/a", "p/b", "p/q/c"]
+    assert {"p/a", "z"} <= {path for path, _ in storage.walk("")}
+
+
+def test_stat_agrees_with_list(storage: Storage) -> None:
+    storage.replace("p/a", b"12")
+    assert storage.list("p") == [storage.stat("p/a")]
+    found = storage.stat("p")
+    assert found is not None
+    assert found.is_folder
+
+
+def test_delete_folder_takes_all_below_and_nothing_beside(storage: Storage) -> None:
+    for path in ("p/a", "p/q/b", "pq/c"):
+        storage.replace(path, b"")
+    storage.delete_folder("p")
+    assert storage.list("p") == []
+    assert storage.exists("pq/c")
+
+
+def test_store_clock_is_the_one_that_stamps_files(storage: Storage) -> None:
+    before_ms = storage.now_ms()
+    storage.replace("a", b"1")
+    stamped = storage.stat("a")
+    assert stamped is not None
+    assert before_ms <= stamped.modified_ms <= storage.now_ms()
+
+
+def test_race_for_one_name_has_one_winner_and_one_whole_content(storage: Storage) -> None:
+    contenders = 16
+    start = threading.Barrier(contenders)
+
+    def contend(number: int) -> bool:
+        start.wait()
+        return storage.create_if_absent("claims/1", b"%d" % number * 10_000)
+
+    with ThreadPoolExecutor(contenders) as pool:
+        won = list(pool.map(contend, range(contenders)))
+    assert won.count(True) == 1
+    assert storage.read("claims/1") == b"%d" % won.index(True) * 10_000
+
+
+def test_race_of_moves_has_one_winner(storage: Storage) -> None:
+    contenders = 8
+    for number in range(contenders):
+        storage.replace(f"staged/{number}", b"%d" % number)
+    start = threading.Barrier(contenders)
+
+    def contend(number: int) -> bool:
+        start.wait()
+        return storage.move_if_absent(f"staged/{number}", "final")
+
+    with ThreadPoolExecutor(contenders) as pool:
+        won = list(pool.map(contend, range(contenders)))
+    assert won.count(True) == 1
+    assert storage.read("final") == b"%d" % won.index(True)
+    assert len(storage.list("staged")) == contenders - 1
+
+
+class TestLocal:
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> LocalStorage:
+        return LocalStorage(str(tmp_path))
+
+    def test_staging_leaves_nothing_behind_and_nothing_beside_the_file(self, storage: LocalStorage) -> None:
+        storage.create_if_absent(".hoodie/timeline/1.commit", b"x")
+        storage.create_if_absent(".hoodie/timeline/1.commit", b"y")
+        storage.replace(".hoodie/timeline/2.commit", b"x")
+        assert [entry.name for entry in storage.list(".hoodie/timeline")] == ["1.commit", "2.commit"]
+        assert storage.list(TMP) == []
+
+    def test_failed_write_leaves_no_file(self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fill_disk(handle: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.fsync", fill_disk)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            storage.create_if_absent("a/b", b"data")
+        assert caught.value.path == "a/b"
+        assert caught.value.facts["errno"] == 28
+        assert not storage.exists("a/b")
+        assert storage.list(TMP) == []
+
+    @pytest.mark.parametrize("change", ["replace", "create", "create_empty", "delete"])
+    def test_stale_checksum_of_hadoop_goes_with_the_file(self, storage: LocalStorage, change: str) -> None:
+        crc = "p/.hoodie.properties.crc"
+        storage.replace(crc, b"stale")
+        if change == "replace":
+            storage.replace("p/hoodie.properties", b"new")
+        elif change == "delete":
+            storage.delete("p/hoodie.properties")
+        else:
+            storage.create_if_absent("p/hoodie.properties", b"new" if change == "create" else b"")
+        assert not storage.exists(crc)
+
+    @pytest.mark.parametrize("path", ["../other", "/etc/passwd", "a/../../b"])
+    def test_paths_out_of_the_table_are_refused(self, storage: LocalStorage, path: str) -> None:
+        with pytest.raises(StorageError, match="out of the table"):
+            storage.create_if_absent(path, b"")
+
+    def test_read_of_a_folder_is_an_error_of_the_store(self, storage: LocalStorage) -> None:
+        storage.replace("a/b", b"")
+        with pytest.raises(StorageError, match="cannot read 'a'"):
+            storage.read("a")
+
+    def test_pickle_reaches_the_same_files(self, storage: LocalStorage) -> None:
+        storage.replace("a", b"1")
+        assert pickle.loads(pickle.dumps(storage)).read("a") == b"1"
+
+    def test_list_shows_sizes_and_times_of_the_disk(self, storage: LocalStorage) -> None:
+        storage.replace("a/b", b"123")
+        modified_ms = Path(storage.native("a/b")).stat().st_mtime_ns // 1_000_000
+        assert storage.list("a") == [Entry("b", 3, modified_ms, is_folder=False)]
+
+
+def test_memory_stamps_by_its_clock_and_refuses_to_travel() -> None:
+    clock = ManualClock()
+    storage = MemoryStorage(clock)
+    storage.replace("a", b"")
+    clock.advance(5)
+    storage.replace("b", b"")
+    first, second = storage.list("")
+    assert second.modified_ms - first.modified_ms == 5_000
+    with pytest.raises(TypeError, match="LocalStorage"):
+        pickle.dumps(storage)
+
+
+def test_memory_move_of_nothing_is_an_error_of_the_store() -> None:
+    with pytest.raises(StorageError, match="staged"):
+        MemoryStorage(ManualClock()).move_if_absent("staged", "final")
+
+
+@pytest.mark.parametrize("path", ["/data/t", "file:/data/t", "file:///data/t/", "file://localhost/data/t", "/data/t/"])
+def test_opens_local_paths_however_written(path: str) -> None:
+    storage = open_storage(path)
+    assert storage.native("x") == "/data/t/x"
+    assert storage.base == path.rstrip("/")
+
+
+def test_opens_a_relative_path_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = open_storage("t")
+    monkeypatch.chdir("/")
+    assert storage.native("x") == str(tmp_path / "t" / "x")
+
+
+def test_percent_signs_of_an_address_are_decoded() -> None:
+    assert open_storage("file:///a%20b").native("x") == "/a b/x"
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/t", "hdfs://name:8020/t", "file://elsewhere/t", "file:relative", " "])
+def test_other_places_are_refused_by_name(path: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_storage(path)
+    assert caught.value.path == path

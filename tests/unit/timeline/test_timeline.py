@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import Instant, State, format_time
+from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, create_instant, delete_instant, read_instant
+
+START_MS = 1_790_000_000_000
+
+
+def time(n: int) -> str:
+    return format_time(START_MS + n)
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    return MemoryStorage(ManualClock(START_MS + 500))
+
+
+def put(storage: MemoryStorage, *instants: Instant) -> None:
+    for instant in instants:
+        assert create_instant(storage, LAYOUT_2, instant=instant)
+
+
+def requested(n: int, action: str = "commit") -> Instant:
+    return Instant(time(n), action, State.REQUESTED)
+
+
+def done(n: int, completion: int, action: str = "commit") -> Instant:
+    return Instant(time(n), action, State.COMPLETED, time(completion))
+
+
+def test_empty_folder_is_an_empty_timeline(storage: MemoryStorage) -> None:
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert timeline.instants == ()
+    assert timeline.newest_time() is None
+    assert timeline.first_active is None
+    assert not timeline.is_completed(time(1))
+
+
+def test_latest_state_of_each_instant_counts(storage: MemoryStorage) -> None:
+    put(
+        storage,
+        requested(1),
+        requested(1).as_inflight(),
+        done(1, 9),
+        requested(2),
+        requested(2).as_inflight(),
+        requested(3),
+    )
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert timeline.instants == (done(1, 9), requested(2).as_inflight(), requested(3))
+    assert timeline.completed() == (done(1, 9),)
+    assert timeline.pending() == (requested(2).as_inflight(), requested(3))
+    assert timeline.get(time(3)) == requested(3)
+    assert timeline.get(time(4)) is None
+
+
+def test_a_completed_compaction_hides_its_pending_files(storage: MemoryStorage) -> None:
+    compaction = requested(1, "compaction")
+    put(storage, compaction, compaction.as_inflight())
+    assert Timeline.load(storage, LAYOUT_2).pending(["compaction"]) == (compaction.as_inflight(),)
+    put(storage, compaction.as_completed(time(2)))
+    assert Timeline.load(storage, LAYOUT_2).instants == (done(1, 2),)
+
+
+def test_newest_time_regards_requested_and_completion_times(storage: MemoryStorage) -> None:
+    put(storage, done(1, 9), requested(3))
+    assert Timeline.load(storage, LAYOUT_2).newest_time() == time(9)
+    put(storage, requested(10, "rollback"))
+    assert Timeline.load(storage, LAYOUT_2).newest_time() == time(10)
+
+
+def test_older_than_the_first_write_is_archived(storage: MemoryStorage) -> None:
+    put(storage, done(1, 2, "clean"), requested(5), done(6, 7))
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert timeline.first_active == time(5)
+    assert timeline.is_completed(time(3))
+    assert not timeline.is_completed(time(5))
+    assert timeline.is_completed(time(6))
+    assert not timeline.is_completed(time(8))
+
+
+def test_completed_between_is_open_at_its_begin_and_closed_at_its_end(storage: MemoryStorage) -> None:
+    put(storage, done(1, 20), done(2, 10), done(3, 30), done(4, 25, "clean"), requested(5))
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert timeline.completed_between(time(10), time(30)) == (done(1, 20), done(3, 30))
+    assert timeline.completed_between(time(0)) == (done(2, 10), done(1, 20), done(3, 30))
+
+
+def test_an_instant_is_created_once_and_deleted_once(storage: MemoryStorage) -> None:
+    assert create_instant(storage, LAYOUT_2, instant=done(1, 2), data=b"x")
+    assert not create_instant(storage, LAYOUT_2, instant=done(1, 2), data=b"y")
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert read_instant(storage, timeline, instant=done(1, 2)) == b"x"
+    assert delete_instant(storage, LAYOUT_2, instant=done(1, 2))
+    assert not delete_instant(storage, LAYOUT_2, instant=done(1, 2))
+    with pytest.raises(DamagedTable, match="is gone"):
+        read_instant(storage, timeline, instant=done(1, 2))
+
+
+def test_two_completions_of_one_instant_are_named(storage: MemoryStorage) -> None:
+    put(storage, done(1, 2), done(1, 3))
+    with pytest.raises(DamagedTable, match="completed twice") as caught:
+        Timeline.load(storage, LAYOUT_2)
+    assert {caught.value.path, caught.value.other} == {LAYOUT_2.path(done(1, 2)), LAYOUT_2.path(done(1, 3))}
+
+
+def test_a_name_like_an_instant_is_never_skipped(storage: MemoryStorage) -> None:
+    storage.replace(f".hoodie/timeline/{time(1)}.comit", b"")
+    with pytest.raises(DamagedTable, match=f"{time(1)}.comit"):
+        Timeline.load(storage, LAYOUT_2)
+
+
+def test_layout_1_and_old_names_complete_when_their_file_was_written(storage: MemoryStorage) -> None:
+    storage.replace(f".hoodie/{time(1)}.commit", b"{}")
+    storage.replace(".hoodie/hoodie.properties", b"")
+    assert Timeline.load(storage, LAYOUT_1).instants == (done(1, 500),)
+    storage.replace(f".hoodie/timeline/{time(1)}.commit", b"old")
+    upgraded = Timeline.load(storage, LAYOUT_2)
+    assert upgraded.instants == (done(1, 500),)
+    assert read_instant(storage, upgraded, instant=done(1, 500)) == b"old"
+
+
+@pytest.mark.parametrize(
+    ("name", "writes"), [("v6_cow", 3), ("v8_cow", 3), ("v9_cow", 3), ("v8_cow_bucket", 3), ("v8_mor_compacted", 4)]
+)
+def test_timelines_of_the_jvm_are_read(golden: Callable[[str], LocalStorage], name: str, writes: int) -> None:
+    timeline = Timeline.load(golden(name), LAYOUT_1 if name.startswith("v6") else LAYOUT_2)
+    assert len(timeline.completed()) == writes
+    assert timeline.pending() == ()
+    assert timeline.newest_time() == max(i.completion or "" for i in timeline.instants)
+    assert all(i.completion and i.completion > i.requested for i in timeline.instants)
