@@ -52,6 +52,7 @@ __all__ = [
     "StorageError",
     "TableError",
     "TableExists",
+    "UnknownKeyWarning",
     "Unsupported",
     "UnsupportedTable",
     "WriteAborted",
@@ -89,6 +90,10 @@ def _rebuild(kind: type[HudiLocksError], message: str, facts: dict[str, Any]) ->
 
 class ConfigError(HudiLocksError, ValueError):
     """A key is unknown, missing, malformed, or contradicts another key."""
+
+
+class UnknownKeyWarning(UserWarning):
+    """A hoodie.* key is not read by this package; it may be one of the JVM's, or a mistake."""
 
 
 class ProviderLoadError(HudiLocksError, ImportError):

@@ -15,7 +15,7 @@ _TRUE, _FALSE = ("true",), ("false",)
 
 
 class Options(Mapping[str, str]):
-    """An unchangeable copy of a mapping of keys to values; picklable; shows no secret in its repr.
+    """An unchangeable copy of a mapping of keys to values; picklable; its repr shows names only.
 
     Args:
         values: Keys as the user wrote them. Values of type str, int, float or bool.
@@ -32,6 +32,9 @@ class Options(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(sorted(self._values))})"
 
     def __or__(self, other: Mapping[str, object]) -> Options:
         return Options({**self._values, **other})

@@ -1,0 +1,191 @@
+"""What is looked at before anything starts: misspelt keys, contradictions, secrets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
+from hudi_locks.config.key import Key
+from hudi_locks.config.options import Options
+from hudi_locks.config.registry import KEYS, find_key, nearest_key
+from hudi_locks.errors import ConfigError, UnknownKeyWarning
+
+__all__ = ["check_options", "redact", "refuse_contradictions"]
+
+_PREFIXES: Final = ("hoodie.", "hudi_locks.")
+_SECRET_WORDS: Final = ("secret", "password", "token", "credential", "access.key", "connection.string", "sas")
+_HIDDEN: Final = "***"
+
+
+def check_options(options: Mapping[str, object]) -> Options:
+    """Check every key and value that a user gave, and return them.
+
+    A slip of the pen in a key raises; a key that is merely unknown only warns, since Hudi has more than this package
+    reads. Contradictions raise.
+
+    Raises:
+        ConfigError: With the key at fault, or the nearest known one.
+    """
+    checked = options if isinstance(options, Options) else Options(options)
+    for name in checked:
+        _check_name(name)
+    for key in KEYS.values():
+        checked.find(key)
+    refuse_contradictions(checked)
+    return checked
+
+
+def _check_name(name: str) -> None:
+    if find_key(name) or not name.lower().startswith(_PREFIXES):
+        return
+    nearest = nearest_key(name)
+    if nearest and nearest[1]:
+        raise ConfigError(f"{name} is no known key; did you mean {nearest[0]}?", key=name, nearest=nearest[0])
+    hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
+    warnings.warn(f"{name} is not read by this package{hint}", UnknownKeyWarning, stacklevel=3)
+
+
+def redact(options: Mapping[str, object]) -> dict[str, str]:
+    """The options as they may be shown: values of secret keys, and of unknown ones that sound like it, are hidden."""
+    return {name: _HIDDEN if _is_secret(name) else str(value) for name, value in options.items()}
+
+
+def _is_secret(name: str) -> bool:
+    key = find_key(name)
+    return key.secret if key else any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def refuse_contradictions(options: Options) -> None:
+    """Refuse keys that cannot hold together (most as Hudi's write config does when it is built).
+
+    Raises:
+        ConfigError: Naming both sides and the way out.
+    """
+    for check in _CONTRADICTIONS:
+        check(options)
+
+
+def _mode(options: Options) -> str:
+    return options.get_value(write_keys.CONCURRENCY_MODE).upper()
+
+
+def _refuse(message: str, *keys: Key[Any]) -> None:
+    raise ConfigError(message, keys=tuple(key.name for key in keys))
+
+
+def _check_two_names(options: Options) -> None:
+    for key in KEYS.values():
+        given = {name: options[name].strip() for name in (key.name, *key.aliases) if name in options}
+        if len({value.lower() for value in given.values()}) > 1:
+            names = " and ".join(given)
+            _refuse(f"{names} are names of one key and were given different values; keep {key.name}", key)
+
+
+def _check_cleaning(options: Options) -> None:
+    policy = write_keys.FAILED_WRITES_CLEANER_POLICY
+    given = options.name_used(policy)
+    if _mode(options) in write_keys.MULTI_WRITER_MODES and given and options.get_value(policy).upper() != "LAZY":
+        _refuse(
+            f"{given}={options[given]} would remove files of living writers, while"
+            f" {write_keys.CONCURRENCY_MODE.name}={_mode(options)} lets several write; set it to LAZY",
+            policy,
+            write_keys.CONCURRENCY_MODE,
+        )
+
+
+def _check_provider_given(options: Options) -> None:
+    if _mode(options) in write_keys.MULTI_WRITER_MODES and not options.find(lock_keys.PROVIDER):
+        _refuse(
+            f"{write_keys.CONCURRENCY_MODE.name}={_mode(options)} needs a lock and no {lock_keys.PROVIDER.name} is"
+            " given; there is no default, choose one such as 'filesystem' or 'zookeeper'",
+            write_keys.CONCURRENCY_MODE,
+            lock_keys.PROVIDER,
+        )
+
+
+def _check_provider_excludes(options: Options) -> None:
+    provider = (options.find(lock_keys.PROVIDER) or "").rpartition(".")[2].lower()
+    if provider in ("noop", "nooplockprovider") and _mode(options) in write_keys.MULTI_WRITER_MODES:
+        _refuse(
+            f"{lock_keys.PROVIDER.name}={options[lock_keys.PROVIDER.name]} excludes nobody, while"
+            f" {write_keys.CONCURRENCY_MODE.name}={_mode(options)} lets several write; choose a real provider",
+            lock_keys.PROVIDER,
+            write_keys.CONCURRENCY_MODE,
+        )
+    foreign = options.has(write_keys.FOREIGN_WRITERS) and options.get_value(write_keys.FOREIGN_WRITERS)
+    if provider in ("in_process", "inprocesslockprovider") and foreign:
+        _refuse(
+            f"{lock_keys.PROVIDER.name}={options[lock_keys.PROVIDER.name]} excludes threads of this process only, while"
+            f" {write_keys.FOREIGN_WRITERS.name}=true expects JVM writers; choose a provider that they see",
+            lock_keys.PROVIDER,
+            write_keys.FOREIGN_WRITERS,
+        )
+
+
+def _check_early_detection(options: Options) -> None:
+    enabled = options.get_value(write_keys.EARLY_CONFLICT_DETECTION_ENABLE)
+    if enabled and _mode(options) != write_keys.OPTIMISTIC:
+        _refuse(
+            f"{write_keys.EARLY_CONFLICT_DETECTION_ENABLE.name}=true works with"
+            f" {write_keys.CONCURRENCY_MODE.name}={write_keys.OPTIMISTIC} only, not with {_mode(options)}",
+            write_keys.EARLY_CONFLICT_DETECTION_ENABLE,
+            write_keys.CONCURRENCY_MODE,
+        )
+
+
+_NON_BLOCKING_NEEDS: Final[tuple[tuple[Key[str], str], ...]] = (
+    (table_keys.TABLE_TYPE, "MERGE_ON_READ"),
+    (datasource_keys.WRITE_TABLE_TYPE, "MERGE_ON_READ"),
+    (datasource_keys.INDEX_TYPE, "BUCKET"),
+    (datasource_keys.BUCKET_INDEX_ENGINE, "SIMPLE"),
+)
+
+
+def _check_non_blocking(options: Options) -> None:
+    if _mode(options) != write_keys.NON_BLOCKING:
+        return
+    for key, needed in _NON_BLOCKING_NEEDS:
+        given = options.name_used(key)
+        if given and options.get_value(key).upper() != needed:
+            _refuse(
+                f"{write_keys.CONCURRENCY_MODE.name}={write_keys.NON_BLOCKING} needs {key.name}={needed},"
+                f" and {given}={options[given]} was given",
+                write_keys.CONCURRENCY_MODE,
+                key,
+            )
+
+
+def _check_waits(options: Options) -> None:
+    least, most = lock_keys.WAIT_TIME_MS_BETWEEN_RETRY, lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY
+    if options.has(least) and options.has(most) and options.get_value(least) > options.get_value(most):
+        _refuse(
+            f"{least.name}={options.get_value(least)} is above {most.name}={options.get_value(most)};"
+            " the first pause cannot be longer than the longest",
+            least,
+            most,
+        )
+
+
+def _check_storage_lease(options: Options) -> None:
+    lease, interval = lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS, lock_keys.STORAGE_RENEW_INTERVAL_SECS
+    if options.get_value(lease) < 10 * options.get_value(interval):
+        _refuse(
+            f"{lease.name}={options.get_value(lease)} is below ten times"
+            f" {interval.name}={options.get_value(interval)}; a lease must outlast ten renewals",
+            lease,
+            interval,
+        )
+
+
+_CONTRADICTIONS: Final[tuple[Callable[[Options], None], ...]] = (
+    _check_two_names,
+    _check_cleaning,
+    _check_provider_given,
+    _check_provider_excludes,
+    _check_early_detection,
+    _check_non_blocking,
+    _check_waits,
+    _check_storage_lease,
+)

@@ -1,0 +1,278 @@
+"""Keys of writing and reading rows: hoodie.datasource.*, file sizes, indexes."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+OPERATION = Key(
+    "hoodie.datasource.write.operation",
+    str,
+    "upsert",
+    "what a write does",
+    since="0.4.0",
+    choices=(
+        "upsert",
+        "insert",
+        "bulk_insert",
+        "delete",
+        "insert_overwrite",
+        "insert_overwrite_table",
+        "delete_partition",
+    ),
+)
+WRITE_TABLE_TYPE = Key(
+    "hoodie.datasource.write.table.type",
+    str,
+    "COPY_ON_WRITE",
+    "type of a table that the write makes",
+    since="0.4.0",
+    choices=("COPY_ON_WRITE", "MERGE_ON_READ"),
+)
+RECORDKEY_FIELD = Key(
+    "hoodie.datasource.write.recordkey.field",
+    str,
+    None,
+    "columns that make the record key, comma-separated",
+    since="0.4.0",
+)
+PRECOMBINE_FIELD = Key(
+    "hoodie.datasource.write.precombine.field",
+    str,
+    None,
+    "columns that decide which of two rows of one key wins",
+    aliases=(
+        "hoodie.datasource.write.ordering.fields",
+        "hoodie.table.ordering.fields",
+        "hoodie.table.precombine.field",
+    ),
+    since="0.4.0",
+)
+PARTITIONPATH_FIELD = Key(
+    "hoodie.datasource.write.partitionpath.field",
+    str,
+    None,
+    "columns that make the partition path, comma-separated; absent or empty for none",
+    since="0.4.0",
+)
+HIVE_STYLE_PARTITIONING = Key(
+    "hoodie.datasource.write.hive_style_partitioning",
+    bool,
+    False,
+    "whether partition folders are called column=value",
+    since="0.5.0",
+)
+PARTITIONPATH_URLENCODE = Key(
+    "hoodie.datasource.write.partitionpath.urlencode",
+    bool,
+    False,
+    "whether partition values are URL-encoded in folder names",
+    since="0.5.0",
+)
+WRITE_KEYGENERATOR_CLASS = Key(
+    "hoodie.datasource.write.keygenerator.class", str, None, "Java class that makes keys", since="0.4.0"
+)
+WRITE_KEYGENERATOR_TYPE = Key(
+    "hoodie.datasource.write.keygenerator.type", str, None, "kind of key generator", since="0.7.0"
+)
+CONSISTENT_LOGICAL_TIMESTAMP = Key(
+    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+    bool,
+    False,
+    "whether timestamps in keys read as in the row writer",
+    since="0.10.1",
+)
+INSERT_DROP_DUPLICATES = Key(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    bool,
+    False,
+    "whether an insert leaves out rows whose key the table has",
+    since="0.5.0",
+)
+RECONCILE_SCHEMA = Key(
+    "hoodie.datasource.write.reconcile.schema",
+    bool,
+    False,
+    "whether columns missing from a write are filled with nulls",
+    since="0.8.0",
+)
+ROW_WRITER_ENABLE = Key(
+    "hoodie.datasource.write.row.writer.enable", bool, True, "JVM writers only: native rows in bulk insert"
+)
+COMBINE_BEFORE_INSERT = Key(
+    "hoodie.combine.before.insert",
+    bool,
+    False,
+    "whether an insert first merges rows of one key within the batch",
+    since="0.4.0",
+)
+COMBINE_BEFORE_UPSERT = Key(
+    "hoodie.combine.before.upsert",
+    bool,
+    True,
+    "whether an upsert first merges rows of one key within the batch",
+    since="0.4.0",
+)
+COMBINE_BEFORE_DELETE = Key(
+    "hoodie.combine.before.delete",
+    bool,
+    True,
+    "whether a delete first merges rows of one key within the batch",
+    since="0.5.0",
+)
+WRITE_TABLE_VERSION = Key(
+    "hoodie.write.table.version",
+    int,
+    8,
+    "version of a table that the write makes, and the least that an existing one must have",
+    since="1.0.0",
+    minimum=6,
+)
+AUTO_UPGRADE_VERSION = Key(
+    "hoodie.write.auto.upgrade",
+    bool,
+    True,
+    "JVM writers only: whether an older table is upgraded by a write",
+    since="1.0.0",
+)
+
+PARQUET_MAX_FILE_SIZE = Key(
+    "hoodie.parquet.max.file.size", int, 120 * 1024 * 1024, "target size of a base file, in bytes", minimum=1
+)
+PARQUET_SMALL_FILE_LIMIT = Key(
+    "hoodie.parquet.small.file.limit",
+    int,
+    100 * 1024 * 1024,
+    "base files below it take up new rows, in bytes; 0 turns that off",
+    minimum=0,
+)
+PARQUET_BLOCK_SIZE = Key(
+    "hoodie.parquet.block.size", int, 120 * 1024 * 1024, "size of a Parquet row group, in bytes", minimum=1
+)
+PARQUET_PAGE_SIZE = Key("hoodie.parquet.page.size", int, 1024 * 1024, "size of a Parquet page, in bytes", minimum=1)
+PARQUET_COMPRESSION_CODEC = Key(
+    "hoodie.parquet.compression.codec",
+    str,
+    "gzip",
+    "compression of base files",
+    choices=("gzip", "snappy", "zstd", "lz4", "brotli", "uncompressed"),
+)
+PARQUET_COMPRESSION_RATIO = Key(
+    "hoodie.parquet.compression.ratio", str, "0.1", "expected ratio of compressed to plain size"
+)
+RECORD_SIZE_ESTIMATE = Key(
+    "hoodie.copyonwrite.record.size.estimate",
+    int,
+    1024,
+    "bytes of a row while no commit tells better",
+    minimum=1,
+)
+INSERT_SPLIT_SIZE = Key(
+    "hoodie.copyonwrite.insert.split.size", int, 500_000, "rows of a new file group without statistics", minimum=1
+)
+SHUFFLE_PARALLELISM_INSERT = Key(
+    "hoodie.insert.shuffle.parallelism", int, 0, "tasks of an insert; 0 for Spark's choice", minimum=0
+)
+SHUFFLE_PARALLELISM_UPSERT = Key(
+    "hoodie.upsert.shuffle.parallelism", int, 0, "tasks of an upsert; 0 for Spark's choice", minimum=0
+)
+SHUFFLE_PARALLELISM_DELETE = Key(
+    "hoodie.delete.shuffle.parallelism", int, 0, "tasks of a delete; 0 for Spark's choice", minimum=0
+)
+SHUFFLE_PARALLELISM_BULKINSERT = Key(
+    "hoodie.bulkinsert.shuffle.parallelism", int, 0, "tasks of a bulk insert; 0 for Spark's choice", minimum=0
+)
+BULK_INSERT_SORT_MODE = Key(
+    "hoodie.bulkinsert.sort.mode",
+    str,
+    "NONE",
+    "order of rows in a bulk insert",
+    choices=(
+        "NONE",
+        "GLOBAL_SORT",
+        "PARTITION_SORT",
+        "PARTITION_PATH_REPARTITION",
+        "PARTITION_PATH_REPARTITION_AND_SORT",
+    ),
+)
+
+INDEX_TYPE = Key(
+    "hoodie.index.type",
+    str,
+    "SIMPLE",
+    "how the file group of a key is found",
+    choices=(
+        "SIMPLE",
+        "GLOBAL_SIMPLE",
+        "BUCKET",
+        "BLOOM",
+        "GLOBAL_BLOOM",
+        "HBASE",
+        "INMEMORY",
+        "FLINK_STATE",
+        "RECORD_INDEX",
+        "GLOBAL_RECORD_LEVEL_INDEX",
+        "RECORD_LEVEL_INDEX",
+    ),
+)
+BUCKET_INDEX_ENGINE = Key(
+    "hoodie.index.bucket.engine",
+    str,
+    "SIMPLE",
+    "kind of bucket index",
+    since="0.11.0",
+    choices=("SIMPLE", "CONSISTENT_HASHING"),
+)
+BUCKET_INDEX_NUM_BUCKETS = Key(
+    "hoodie.bucket.index.num.buckets", int, 256, "buckets of each partition", since="0.10.0", minimum=1
+)
+BUCKET_INDEX_HASH_FIELD = Key(
+    "hoodie.bucket.index.hash.field",
+    str,
+    None,
+    "record key columns that choose the bucket, comma-separated; all when absent",
+    since="0.10.0",
+)
+BUCKET_INDEX_PARTITION_EXPRESSIONS = Key(
+    "hoodie.bucket.index.partition.expressions",
+    str,
+    None,
+    "other numbers of buckets for some partitions: regex,number;...",
+    since="1.1.0",
+)
+BUCKET_INDEX_PARTITION_RULE_TYPE = Key(
+    "hoodie.bucket.index.partition.rule.type",
+    str,
+    "regex",
+    "how partition expressions are matched",
+    since="1.1.0",
+    choices=("regex",),
+)
+BLOOM_NUM_ENTRIES = Key(
+    "hoodie.index.bloom.num_entries", int, 60_000, "keys that the bloom filter of a base file is made for", minimum=1
+)
+BLOOM_FPP = Key("hoodie.index.bloom.fpp", str, "0.000000001", "share of wrong answers of that filter")
+BLOOM_FILTER_TYPE = Key(
+    "hoodie.bloom.index.filter.type", str, "DYNAMIC_V0", "kind of that filter", choices=("SIMPLE", "DYNAMIC_V0")
+)
+SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
+    "hoodie.simple.index.update.partition.path",
+    bool,
+    True,
+    "whether the global simple index moves a row whose partition changed",
+)
+
+QUERY_TYPE = Key(
+    "hoodie.datasource.query.type",
+    str,
+    "snapshot",
+    "what a read returns",
+    since="0.5.0",
+    choices=("snapshot", "incremental", "read_optimized"),
+)
+AS_OF_INSTANT = Key("as.of.instant", str, None, "time that a snapshot is read at", since="0.9.0")
+BEGIN_INSTANT = Key(
+    "hoodie.datasource.read.begin.instanttime", str, None, "an incremental read begins after it", since="0.4.0"
+)
+END_INSTANT = Key(
+    "hoodie.datasource.read.end.instanttime", str, None, "an incremental read ends with it", since="0.4.0"
+)

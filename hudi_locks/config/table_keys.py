@@ -1,0 +1,129 @@
+"""Keys that a table keeps in hoodie.properties, and those that name the table."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+BASE_PATH = Key("hoodie.base.path", str, None, "where the table lies: a path or URL", since="0.4.0")
+TABLE_NAME = Key(
+    "hoodie.table.name",
+    str,
+    None,
+    "name of the table",
+    aliases=("hoodie.datasource.write.table.name",),
+    since="0.4.0",
+)
+DATABASE_NAME = Key("hoodie.database.name", str, None, "name of its database", since="0.11.0")
+TABLE_TYPE = Key(
+    "hoodie.table.type",
+    str,
+    "COPY_ON_WRITE",
+    "whether updates rewrite base files or append logs",
+    since="0.4.1",
+    choices=("COPY_ON_WRITE", "MERGE_ON_READ"),
+)
+TABLE_VERSION = Key("hoodie.table.version", int, None, "layout version of the table", since="0.6.0", minimum=0)
+INITIAL_VERSION = Key(
+    "hoodie.table.initial.version", int, None, "version that the table was made with", since="1.0.0", minimum=0
+)
+TIMELINE_LAYOUT_VERSION = Key(
+    "hoodie.timeline.layout.version", int, None, "layout version of the timeline", since="0.5.1", minimum=0
+)
+TIMELINE_PATH = Key("hoodie.timeline.path", str, "timeline", "timeline folder below .hoodie", since="1.0.0")
+TIMELINE_HISTORY_PATH = Key(
+    "hoodie.timeline.history.path", str, "history", "archive folder below the timeline's", since="1.0.0"
+)
+TIMELINE_TIMEZONE = Key(
+    "hoodie.table.timeline.timezone",
+    str,
+    "LOCAL",
+    "zone of the instants",
+    since="0.10.0",
+    choices=("LOCAL", "UTC"),
+)
+ARCHIVELOG_FOLDER = Key("hoodie.archivelog.folder", str, "archived", "archive folder of version 6", since="0.4.0")
+RECORDKEY_FIELDS = Key(
+    "hoodie.table.recordkey.fields", str, None, "columns that make the record key, comma-separated", since="0.9.0"
+)
+PARTITION_FIELDS = Key(
+    "hoodie.table.partition.fields", str, None, "columns that make the partition path, comma-separated", since="0.9.0"
+)
+ORDERING_FIELDS = Key(
+    "hoodie.table.ordering.fields",
+    str,
+    None,
+    "columns that decide which of two rows of one key wins",
+    aliases=("hoodie.table.precombine.field",),
+    since="1.1.0",
+)
+PRECOMBINE_FIELD_LEGACY_NAME = "hoodie.table.precombine.field"
+"""How tables below version 9 call `ORDERING_FIELDS`."""
+KEY_GENERATOR_CLASS = Key("hoodie.table.keygenerator.class", str, None, "Java class that makes keys", since="0.9.0")
+KEY_GENERATOR_TYPE = Key("hoodie.table.keygenerator.type", str, None, "kind of key generator", since="1.0.0")
+POPULATE_META_FIELDS = Key(
+    "hoodie.populate.meta.fields", bool, True, "whether rows carry the five meta columns", since="0.8.0"
+)
+BASE_FILE_FORMAT = Key("hoodie.table.base.file.format", str, "PARQUET", "format of base files", since="0.4.0")
+LOG_FILE_FORMAT = Key("hoodie.table.log.file.format", str, "HOODIE_LOG", "format of log files", since="0.4.0")
+MULTIPLE_BASE_FILE_FORMATS_ENABLE = Key(
+    "hoodie.table.multiple.base.file.formats.enable", bool, False, "whether base file formats are mixed", since="1.0.0"
+)
+CDC_ENABLED = Key("hoodie.table.cdc.enabled", bool, False, "whether changes are logged", since="0.13.0")
+TABLE_FORMAT = Key("hoodie.table.format", str, "native", "table format", since="1.1.0")
+TABLE_CHECKSUM = Key("hoodie.table.checksum", int, None, "CRC-32 of <database>.<table>", since="0.11.0")
+CREATE_SCHEMA = Key("hoodie.table.create.schema", str, None, "Avro schema given when it was made", since="0.9.0")
+DROP_PARTITION_COLUMNS = Key(
+    "hoodie.datasource.write.drop.partition.columns",
+    bool,
+    False,
+    "whether partition columns are left out of the files",
+    since="0.10.0",
+)
+PARTITION_METAFILE_USE_BASE_FORMAT = Key(
+    "hoodie.partition.metafile.use.base.format",
+    bool,
+    False,
+    "whether partition metadata is a Parquet file",
+    since="0.11.0",
+)
+RECORD_MERGE_MODE = Key(
+    "hoodie.record.merge.mode",
+    str,
+    None,
+    "how two rows of one key become one; EVENT_TIME_ORDERING with an ordering field, else COMMIT_TIME_ORDERING",
+    aliases=("hoodie.write.record.merge.mode",),
+    since="1.0.0",
+    choices=("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"),
+)
+RECORD_MERGE_STRATEGY_ID = Key(
+    "hoodie.record.merge.strategy.id",
+    str,
+    None,
+    "id of the merger",
+    aliases=("hoodie.write.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy"),
+    since="0.13.0",
+)
+PAYLOAD_CLASS = Key(
+    "hoodie.compaction.payload.class",
+    str,
+    None,
+    "Java class that merges rows, below version 9",
+    aliases=("hoodie.datasource.write.payload.class",),
+    since="0.4.0",
+)
+METADATA_PARTITIONS = Key(
+    "hoodie.table.metadata.partitions", str, "", "partitions of the metadata table that are in use", since="0.11.0"
+)
+METADATA_PARTITIONS_INFLIGHT = Key(
+    "hoodie.table.metadata.partitions.inflight", str, "", "partitions of the metadata table being built", since="0.11.0"
+)
+METADATA_ENABLE = Key(
+    "hoodie.metadata.enable",
+    bool,
+    False,
+    "whether the table keeps a metadata table; writers of this package do not (JVM default: true)",
+    since="0.7.0",
+)
+BOOTSTRAP_BASE_PATH = Key(
+    "hoodie.bootstrap.base.path", str, None, "where the files of a bootstrapped table lie", since="0.6.0"
+)

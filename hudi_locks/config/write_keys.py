@@ -1,0 +1,174 @@
+"""Keys of concurrent writing: concurrency mode, cleaning of failed writes, markers, heartbeats, time."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+SINGLE_WRITER = "SINGLE_WRITER"
+OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+MULTI_WRITER_MODES = (OPTIMISTIC, NON_BLOCKING)
+
+CONCURRENCY_MODE = Key(
+    "hoodie.write.concurrency.mode",
+    str,
+    SINGLE_WRITER,
+    "how concurrent writers of one table are kept apart",
+    since="0.8.0",
+    choices=(SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING),
+)
+FAILED_WRITES_CLEANER_POLICY = Key(
+    "hoodie.clean.failed.writes.policy",
+    str,
+    "EAGER",
+    "when files of failed writes are removed: EAGER before each write, LAZY once the writer's heartbeat is too old"
+    " (the only one for several writers), NEVER",
+    aliases=("hoodie.cleaner.policy.failed.writes",),
+    since="0.8.0",
+    choices=("EAGER", "LAZY", "NEVER"),
+)
+NUM_RETRIES_ON_CONFLICT_FAILURES = Key(
+    "hoodie.write.num.retries.on.conflict.failures",
+    int,
+    0,
+    "how often a write that met a conflict begins anew",
+    since="0.14.0",
+    minimum=0,
+)
+SCHEMA_CONFLICT_RESOLUTION_ENABLE = Key(
+    "hoodie.write.concurrency.schema.conflict.resolution.enable",
+    bool,
+    True,
+    "whether concurrent changes of the schema are detected",
+    since="1.0.2",
+)
+FOREIGN_WRITERS = Key(
+    "hudi_locks.foreign_writers",
+    bool,
+    True,
+    "whether JVM Hudi writers may write to the table too; false drops the wait for clock skew",
+)
+
+EARLY_CONFLICT_DETECTION_ENABLE = Key(
+    "hoodie.write.concurrency.early.conflict.detection.enable",
+    bool,
+    False,
+    "whether conflicts are looked for before files are written",
+    since="0.13.0",
+)
+EARLY_CONFLICT_DETECTION_STRATEGY = Key(
+    "hoodie.write.concurrency.early.conflict.detection.strategy",
+    str,
+    None,
+    "Java or Python name of the strategy; by the kind of markers when absent",
+    since="0.13.0",
+)
+EARLY_CONFLICT_CHECK_COMMIT_CONFLICT = Key(
+    "hoodie.write.concurrency.early.conflict.check.commit.conflict",
+    bool,
+    False,
+    "whether early detection also looks at completed commits",
+    aliases=("hoodie.write.concurrency.early.conflict.check.commit",),
+    since="0.13.0",
+)
+ASYNC_CONFLICT_DETECTOR_INITIAL_DELAY_MS = Key(
+    "hoodie.write.concurrency.async.conflict.detector.initial_delay_ms",
+    int,
+    0,
+    "pause before the first background check of markers, in ms",
+    since="0.13.0",
+    minimum=0,
+)
+ASYNC_CONFLICT_DETECTOR_PERIOD_MS = Key(
+    "hoodie.write.concurrency.async.conflict.detector.period_ms",
+    int,
+    30_000,
+    "time between two background checks of markers, in ms",
+    since="0.13.0",
+    minimum=1,
+)
+
+HEARTBEAT_INTERVAL_IN_MS = Key(
+    "hoodie.client.heartbeat.interval_in_ms",
+    int,
+    60_000,
+    "time between two heartbeats of a writer, in ms",
+    since="0.8.0",
+    minimum=1_000,
+)
+HEARTBEAT_TOLERABLE_MISSES = Key(
+    "hoodie.client.heartbeat.tolerable.misses",
+    int,
+    2,
+    "after how many missed heartbeats a writer counts as dead",
+    since="0.8.0",
+    minimum=1,
+)
+
+MARKERS_TYPE = Key(
+    "hoodie.write.markers.type",
+    str,
+    "DIRECT",
+    "where markers of files being written live; JVM Spark writers default to TIMELINE_SERVER_BASED",
+    since="0.9.0",
+    choices=("DIRECT", "TIMELINE_SERVER_BASED"),
+)
+MARKERS_BATCH_NUM_THREADS = Key(
+    "hoodie.markers.timeline_server_based.batch.num_threads",
+    int,
+    20,
+    "number of MARKERS files that the timeline server writes side by side",
+    since="0.9.0",
+    minimum=1,
+)
+MARKERS_BATCH_INTERVAL_MS = Key(
+    "hoodie.markers.timeline_server_based.batch.interval_ms",
+    int,
+    50,
+    "time between two batches of markers, in ms",
+    since="0.9.0",
+    minimum=1,
+)
+MARKERS_DELETE_PARALLELISM = Key(
+    "hoodie.markers.delete.parallelism", int, 100, "how many markers are deleted side by side", since="0.9.0", minimum=1
+)
+ROLLBACK_USING_MARKERS = Key(
+    "hoodie.rollback.using.markers", bool, True, "whether a rollback finds its files by markers", since="0.7.0"
+)
+FAIL_ON_DUPLICATE_DATA_FILE = Key(
+    "hoodie.fail.job.on.duplicate.data.file.detection",
+    bool,
+    False,
+    "whether a stray data file at commit fails the write instead of being removed",
+    since="0.14.0",
+)
+EMBED_TIMELINE_SERVER = Key(
+    "hoodie.embed.timeline.server", bool, True, "whether a JVM driver runs a timeline server", since="0.7.0"
+)
+EMBED_TIMELINE_SERVER_PORT = Key(
+    "hoodie.embed.timeline.server.port", int, 0, "its port; 0 for any free one", since="0.7.0", minimum=0
+)
+EMBED_TIMELINE_SERVER_REUSE = Key(
+    "hoodie.embed.timeline.server.reuse.enabled",
+    bool,
+    False,
+    "whether writers of one JVM share it",
+    since="0.8.0",
+)
+
+TIME_GENERATOR_TYPE = Key(
+    "hoodie.time.generator.type",
+    str,
+    "WAIT_TO_ADJUST_SKEW",
+    "how instants of different hosts are put into one order",
+    since="1.0.0",
+    choices=("WAIT_TO_ADJUST_SKEW",),
+)
+MAX_EXPECTED_CLOCK_SKEW_MS = Key(
+    "hoodie.time.generator.max_expected_clock_skew_ms",
+    int,
+    200,
+    "how far the clocks of two writers may differ, in ms",
+    since="1.0.0",
+    minimum=0,
+)
