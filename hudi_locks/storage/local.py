@@ -78,6 +78,15 @@ class LocalStorage(Storage):
             staged.replace(target)
             _flush_folder(target.parent)
 
+    def touch(self, path: str) -> bool:
+        """See `Storage.touch`."""
+        with _reporting("touch", path):
+            try:
+                os.utime(self._locate(path))
+            except FileNotFoundError:
+                return False
+            return True
+
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`. False if another attempt took `source` away and `target` is there."""
         with _reporting("move to", target):

@@ -62,6 +62,13 @@ class MemoryStorage(Storage):
         with self._lock:
             self._files[path] = (bytes(data), self._clock.wall_ms())
 
+    def touch(self, path: str) -> bool:
+        """See `Storage.touch`."""
+        with self._lock:
+            if path in self._files:
+                self.replace(path, self._files[path][0])
+            return path in self._files
+
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`."""
         with self._lock:

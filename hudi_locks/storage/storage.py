@@ -59,6 +59,10 @@ class Storage(ABC):
         """Make or replace a file; readers see the old bytes or the new ones, never a part."""
 
     @abstractmethod
+    def touch(self, path: str) -> bool:
+        """Renew a file's time of modification, content unchanged; False, and nothing made, if it is not there."""
+
+    @abstractmethod
     def move_if_absent(self, source: str, target: str) -> bool:
         """Give a file its final name, whole or not at all; False, and `source` stays, if the name is taken."""
 

@@ -52,6 +52,19 @@ def test_move_if_absent_keeps_the_source_when_the_name_is_taken(storage: Storage
     assert (storage.read("staged"), storage.read("folder/other")) == (None, b"ours")
 
 
+def test_touch_renews_only_what_is_there(storage: Storage) -> None:
+    assert not storage.touch("beat")
+    assert not storage.exists("beat")
+    storage.replace("beat", b"kept")
+    before = storage.stat("beat")
+    assert storage.touch("beat")
+    after = storage.stat("beat")
+    assert before is not None
+    assert after is not None
+    assert after.modified_ms >= before.modified_ms
+    assert storage.read("beat") == b"kept"
+
+
 def test_list_and_walk_show_children_by_name(storage: Storage) -> None:
     for path in ("p/b", "p/a", "p/q/c", "z"):
         storage.replace(path, b"12")
