@@ -1,0 +1,203 @@
+"""Avro records of Hudi's metadata files (namespace `org.apache.hudi.avro.model`) and their containers."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+
+from hudi_locks.errors import DamagedTable
+
+__all__ = [
+    "COMMIT_METADATA",
+    "MAGIC",
+    "REPLACE_COMMIT_METADATA",
+    "REQUESTED_REPLACE_METADATA",
+    "ROLLBACK_METADATA",
+    "ROLLBACK_PLAN",
+    "decode_record",
+    "encode_record",
+]
+
+MAGIC: Final = b"Obj\x01"
+_NAMESPACE: Final = "org.apache.hudi.avro.model"
+_STRING: Final = {"type": "string", "avro.java.string": "String"}
+_UNREADABLE = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, SchemaParseException,
+    StopIteration, struct.error, TypeError, UnknownType, ValueError, zlib.error,
+)  # fmt: skip
+"""What fastavro raises on bytes that are no container: it has no root of its own."""
+
+_Schema = Any
+
+
+def _array(items: _Schema) -> _Schema:
+    return {"type": "array", "items": items}
+
+
+def _map(values: _Schema) -> _Schema:
+    return {"type": "map", "values": values, "avro.java.string": "String"}
+
+
+def _record(name: str, *fields: Mapping[str, _Schema]) -> _Schema:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def _top(name: str, *fields: Mapping[str, _Schema]) -> _Schema:
+    return fastavro.parse_schema({**_record(name, *fields), "namespace": _NAMESPACE})
+
+
+def _must(name: str, kind: _Schema) -> Mapping[str, _Schema]:
+    return {"name": name, "type": kind}
+
+
+def _may(name: str, kind: _Schema) -> Mapping[str, _Schema]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def _may_lack_default(name: str, kind: _Schema) -> Mapping[str, _Schema]:
+    return {"name": name, "type": ["null", kind]}
+
+
+def _version(default: int = 1) -> Mapping[str, _Schema]:
+    return {"name": "version", "type": ["int", "null"], "default": default}
+
+
+def _longs(*names: str) -> list[Mapping[str, _Schema]]:
+    return [_may(name, "long") for name in names]
+
+
+_WRITE_STAT = _record(
+    "HoodieWriteStat",
+    *(_may(name, _STRING) for name in ("fileId", "path", "prevCommit")),
+    *_longs("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
+    _may("partitionPath", _STRING),
+    *_longs("totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts", "totalLogBlocks"),
+    *_longs("totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
+    _may("logVersion", "int"),
+    _may("logOffset", "long"),
+    _may("baseFile", _STRING),
+    _may("logFiles", _array(_STRING)),
+    _may("cdcStats", _map("long")),
+    _may("prevBaseFile", _STRING),
+    *_longs("minEventTime", "maxEventTime"),
+    _may("runtimeStats", _record("HoodieRuntimeStats", *_longs("totalScanTime", "totalCreateTime", "totalUpsertTime"))),
+    *_longs("totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
+    _may("tempPath", _STRING),
+    _may("numUpdates", "long"),
+)
+
+_COMMIT_FIELDS = (
+    _may("partitionToWriteStats", _map(_array(_WRITE_STAT))),
+    _may("compacted", "boolean"),
+    _may("extraMetadata", _map(_STRING)),
+    _version(),
+    _may("operationType", _STRING),
+)
+
+COMMIT_METADATA: Final = _top("HoodieCommitMetadata", *_COMMIT_FIELDS)
+REPLACE_COMMIT_METADATA: Final = _top(
+    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, _may("partitionToReplaceFileIds", _map(_array(_STRING)))
+)
+
+_SLICE_INFO = _record(
+    "HoodieSliceInfo",
+    _may("dataFilePath", _STRING),
+    _may("deltaFilePaths", _array(_STRING)),
+    _may_lack_default("fileId", _STRING),
+    _may("partitionPath", _STRING),
+    _may("bootstrapFilePath", _STRING),
+    _version(),
+)
+_CLUSTERING_GROUP = _record(
+    "HoodieClusteringGroup",
+    _may("slices", _array(_SLICE_INFO)),
+    _may("metrics", _map("double")),
+    {"name": "numOutputFileGroups", "type": ["int", "null"], "default": 1},
+    _may("extraMetadata", _map(_STRING)),
+    _version(),
+)
+_CLUSTERING_STRATEGY = _record(
+    "HoodieClusteringStrategy", _may("strategyClassName", _STRING), _may("strategyParams", _map(_STRING)), _version()
+)
+_CLUSTERING_PLAN = _record(
+    "HoodieClusteringPlan",
+    _may("inputGroups", _array(_CLUSTERING_GROUP)),
+    _may("strategy", _CLUSTERING_STRATEGY),
+    _may("extraMetadata", _map(_STRING)),
+    _version(),
+    _may("preserveHoodieMetadata", "boolean"),
+    _may("missingSchedulePartitions", _array(_STRING)),
+)
+REQUESTED_REPLACE_METADATA: Final = _top(
+    "HoodieRequestedReplaceMetadata",
+    _may("operationType", _STRING),
+    _may("clusteringPlan", _CLUSTERING_PLAN),
+    _may("extraMetadata", _map(_STRING)),
+    _version(),
+)
+
+_INSTANT_INFO = _record("HoodieInstantInfo", _must("commitTime", _STRING), _must("action", _STRING))
+_ROLLBACK_REQUEST = _record(
+    "HoodieRollbackRequest",
+    _must("partitionPath", _STRING),
+    _may("fileId", _STRING),
+    _may("latestBaseInstant", _STRING),
+    {**_must("filesToBeDeleted", _array(_STRING)), "default": []},
+    _may("logBlocksToBeDeleted", _map("long")),
+)
+ROLLBACK_PLAN: Final = _top(
+    "HoodieRollbackPlan",
+    _may("instantToRollback", _INSTANT_INFO),
+    _may("RollbackRequests", _array(_ROLLBACK_REQUEST)),
+    _version(),
+)
+_ROLLBACK_PARTITION = _record(
+    "HoodieRollbackPartitionMetadata",
+    _must("partitionPath", _STRING),
+    _must("successDeleteFiles", _array(_STRING)),
+    _must("failedDeleteFiles", _array(_STRING)),
+    _may("rollbackLogFiles", _map("long")),
+    _may("logFilesFromFailedCommit", _map("long")),
+)
+ROLLBACK_METADATA: Final = _top(
+    "HoodieRollbackMetadata",
+    _must("startRollbackTime", _STRING),
+    _must("timeTakenInMillis", "long"),
+    _must("totalFilesDeleted", "int"),
+    _must("commitsRollback", _array(_STRING)),
+    _must("partitionMetadata", _map(_ROLLBACK_PARTITION)),
+    _version(),
+    {**_must("instantsRollback", _array(_INSTANT_INFO)), "default": []},
+)
+
+
+def encode_record(schema: Any, record: Mapping[str, Any]) -> bytes:
+    """One datum in an Avro object container, codec null. The same record always gives the same bytes."""
+    out = io.BytesIO()
+    marker = hashlib.sha256(schema["name"].encode()).digest()[:16]
+    fastavro.writer(out, schema, [record], codec="null", sync_marker=marker)
+    return out.getvalue()
+
+
+def decode_record(data: bytes, path: str) -> dict[str, Any]:
+    """The only datum of an Avro object container, read by the schema that it brings along.
+
+    Raises:
+        DamagedTable: The bytes are no such container; it names `path`.
+    """
+    try:
+        record = next(fastavro.reader(io.BytesIO(data)))
+    except _UNREADABLE as error:
+        found = f"{len(data)} bytes" if data else "an empty file"
+        message = f"{path} holds {found} and no Avro record that can be read ({type(error).__name__}: {error})"
+        raise DamagedTable(message, path=path) from error
+    if not isinstance(record, dict):
+        raise DamagedTable(f"{path} holds no Avro record but {type(record).__name__}", path=path)
+    return record

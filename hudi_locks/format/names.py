@@ -1,0 +1,126 @@
+"""Names of data files and markers (Hudi's FSUtils, FileNameParser and MarkerUtils)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from enum import Enum
+
+from hudi_locks.format.instant import is_time
+
+__all__ = ["WRITE_TOKEN", "BaseFileName", "IOType", "LogFileName", "MarkerName", "new_file_id"]
+
+WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
+"""The one token of our files: the name of a file group's file at an instant is the same for every attempt."""
+
+_MARKER = ".marker"
+_TOKEN = r"\d+-\d+-\d+"  # noqa: S105 - a pattern of the above
+_BASE = re.compile(r"([^._/][^_/]*)_([^_/]+)_(\d+)\.([a-z]+)")
+_LOG = re.compile(rf"\.([^._/]+)_(\d+)\.log\.(\d+)(?:_({_TOKEN})(\.cdc)?)?")
+
+
+class IOType(Enum):
+    """What a task does to the file that a marker announces."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+@dataclass(frozen=True)
+class BaseFileName:
+    """`<file id>_<write token>_<instant>.<extension>`.
+
+    Attributes:
+        file_id: File group.
+        instant: Requested time of the write.
+        write_token: Task, stage and attempt.
+        extension: Without its dot.
+    """
+
+    file_id: str
+    instant: str
+    write_token: str = WRITE_TOKEN
+    extension: str = "parquet"
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}.{self.extension}"
+
+    @classmethod
+    def parse(cls, name: str) -> BaseFileName | None:
+        """The parts of a base file's name; None if it is not one."""
+        match = _BASE.fullmatch(name)
+        return cls(match[1], match[3], match[2], match[4]) if match and is_time(match[3]) else None
+
+
+@dataclass(frozen=True)
+class LogFileName:
+    """`.<file id>_<time>.log.<version>_<write token>`, with `.cdc` for change data.
+
+    Attributes:
+        file_id: File group.
+        instant: Requested time of the delta commit; in table version 6 that of the base file below.
+        version: Counts from 1.
+        write_token: Task, stage and attempt; "" in very old tables.
+        is_cdc: Whether it holds change data.
+    """
+
+    file_id: str
+    instant: str
+    version: int = 1
+    write_token: str = WRITE_TOKEN
+    is_cdc: bool = False
+
+    def __str__(self) -> str:
+        token = f"_{self.write_token}" if self.write_token else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
+
+    @classmethod
+    def parse(cls, name: str) -> LogFileName | None:
+        """The parts of a log file's name; None if it is not one."""
+        match = _LOG.fullmatch(name)
+        return cls(match[1], match[2], int(match[3]), match[4] or "", bool(match[5])) if match else None
+
+
+@dataclass(frozen=True)
+class MarkerName:
+    """`<partition path>/<data file>.marker.<IO type>`, relative to the marker folder of its instant.
+
+    Attributes:
+        partition_path: "" in an unpartitioned table.
+        data_file: Name of the file that it announces.
+        io_type: What is done to the file.
+    """
+
+    partition_path: str
+    data_file: str
+    io_type: IOType
+
+    def __str__(self) -> str:
+        return f"{self.data_path}{_MARKER}.{self.io_type.value}"
+
+    @property
+    def data_path(self) -> str:
+        """The data file, relative to the base path."""
+        return f"{self.partition_path}/{self.data_file}" if self.partition_path else self.data_file
+
+    @property
+    def file_id(self) -> str:
+        """File group of the data file."""
+        return self.data_file.removeprefix(".").split("_", 1)[0]
+
+    @classmethod
+    def parse(cls, text: str) -> MarkerName | None:
+        """The parts of a marker's name; None if it is not one. Its data path ends at the first `.marker`."""
+        data_path, found, rest = text.partition(_MARKER)
+        kind = rest.rsplit(".", 1)[-1]
+        if not found or not data_path or kind not in IOType.__members__:
+            return None
+        partition_path, _, data_file = data_path.rpartition("/")
+        return cls(partition_path, data_file, IOType[kind])
+
+
+def new_file_id() -> str:
+    """An id for a new file group, as the JVM makes them: a random UUID and the number 0."""
+    return f"{uuid.uuid4()}-0"
