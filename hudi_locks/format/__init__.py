@@ -14,10 +14,13 @@ from hudi_locks.format.instant import (
     parse_instant_name,
 )
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, new_file_id
+from hudi_locks.format.properties import decode_properties, encode_properties
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, canonical_schema, merge_schemas
 
 __all__ = [
     "ACTIONS",
+    "META_COLUMNS",
     "WRITE_ACTIONS",
     "WRITE_TOKEN",
     "BaseFileName",
@@ -33,11 +36,17 @@ __all__ = [
     "State",
     "WriteStat",
     "add_ms",
+    "arrow_schema",
+    "avro_schema",
+    "canonical_schema",
     "comparable_action",
+    "decode_properties",
+    "encode_properties",
     "encode_requested_replace",
     "epoch_ms",
     "format_time",
     "is_time",
+    "merge_schemas",
     "new_file_id",
     "parse_instant_name",
 ]

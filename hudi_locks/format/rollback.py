@@ -141,7 +141,13 @@ def _decode_request(record: Mapping[str, Any]) -> RollbackRequest:
 
 
 def _encode_partition(path: str, done: RollbackPartition) -> dict[str, Any]:
-    return {"partitionPath": path, "successDeleteFiles": list(done.deleted), "failedDeleteFiles": list(done.failed)}
+    return {
+        "partitionPath": path,
+        "successDeleteFiles": list(done.deleted),
+        "failedDeleteFiles": list(done.failed),
+        "rollbackLogFiles": {},
+        "logFilesFromFailedCommit": {},
+    }
 
 
 def _decode_partition(record: Mapping[str, Any]) -> RollbackPartition:
