@@ -20,9 +20,11 @@
     │   ├── NotATable                  the path holds no Hudi table
     │   ├── TableExists                the path holds one already
     │   ├── UnsupportedTable           a table that must not be written: version, metadata table, index, bootstrap
-    │   └── DamagedTable               a properties file or an instant that cannot be read, by name
+    │   ├── DamagedTable               a properties file or an instant that cannot be read, by name
+    │   └── UpdateEndangered           two writers may have undone each other's work: a person must look
     ├── BadInput                       (ValueError) the rows to write are refused before anything is written
     └── WriteError
+        ├── ClockRefused               this machine's clock, or the table's newest time, is far from the store's
         ├── WriteConflict              another writer changed the same file groups first
         ├── WriteAborted               the instant was rolled back or could not be finished: nothing was published
         └── OutcomeUnknown             the store did not say whether the instant was published; `resolve` finds out
@@ -38,6 +40,7 @@ __all__ = [
     "BackendRefused",
     "BackendUnavailable",
     "BadInput",
+    "ClockRefused",
     "ConfigError",
     "DamagedLockRecord",
     "DamagedTable",
@@ -55,6 +58,7 @@ __all__ = [
     "UnknownKeyWarning",
     "Unsupported",
     "UnsupportedTable",
+    "UpdateEndangered",
     "WriteAborted",
     "WriteConflict",
     "WriteError",
@@ -164,12 +168,20 @@ class DamagedTable(TableError):
     """A properties file or an instant cannot be read; it is named, and never skipped."""
 
 
+class UpdateEndangered(TableError):
+    """A writer outside the claim log and one inside may have lost an update; no writes until acknowledged."""
+
+
 class BadInput(HudiLocksError, ValueError):
     """The rows to write are refused; the table is untouched."""
 
 
 class WriteError(HudiLocksError):
     """Anything that keeps a write from being published."""
+
+
+class ClockRefused(WriteError):
+    """Times differ so much that instants could not be put into an order without dragging every writer along."""
 
 
 class WriteConflict(WriteError):

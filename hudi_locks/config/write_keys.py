@@ -172,3 +172,10 @@ MAX_EXPECTED_CLOCK_SKEW_MS = Key(
     since="1.0.0",
     minimum=0,
 )
+MAX_CLOCK_DRIFT_MS = Key(
+    "hudi_locks.max_clock_drift_ms",
+    int,
+    10_000,
+    "how far this machine's clock, and the newest time on the timeline, may be from the store's clock, in ms",
+    minimum=1,
+)

@@ -14,6 +14,7 @@ from hudi_locks.format.instant import (
     parse_instant_name,
 )
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, new_file_id
+from hudi_locks.format.plans import clustered_file_groups
 from hudi_locks.format.properties import decode_properties, encode_properties
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, canonical_schema, merge_schemas
@@ -39,6 +40,7 @@ __all__ = [
     "arrow_schema",
     "avro_schema",
     "canonical_schema",
+    "clustered_file_groups",
     "comparable_action",
     "decode_properties",
     "encode_properties",

@@ -1,0 +1,228 @@
+"""Entries of the claim log: pure values and bytes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from hudi_locks.errors import DamagedTable
+
+__all__ = [
+    "INLINE_LIMIT",
+    "PRIVATE_FOLDER",
+    "Claim",
+    "ClaimKind",
+    "Content",
+    "FileGroupId",
+    "claim_path",
+    "decode_claim",
+    "digest_of",
+    "encode_claim",
+]
+
+PRIVATE_FOLDER: Final = ".hoodie/.hudi_locks"
+"""What this package keeps beside Hudi's own files: left alone by JVM readers, writers and cleaners."""
+INLINE_LIMIT: Final = 1_000_000
+"""Up to this many bytes the content of a completed file stands in the claim itself."""
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class FileGroupId(NamedTuple):
+    """The unit of conflict.
+
+    Attributes:
+        partition: Partition path as the table has it; "" in an unpartitioned table.
+        file_id: Id of the file group in that partition.
+    """
+
+    partition: str
+    file_id: str
+
+
+class ClaimKind(enum.Enum):
+    """What a claim decides."""
+
+    PUBLISH = "PUBLISH"
+    SCHEDULE = "SCHEDULE"
+    ROLLBACK = "ROLLBACK"
+    RESTORE = "RESTORE"
+    VOID = "VOID"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file of the timeline that a claim promises.
+
+    Attributes:
+        name: In the timeline folder.
+        sha256: Of its bytes, in hex.
+        size: Its bytes.
+        data: The bytes themselves; None where they wait in a staged file named by `sha256`.
+    """
+
+    name: str
+    sha256: str
+    size: int
+    data: bytes | None = None
+
+    @classmethod
+    def of(cls, name: str, data: bytes) -> Content:
+        """The file `name` with the bytes `data`."""
+        return cls(name, digest_of(data), len(data), data)
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether it is too large for a claim, and lies in a file of its own."""
+        return self.size > INLINE_LIMIT
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One decision about the table, in the only order that counts.
+
+    Attributes:
+        kind: What is decided.
+        instant: Requested time of the instant that it is about; of a VOID, that of the PUBLISH before it.
+        action: Of that instant, as its pending files name it.
+        time: Completion time that a PUBLISH or ROLLBACK gives; else the moment of the decision. Grows along the log.
+        number: Place in the log, from 1.
+        previous: SHA-256 of the bytes of the entry before, "" for the first.
+        nonce: Unique for each attempt, so that its maker knows its own entry again.
+        writes: File groups that get a new slice.
+        replaces: File groups that end.
+        content: The completed file of a PUBLISH, the plan of a SCHEDULE.
+        rollback_instant: Requested time of the rollback that a ROLLBACK or VOID puts on the timeline.
+        seen: Instants on the timeline when a PUBLISH was decided, if foreign writers are expected: pending ones, and
+            those completed shortly before. What is not among them came later.
+        owner: Who made the entry, for a person.
+        lock_key: Where its lock lives, for a person.
+        fencing_token: Of the lock held meanwhile, if it had one.
+    """
+
+    kind: ClaimKind
+    instant: str
+    action: str
+    time: str
+    number: int = 0
+    previous: str = ""
+    nonce: str = ""
+    writes: frozenset[FileGroupId] = frozenset()
+    replaces: frozenset[FileGroupId] = frozenset()
+    content: Content | None = None
+    rollback_instant: str | None = None
+    seen: frozenset[str] | None = None
+    owner: str = ""
+    lock_key: str = ""
+    fencing_token: int | None = None
+
+    @property
+    def groups(self) -> frozenset[FileGroupId]:
+        """Every file group that it changes."""
+        return self.writes | self.replaces
+
+
+def claim_path(number: int) -> str:
+    """Where entry `number` lies, relative to the base path."""
+    return f"{PRIVATE_FOLDER}/claims/{number:020d}.json"
+
+
+def digest_of(data: bytes) -> str:
+    """The SHA-256 by which entries are chained and staged files named."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def encode_claim(claim: Claim) -> bytes:
+    """The bytes of an entry: one JSON object, keys sorted, always the same for the same claim."""
+    fields = {
+        **{name: getattr(claim, name) for name in _PLAIN},
+        "kind": claim.kind.value,
+        "writes": _encode_groups(claim.writes),
+        "replaces": _encode_groups(claim.replaces),
+        "content": claim.content and _encode_content(claim.content),
+        "seen": None if claim.seen is None else sorted(claim.seen),
+    }
+    return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+
+def decode_claim(data: bytes, number: int) -> Claim:
+    """Read entry `number`.
+
+    Raises:
+        DamagedTable: The bytes are no claim of that number, named by the entry's path.
+    """
+    try:
+        claim = _decode(json.loads(data))
+        if claim.number != number or not all(_DIGEST.fullmatch(d) for d in [claim.previous][: number - 1]):
+            raise ValueError(f"number {claim.number}, previous {claim.previous!r}")
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError) as error:
+        path = claim_path(number)
+        message = (
+            f"{path} is no readable claim ({error}): the table takes no more writes until the entry is restored from"
+            " a backup, since skipping it could lose an update"
+        )
+        raise DamagedTable(message, path=path, number=number) from error
+    return claim
+
+
+_PLAIN: Final = (
+    "number", "previous", "nonce", "instant", "action", "time", "rollback_instant", "owner", "lock_key",
+    "fencing_token",
+)  # fmt: skip
+
+
+def _decode(fields: dict[str, Any]) -> Claim:
+    return Claim(
+        **{name: fields[name] for name in _PLAIN},
+        kind=ClaimKind(fields["kind"]),
+        writes=_decode_groups(fields["writes"]),
+        replaces=_decode_groups(fields["replaces"]),
+        content=fields["content"] and _decode_content(fields["content"]),
+        seen=None if fields["seen"] is None else frozenset(fields["seen"]),
+    )
+
+
+def _encode_groups(groups: frozenset[FileGroupId]) -> dict[str, list[str]]:
+    by_partition: dict[str, list[str]] = {}
+    for partition, file_id in sorted(groups):
+        by_partition.setdefault(partition, []).append(file_id)
+    return by_partition
+
+
+def _decode_groups(by_partition: dict[str, list[str]]) -> frozenset[FileGroupId]:
+    return frozenset(FileGroupId(partition, file_id) for partition, ids in by_partition.items() for file_id in ids)
+
+
+def _encode_content(content: Content) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": content.name, "sha256": content.sha256, "size": content.size}
+    if content.data is None or content.is_staged:
+        return fields
+    packed = gzip.compress(content.data, mtime=0)
+    encoding, data = ("gzip+base64", packed) if len(packed) < len(content.data) else ("base64", content.data)
+    return {**fields, "encoding": encoding, "data": base64.b64encode(data).decode()}
+
+
+def _decode_content(fields: dict[str, Any]) -> Content:
+    data = None if "data" not in fields else _unpack(fields["encoding"], fields["data"])
+    content = Content(fields["name"], fields["sha256"], fields["size"], data)
+    if "/" in content.name or not _DIGEST.fullmatch(content.sha256) or (data is None) != content.is_staged:
+        raise ValueError(f"promised file {content.name!r} with digest {content.sha256!r}")
+    if data is not None and digest_of(data) != content.sha256:
+        raise ValueError(f"the content of {content.name} does not match its digest")
+    return content
+
+
+def _unpack(encoding: str, text: str) -> bytes:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
+    if encoding not in ("base64", "gzip+base64"):
+        raise ValueError(f"unknown encoding {encoding!r}")
+    return gzip.decompress(data) if encoding == "gzip+base64" else data

@@ -1,0 +1,196 @@
+"""The claim log: one atomic create for each decision, so that a lost lock cannot lose an update."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_locks.clock import Clock
+from hudi_locks.errors import DamagedTable, StorageError
+from hudi_locks.format.claim import (
+    PRIVATE_FOLDER,
+    Claim,
+    Content,
+    claim_path,
+    decode_claim,
+    digest_of,
+    encode_claim,
+)
+from hudi_locks.storage import Storage
+from hudi_locks.timeline.claims_head import HeadHint, find_last
+
+__all__ = ["START", "ClaimEntry", "ClaimLog"]
+
+_REMEMBERED: Final = 4096
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A place in the log.
+
+    Attributes:
+        number: From 1; 0 is the start, before any claim.
+        digest: SHA-256 of its bytes, to which the next entry is chained; "" at the start.
+        claim: What it says; None at the start.
+    """
+
+    number: int
+    digest: str
+    claim: Claim | None
+
+    @property
+    def time(self) -> str | None:
+        """The time of its claim; None at the start."""
+        return self.claim.time if self.claim else None
+
+
+START: Final = ClaimEntry(0, "", None)
+
+
+class ClaimLog:
+    """The log of one table as one process sees it. Runs on the driver; thread-safe.
+
+    The head is remembered, so a read between two commits is one request that finds nothing. Entries are never removed:
+    a writer that slept for a week with a remembered head would otherwise find its number free.
+
+    Args:
+        storage: Of the table.
+        clock: Spaces out the hint file.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        self._storage = storage
+        self._hint = HeadHint(storage, clock)
+        self._lock = threading.Lock()
+        self._head = START
+        self._recent: dict[int, Claim] = {}
+
+    def read_head(self) -> ClaimEntry:
+        """Read forward to the last entry.
+
+        Raises:
+            DamagedTable: An entry is unreadable, or not chained to the one before it.
+            StorageError: The store failed.
+        """
+        head = self._head if self._head.number else self._find_head()
+        while (found := self._read_entry(head.number + 1, head.digest)) is not None:
+            head = found
+            self._remember(head)
+        return head
+
+    def read(self, number: int) -> Claim | None:
+        """The claim of that number, None if it is not there yet; content and `seen` may be left out."""
+        known = self._recent.get(number)
+        if known is None and (entry := self._read_entry(number, None)):
+            return entry.claim
+        return known
+
+    def since(self, number: int, head: ClaimEntry) -> list[Claim]:
+        """The claims after `number` up to `head`, in order; content and `seen` may be left out.
+
+        Raises:
+            DamagedTable: One of them is unreadable or missing.
+        """
+        return [self._read_present(n) for n in range(number + 1, head.number + 1)]
+
+    def draft(self, head: ClaimEntry, claim: Claim) -> Claim:
+        """Make `claim` the successor of `head`, with a nonce of its own; large content is staged here.
+
+        Raises:
+            StorageError: The content could not be staged; nothing was claimed.
+        """
+        content = claim.content
+        if content is not None and content.is_staged and content.data is not None:
+            self._storage.create_if_absent(_staged_path(content), content.data)
+        return replace(claim, number=head.number + 1, previous=head.digest, nonce=uuid.uuid4().hex)
+
+    def append(self, draft: Claim) -> ClaimEntry | None:
+        """Make the entry of a draft; None if somebody else's is there, and nothing changed.
+
+        Raises:
+            StorageError: No answer. The entry may be there, or appear at any later time: whoever needs to know
+                occupies the number with another claim.
+        """
+        data = encode_claim(draft)
+        if not self._create(draft.number, data) and self._storage.read(claim_path(draft.number)) != data:
+            return None
+        before = self._head
+        entry = ClaimEntry(draft.number, digest_of(data), draft)
+        self._remember(entry)
+        self._drop_staged(before if before.number == draft.number - 1 else START)
+        return entry
+
+    def read_content(self, claim: Claim) -> bytes | None:
+        """Bytes of the file that the last claim promises; None if a later claim is there, so that nobody needs them.
+
+        Raises:
+            DamagedTable: The staged file is missing or changed though the claim is the last one.
+        """
+        content = claim.content
+        if content is None or content.data is not None:
+            return content.data if content else None
+        data = self._storage.read(_staged_path(content))
+        if data is not None and digest_of(data) == content.sha256:
+            return data
+        if self._storage.exists(claim_path(claim.number + 1)):
+            return None
+        path = _staged_path(content)
+        raise DamagedTable(f"{path}, the content of {content.name}, is missing or changed: restore it", path=path)
+
+    def write_hint(self) -> None:
+        """Tell other processes where the head is, at most once a second."""
+        self._hint.write(self._head.number)
+
+    def _create(self, number: int, data: bytes) -> bool:
+        return self._storage.create_if_absent(claim_path(number), data)
+
+    def _find_head(self) -> ClaimEntry:
+        number = find_last(lambda n: self._storage.exists(claim_path(n)), self._hint.read())
+        head = START if number == 0 else self._read_entry(number, None)
+        if head is None:
+            raise DamagedTable(f"{claim_path(number)} vanished: claims are never removed", path=claim_path(number))
+        self._remember(head)
+        return head
+
+    def _read_present(self, number: int) -> Claim:
+        claim = self.read(number)
+        if claim is None:
+            path = claim_path(number)
+            raise DamagedTable(f"{path} is missing though later claims are there: restore it", path=path)
+        return claim
+
+    def _read_entry(self, number: int, previous: str | None) -> ClaimEntry | None:
+        data = self._storage.read(claim_path(number))
+        if data is None:
+            return None
+        claim = decode_claim(data, number)
+        if previous is not None and claim.previous != previous:
+            path = claim_path(number)
+            message = f"{path} is not chained to the claim before it: one of the two was changed; restore it"
+            raise DamagedTable(message, path=path, number=number)
+        return ClaimEntry(number, digest_of(data), claim)
+
+    def _remember(self, entry: ClaimEntry) -> None:
+        with self._lock:
+            if entry.claim is not None:
+                self._recent[entry.number] = replace(entry.claim, content=None, seen=None)
+                self._recent.pop(entry.number - _REMEMBERED, None)
+            if entry.number > self._head.number:
+                self._head = entry
+
+    def _drop_staged(self, before: ClaimEntry) -> None:
+        content = before.claim.content if before.claim else None
+        if content is None or not content.is_staged:
+            return
+        try:
+            self._storage.delete(_staged_path(content))
+        except StorageError as error:
+            _log.info("%s is no longer needed and was not removed: %s", _staged_path(content), error)
+
+
+def _staged_path(content: Content) -> str:
+    return f"{PRIVATE_FOLDER}/staged/{content.sha256}"

@@ -1,0 +1,30 @@
+"""Writes that never lose an update: begin, publish, roll forward, roll back."""
+
+from hudi_locks.transaction.conflicts import (
+    ConcurrentOperation,
+    ConflictResolutionStrategy,
+    SimpleConcurrentFileWrites,
+)
+from hudi_locks.transaction.notices import Notices
+from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
+from hudi_locks.transaction.table_lock import HeldLock, Locks
+from hudi_locks.transaction.transactions import Transaction, Transactions, TransactionTable
+
+__all__ = [
+    "STOP_AT",
+    "ConcurrentOperation",
+    "Conflict",
+    "ConflictResolutionStrategy",
+    "HeldLock",
+    "Locks",
+    "Notices",
+    "Outcome",
+    "PublishResult",
+    "SimpleConcurrentFileWrites",
+    "StopPoint",
+    "Tracer",
+    "Transaction",
+    "TransactionTable",
+    "Transactions",
+]

@@ -1,0 +1,151 @@
+"""Beginning a write: read to the head, roll forward, list the timeline, take a later time, beat, ask.
+
+Each swap of two of these steps has a history in which an update is lost: readers take the slice with the highest
+requested time for the newest, so a write must never build on a snapshot that holds a later time than its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_locks.errors import StorageError, WriteAborted
+from hudi_locks.format import Instant, State, add_ms, encode_requested_replace
+from hudi_locks.format.claim import ClaimKind
+from hudi_locks.timeline import Timeline, create_instant
+from hudi_locks.timeline.claims import ClaimEntry
+from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
+from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.rollback import Rollback
+from hudi_locks.transaction.stop import StopPoint
+from hudi_locks.transaction.table_lock import Locks, hold_table
+
+__all__ = ["Begin", "Begun"]
+
+_INGESTION = ("commit", "deltacommit", "replacecommit")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A write that was begun.
+
+    Attributes:
+        instant: Inflight.
+        timeline: The snapshot that it builds on.
+        claim_head: Number of the last claim before that snapshot.
+        heartbeat: Beats until the write ends.
+    """
+
+    instant: Instant
+    timeline: Timeline
+    claim_head: int
+    heartbeat: WriterHeartbeat
+
+
+class Begin:
+    """Begins writes, and rolls back failed ones before. Runs on the driver."""
+
+    def __init__(self, context: Context, forward: RollForward, *, rollback: Rollback, locks: Locks | None) -> None:
+        self._context = context
+        self._forward = forward
+        self._rollback = rollback
+        self._locks = locks
+
+    def run(self, action: str) -> Begun:
+        """Begin a write of `action`; see `Transactions.begin`."""
+        with hold_table(self._locks, self._context.clock):
+            self._context.trace(StopPoint.BEGIN_LOCKED)
+            head, timeline = self._prepare()
+            begun = self._request(action, head=head, timeline=timeline)
+        self._context.trace(StopPoint.BEGIN_UNLOCKED)
+        self._start(begun)
+        self._context.trace(StopPoint.BEGIN_INFLIGHT)
+        return begun
+
+    def clean_failed_writes(self) -> list[str]:
+        """Roll back every pending write whose heartbeat expired; returns their requested times."""
+        cleaned: list[str] = []
+        with hold_table(self._locks, self._context.clock):
+            while found := self._clean_one(self._read()[1]):
+                cleaned += found
+        return cleaned
+
+    def _prepare(self) -> tuple[ClaimEntry, Timeline]:
+        self._context.notices.check()
+        head, timeline = self._read()
+        while self._context.settings.cleans_failed_writes and self._clean_one(timeline):
+            head, timeline = self._read()
+        self._context.check_clock(timeline)
+        if restoring := timeline.pending(("restore",)):
+            message = f"restore {restoring[0].requested} is pending: let it finish before writing"
+            raise WriteAborted(message, instant=restoring[0].requested)
+        return head, timeline
+
+    def _read(self) -> tuple[ClaimEntry, Timeline]:
+        head = self._forward.to_head()
+        self._context.trace(StopPoint.BEGIN_FORWARDED)
+        timeline = self._context.load_timeline()
+        self._context.trace(StopPoint.BEGIN_LISTED)
+        return head, timeline
+
+    def _clean_one(self, timeline: Timeline) -> list[str]:
+        """Roll back the last of the expired writes; what was looked at again and lives or is done counts as none."""
+        expired = self._find_expired(timeline)
+        while expired:
+            # An instant that has just completed looks expired too: only what is pending after the test may go.
+            head = self._forward.to_head()
+            again = self._context.load_timeline()
+            pending = [instant for instant in again.pending(_INGESTION) if instant.requested in expired]
+            if not pending:
+                return []
+            draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
+            entry = self._rollback.append(draft)
+            if entry is not None and entry.claim is not None:
+                self._rollback.execute(entry.claim)
+                return [pending[-1].requested]
+        return []
+
+    def _find_expired(self, timeline: Timeline) -> frozenset[str]:
+        pending = [instant.requested for instant in timeline.pending(_INGESTION)]
+        limit_ms = self._context.settings.heartbeat_limit_ms
+        return find_expired(self._context.storage, pending, limit_ms=limit_ms) if pending else frozenset()
+
+    def _request(self, action: str, *, head: ClaimEntry, timeline: Timeline) -> Begun:
+        time = self._context.later_than(head.time, timeline.newest_time())
+        while True:
+            begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._heartbeat(time))
+            if begun.heartbeat.start():
+                self._context.trace(StopPoint.BEGIN_HEARTBEAT)
+                if self._create(begun, begun.instant):
+                    self._context.trace(StopPoint.BEGIN_REQUESTED)
+                    return begun
+                begun.heartbeat.stop()
+            time = add_ms(time, 1)
+
+    def _start(self, begun: Begun) -> None:
+        if not self._create(begun, begun.instant.as_inflight()):
+            begun.heartbeat.pause()
+            time = begun.instant.requested
+            raise WriteAborted(f"another process made {time} inflight: begin a new write", instant=time)
+
+    def _create(self, begun: Begun, instant: Instant) -> bool:
+        plan = encode_requested_replace() if _needs_plan(instant) else b""
+        try:
+            return create_instant(self._context.storage, self._context.layout, instant=instant, data=plan)
+        except StorageError:
+            begun.heartbeat.pause()
+            raise
+
+    def _heartbeat(self, requested: str) -> WriterHeartbeat:
+        settings = self._context.settings
+        return WriterHeartbeat(
+            self._context.storage,
+            requested,
+            interval_ms=settings.heartbeat_interval_ms,
+            tolerable_misses=settings.heartbeat_tolerable_misses,
+            clock=self._context.clock,
+        )
+
+
+def _needs_plan(instant: Instant) -> bool:
+    return instant.action == "replacecommit" and instant.state is State.REQUESTED

@@ -1,0 +1,116 @@
+"""Looking for conflicts of one write: before its claim, and once more after it was completed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_locks.format import CommitMetadata, Instant, epoch_ms
+from hudi_locks.format.claim import Claim
+from hudi_locks.timeline import Timeline
+from hudi_locks.timeline.archive import is_archived
+from hudi_locks.transaction.begin import Begun
+from hudi_locks.transaction.candidates import (
+    claimed_operations,
+    completed_operation,
+    planned_operations,
+    this_operation,
+)
+from hudi_locks.transaction.conflicts import ConcurrentOperation, ConflictResolutionStrategy
+from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.foreign import find_unclaimed
+from hudi_locks.transaction.outcome import Conflict
+
+__all__ = ["ConcurrentWrites"]
+
+_ADVICE = "Begin a new write from a fresh snapshot, or set hoodie.write.num.retries.on.conflict.failures."
+
+
+class ConcurrentWrites:
+    """What happened beside one write."""
+
+    def __init__(
+        self, context: Context, begun: Begun, *, metadata: CommitMetadata, strategy: ConflictResolutionStrategy
+    ) -> None:
+        self._context = context
+        self._begun = begun
+        self._strategy = strategy
+        self._this = this_operation(begun.instant.requested, begun.instant.action, metadata)
+
+    def is_ahead(self, timeline: Timeline, claims: Iterable[Claim]) -> bool:
+        """Whether `timeline` shows writes that none of `claims` tells of: foreign ones, or claimed a moment ago."""
+        return bool(self._unclaimed(timeline, claims, known=self._begun.timeline))
+
+    def find_conflict(self, timeline: Timeline, claims: list[Claim]) -> Conflict | None:
+        """The first conflict with anything that came after the snapshot of the write.
+
+        Raises:
+            DamagedTable: The metadata or plan of a foreign instant is unreadable.
+        """
+        unclaimed = self._unclaimed(timeline, claims, known=self._begun.timeline)
+        if unclaimed and not self._context.expects_foreign_writers():
+            self._context.notices.see_foreign_writer(unclaimed[0].requested)
+        storage = self._context.storage
+        others = [*claimed_operations(claims, self._begun.timeline)]
+        others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
+        if self._context.expects_foreign_writers():
+            others += planned_operations(storage, timeline)
+        return next((self._describe(o) for o in others if self._is_conflict(o)), None)
+
+    def detect(self, claim: Claim, checked: Timeline) -> list[str]:
+        """Look again after the write was completed, if foreign writers may be at work; mark the table if it is hurt.
+
+        With a working lock nothing can have happened since `checked` was listed. A lock that was lost lets a JVM
+        writer in, which no claim keeps out: then the damage is named, not prevented.
+
+        Returns:
+            What was found, in words.
+        """
+        if not self._context.expects_foreign_writers():
+            return []
+        head = self._context.log.read_head()
+        claims = self._context.log.since(self._begun.claim_head, head)
+        timeline = self._context.load_timeline()
+        storage = self._context.storage
+        unclaimed = self._unclaimed(timeline, claims, known=checked)
+        intruders = [completed_operation(storage, timeline, instant) for instant in unclaimed]
+        found = [self._intrusion(other) for other in intruders if self._is_conflict(other)]
+        return found + self._missing(claim, timeline)
+
+    def _unclaimed(self, timeline: Timeline, claims: Iterable[Claim], *, known: Timeline) -> list[Instant]:
+        found = find_unclaimed(timeline, known=known, claims=claims)
+        return [instant for instant in found if instant.requested != self._this.requested]
+
+    def _is_conflict(self, other: ConcurrentOperation) -> bool:
+        return other.requested != self._this.requested and self._strategy.is_conflict(self._this, other)
+
+    def _intrusion(self, other: ConcurrentOperation) -> str:
+        found = (
+            f"{other.action} {other.requested} of {other.writer} was completed while {self._this.requested} was being"
+            f" published under the table lock, and changes the same file groups: the lock did not hold"
+        )
+        self._context.notices.endanger(self._this.requested, other=other.requested, found=found)
+        return found
+
+    def _missing(self, claim: Claim, timeline: Timeline) -> list[str]:
+        mine = timeline.get(claim.instant)
+        if mine is not None and mine.is_completed:
+            return []
+        if is_archived(self._context.storage, self._context.layout, requested=claim.instant):
+            return []
+        others = [i.requested for i in timeline.instants if i.action in ("rollback", "restore")]
+        found = f"{claim.instant} was completed and is gone from the timeline: rolled back outside the claim log"
+        self._context.notices.endanger(claim.instant, other=others[-1] if others else "", found=found)
+        return [found]
+
+    def _describe(self, other: ConcurrentOperation) -> Conflict:
+        groups = self._strategy.conflicting_groups(self._this, other)
+        now_ms = self._context.clock.wall_ms()
+        return Conflict(
+            instant=self._this.requested,
+            groups=tuple(sorted(groups)),
+            other=other.requested,
+            other_action=other.action,
+            other_writer=other.writer,
+            other_age_ms=None if other.completion_time is None else max(0, now_ms - epoch_ms(other.completion_time)),
+            advice=_ADVICE,
+        )

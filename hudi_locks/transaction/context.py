@@ -1,0 +1,83 @@
+"""What all steps of a transaction share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_locks.clock import Clock
+from hudi_locks.errors import ClockRefused
+from hudi_locks.format import Instant, State, add_ms, epoch_ms, format_time
+from hudi_locks.format.claim import Claim
+from hudi_locks.storage import Storage
+from hudi_locks.timeline import Timeline, TimelineLayout
+from hudi_locks.timeline.claims import ClaimLog
+from hudi_locks.transaction.notices import Notices
+from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.stop import Tracer
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One writer process and one table.
+
+    Attributes:
+        storage: Of the table.
+        layout: Of its timeline.
+        is_merge_on_read: Whether the table appends logs.
+        settings: Of the writer.
+        log: Its view of the claim log.
+        notices: What every writer must know.
+        clock: Its source of time.
+        owner: Who it is, for a person.
+        trace: Called at every stop point.
+    """
+
+    storage: Storage
+    layout: TimelineLayout
+    is_merge_on_read: bool
+    settings: Settings
+    log: ClaimLog
+    notices: Notices
+    clock: Clock
+    owner: str
+    trace: Tracer
+
+    def load_timeline(self) -> Timeline:
+        """What is on the timeline now."""
+        return Timeline.load(self.storage, self.layout)
+
+    def path(self, instant: Instant, state: State) -> str:
+        """The pending file of `instant` in `state`."""
+        return self.layout.path(Instant(instant.requested, instant.action, state))
+
+    def is_inflight(self, claim: Claim) -> bool:
+        """Whether the inflight file of a claim's instant is there: it outlives completion, not rollback or archival."""
+        return self.storage.exists(self.layout.path(Instant(claim.instant, claim.action, State.INFLIGHT)))
+
+    def later_than(self, *times: str | None) -> str:
+        """Now, or one millisecond after the latest of `times` if that is later."""
+        return max(format_time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
+
+    def expects_foreign_writers(self) -> bool:
+        """Whether JVM writers may be at work: as the table says, or as one of them was seen."""
+        return self.settings.foreign_writers or self.notices.foreign_writer_seen
+
+    def check_clock(self, timeline: Timeline) -> None:
+        """Refuse to order instants by times that are far from the store's: everybody would be dragged along.
+
+        Raises:
+            ClockRefused: This machine's clock, or the newest time on the timeline, is out of bounds.
+        """
+        store_ms, now_ms, bound_ms = self.storage.now_ms(), self.clock.wall_ms(), self.settings.drift_ms
+        newest = timeline.newest_time()
+        ahead_ms = epoch_ms(newest) - store_ms if newest else 0
+        if abs(now_ms - store_ms) > bound_ms:
+            found = f"this machine's clock is {now_ms - store_ms:+d} ms off the store's"
+        elif ahead_ms > bound_ms:
+            found = f"the newest time on the timeline, {newest}, is {ahead_ms} ms ahead of the store's clock"
+        else:
+            return
+        message = f"{found}, and {bound_ms} ms are allowed (hudi_locks.max_clock_drift_ms): set the clocks right"
+        raise ClockRefused(message, store_ms=store_ms, now_ms=now_ms, newest=newest, bound_ms=bound_ms)

@@ -1,0 +1,55 @@
+"""Giving a write up: its own rollback under a claim, and what is left of it."""
+
+from __future__ import annotations
+
+from hudi_locks.errors import StorageError, TableError, WriteError
+from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.transaction.begin import Begun
+from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.rollback import Rollback
+
+__all__ = ["Retreat"]
+
+
+class Retreat:
+    """Ends a write that certainly was not published. Failures here are warnings: the next writer cleans up."""
+
+    def __init__(self, context: Context, forward: RollForward, *, rollback: Rollback) -> None:
+        self._context = context
+        self._forward = forward
+        self._rollback = rollback
+
+    def run(self, begun: Begun, reason: str, *, conflict: Conflict | None = None) -> PublishResult:
+        """Roll the write back, unless somebody did, and remove what its tasks wrote since."""
+        warnings: list[str] = []
+        try:
+            self._roll_back(begun)
+            self._rollback.remove_traces(begun.instant.requested)
+        except (StorageError, TableError, WriteError) as error:
+            warnings.append(f"not all of {begun.instant.requested} was removed, the next write goes on: {error}")
+        try:
+            begun.heartbeat.stop()
+        except StorageError as error:
+            warnings.append(f"the heartbeat file of {begun.instant.requested} was not removed: {error}")
+        return PublishResult(
+            begun.instant.requested, Outcome.ABORTED, conflict=conflict, reason=reason, warnings=tuple(warnings)
+        )
+
+    def find_own(self, begun: Begun) -> Claim | None:
+        """The last claim about the write; None if there is none."""
+        head = self._forward.to_head()
+        claims = self._context.log.since(begun.claim_head, head)
+        return next((claim for claim in reversed(claims) if claim.instant == begun.instant.requested), None)
+
+    def _roll_back(self, begun: Begun) -> None:
+        while self.find_own(begun) is None:
+            head = self._forward.to_head()
+            timeline = self._context.load_timeline()
+            self._context.check_clock(timeline)
+            draft = self._rollback.draft(head, begun.instant, kind=ClaimKind.ROLLBACK, timeline=timeline)
+            entry = self._rollback.append(draft)
+            if entry is not None and entry.claim is not None:
+                self._rollback.execute(entry.claim)
+                return

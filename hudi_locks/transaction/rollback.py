@@ -1,0 +1,174 @@
+"""Rolling back a pending instant: a claim first, then the files (Hudi's rollback plan and metadata on the timeline)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hudi_locks.format import (
+    BaseFileName,
+    Instant,
+    LogFileName,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+    State,
+    add_ms,
+)
+from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
+from hudi_locks.timeline import Timeline
+from hudi_locks.timeline.claims import ClaimEntry
+from hudi_locks.timeline.heartbeat import heartbeat_path
+from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.stop import StopPoint
+
+__all__ = ["Rollback"]
+
+_LISTED_ACTIONS = ("commit", "deltacommit", "replacecommit")
+
+
+class Rollback:
+    """Rolls back instants under a claim, so that either the writer's PUBLISH or this wins, never both.
+
+    Every step may be repeated by anybody: whoever finds a ROLLBACK or VOID at the end of the log does so.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    def draft(self, head: ClaimEntry, instant: Instant, *, kind: ClaimKind, timeline: Timeline) -> Claim:
+        """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see."""
+        requested = self._reserve(self._context.later_than(head.time, timeline.newest_time(), instant.requested))
+        claim = Claim(
+            kind=kind,
+            instant=instant.requested,
+            action=instant.action,
+            time=add_ms(requested, 1),
+            rollback_instant=requested,
+            owner=self._context.owner,
+            lock_key=self._context.settings.lock_provider,
+        )
+        return self._context.log.draft(head, claim)
+
+    def append(self, draft: Claim) -> ClaimEntry | None:
+        """Claim it; None if somebody else was first.
+
+        Raises:
+            StorageError: No answer. A rollback that lands late is carried out by whoever finds it.
+        """
+        entry = self._context.log.append(draft)
+        if entry is None:
+            self._storage.delete(heartbeat_path(draft.rollback_instant or ""))
+        else:
+            self._context.trace(StopPoint.ROLLBACK_CLAIMED)
+        return entry
+
+    def execute(self, claim: Claim) -> None:
+        """Do, or do again, what a ROLLBACK or VOID claims; nothing if its rollback is completed.
+
+        Raises:
+            UpdateEndangered: The instant is completed after all, by a writer outside the claim log: left as it is.
+            StorageError: The store failed; the next writer goes on.
+        """
+        rollback = Instant(claim.rollback_instant or claim.time, "rollback", State.REQUESTED)
+        done = rollback.as_completed(claim.time)
+        if self._storage.exists(self._context.layout.path(done)):
+            return
+        self._refuse_completed(claim)
+        started_s = self._context.clock.monotonic()
+        deleted = self._undo(claim, rollback)
+        took_ms = round((self._context.clock.monotonic() - started_s) * 1000)
+        rolled_back = ((claim.instant, claim.action),)
+        metadata = RollbackMetadata(rollback.requested, took_ms, rolled_back, self._by_partition(deleted))
+        self._storage.create_if_absent(self._context.layout.path(done), metadata.encode())
+        self._storage.delete(heartbeat_path(rollback.requested))
+        self._context.trace(StopPoint.ROLLBACK_COMPLETED)
+
+    def remove_traces(self, requested: str) -> None:
+        """Remove what tasks of an instant wrote after it was rolled back; only for an instant that surely was."""
+        self._delete_files(marker.data_path for marker in read_markers(self._storage, requested).names)
+        self._sweep(requested)
+
+    def _undo(self, claim: Claim, rollback: Instant) -> set[str]:
+        trace, instant = self._context.trace, Instant(claim.instant, claim.action, State.INFLIGHT)
+        listing = self._needs_listing(claim)
+        files = set(self._find_files(claim.instant, listing=listing))
+        self._plan(rollback, instant, files)
+        trace(StopPoint.ROLLBACK_PLANNED)
+        deleted = self._delete_files(files)
+        trace(StopPoint.ROLLBACK_FILES_DELETED)
+        self._storage.delete(self._context.path(instant, State.INFLIGHT))
+        trace(StopPoint.ROLLBACK_INFLIGHT_DELETED)
+        # A task looks for the inflight file after it made a data file: what it made before that look is found now.
+        deleted |= self._delete_files(self._find_files(claim.instant, listing=listing))
+        self._storage.delete(self._context.path(instant, State.REQUESTED))
+        trace(StopPoint.ROLLBACK_REQUESTED_DELETED)
+        self._sweep(claim.instant)
+        return deleted
+
+    def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
+        requests = tuple(
+            RollbackRequest(partition, tuple(self._storage.native(path) for path in paths))
+            for partition, paths in _group_by_partition(files)
+        )
+        layout = self._context.layout
+        self._storage.create_if_absent(layout.path(rollback), RollbackPlan.of(instant, requests).encode())
+        self._storage.create_if_absent(layout.path(rollback.as_inflight()), b"")
+
+    def _needs_listing(self, claim: Claim) -> bool:
+        if claim.action not in _LISTED_ACTIONS or not self._context.is_inflight(claim):
+            return False
+        return not read_markers(self._storage, claim.instant).is_complete
+
+    def _find_files(self, requested: str, *, listing: bool) -> Iterator[str]:
+        yield from (marker.data_path for marker in read_markers(self._storage, requested).names)
+        if listing:
+            yield from self._list_files(requested)
+
+    def _list_files(self, requested: str) -> Iterator[str]:
+        for folder in self._storage.list(""):
+            if folder.is_folder and folder.name != ".hoodie":
+                yield from (path for path, entry in self._storage.walk(folder.name) if _is_of(entry.name, requested))
+            elif not folder.is_folder and _is_of(folder.name, requested):
+                yield folder.name
+
+    def _delete_files(self, paths: Iterable[str]) -> set[str]:
+        return {path for path in sorted(set(paths)) if self._storage.delete(path)}
+
+    def _sweep(self, requested: str) -> None:
+        DirectMarkers(self._storage, requested).delete()
+        self._storage.delete_folder(staging_folder(requested))
+        self._storage.delete(heartbeat_path(requested))
+
+    def _reserve(self, requested: str) -> str:
+        while not self._storage.create_if_absent(heartbeat_path(requested), b""):
+            requested = add_ms(requested, 1)
+        return requested
+
+    def _refuse_completed(self, claim: Claim) -> None:
+        found = self._context.load_timeline().get(claim.instant)
+        if found is None or not found.is_completed:
+            return
+        reason = f"claim {claim.number} rolls {claim.instant} back, and it is completed on the timeline"
+        self._context.notices.endanger(claim.instant, other="a writer outside the claim log", found=reason)
+        self._context.notices.check()
+
+    def _by_partition(self, deleted: Iterable[str]) -> dict[str, RollbackPartition]:
+        return {
+            partition: RollbackPartition(deleted=tuple(self._storage.native(path) for path in paths))
+            for partition, paths in _group_by_partition(deleted)
+        }
+
+
+def _is_of(name: str, requested: str) -> bool:
+    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    return parsed is not None and parsed.instant == requested
+
+
+def _group_by_partition(paths: Iterable[str]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        groups.setdefault(path.rpartition("/")[0], []).append(path)
+    return sorted(groups.items())

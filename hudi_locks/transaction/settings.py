@@ -1,0 +1,76 @@
+"""A writer's options as far as transactions read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_locks.config import Options, lock_keys, write_keys
+from hudi_locks.errors import ConfigError
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How transactions of one writer behave.
+
+    Attributes:
+        mode: `hoodie.write.concurrency.mode`, upper case.
+        cleans_failed_writes: Whether failed writes of others are rolled back before a write begins: policies EAGER and
+            LAZY, which both leave alone whoever has a heartbeat.
+        heartbeat_interval_ms: Time between two heartbeats.
+        heartbeat_tolerable_misses: After so many missed ones a writer counts as dead.
+        foreign_writers: Whether JVM writers may write to the table too, as the table says.
+        skew_ms: How far their clocks may differ from ours.
+        drift_ms: How far any clock may differ from the store's.
+        strategy: Conflict resolution strategy as written.
+        fail_on_stray: Whether stray data files fail a commit.
+        lock_provider: As written, for a person.
+    """
+
+    mode: str
+    cleans_failed_writes: bool
+    heartbeat_interval_ms: int
+    heartbeat_tolerable_misses: int
+    foreign_writers: bool
+    skew_ms: int
+    drift_ms: int
+    strategy: str
+    fail_on_stray: bool
+    lock_provider: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, object], table_properties: Mapping[str, object]) -> Settings:
+        """Read the options of a writer, and of the table whether it knows foreign writers.
+
+        Raises:
+            ConfigError: A value is malformed, or the concurrency mode is not one that claims serve.
+        """
+        given, table = Options(options), Options(table_properties)
+        mode = given.get_value(write_keys.CONCURRENCY_MODE).upper()
+        if mode == write_keys.NON_BLOCKING:
+            key = write_keys.CONCURRENCY_MODE.name
+            raise ConfigError(f"{key}={mode} is not supported yet: use {write_keys.OPTIMISTIC}", key=key)
+        return cls(
+            mode=mode,
+            cleans_failed_writes=given.get_value(write_keys.FAILED_WRITES_CLEANER_POLICY).upper() != "NEVER",
+            heartbeat_interval_ms=given.get_value(write_keys.HEARTBEAT_INTERVAL_IN_MS),
+            heartbeat_tolerable_misses=given.get_value(write_keys.HEARTBEAT_TOLERABLE_MISSES),
+            foreign_writers=table.get_value(write_keys.FOREIGN_WRITERS),
+            skew_ms=given.get_value(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS),
+            drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
+            strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
+            fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
+            lock_provider=given.find(lock_keys.PROVIDER) or "",
+        )
+
+    @property
+    def heartbeat_limit_ms(self) -> int:
+        """How old a heartbeat may be, ms."""
+        return self.heartbeat_interval_ms * self.heartbeat_tolerable_misses
+
+    @property
+    def is_multi_writer(self) -> bool:
+        """Whether several writers are meant to share the table, and a lock provider is required."""
+        return self.mode in write_keys.MULTI_WRITER_MODES
