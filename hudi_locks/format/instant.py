@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from enum import IntEnum
 from typing import Final
 
@@ -138,14 +138,14 @@ def is_time(text: str) -> bool:
     return _TIME.fullmatch(text) is not None
 
 
-def format_time(ms: int) -> str:
-    """Milliseconds since the epoch as an instant time, 17 digits, UTC."""
-    moment = _EPOCH + timedelta(milliseconds=ms)
+def format_time(ms: int, zone: tzinfo = timezone.utc) -> str:
+    """Milliseconds since the epoch as an instant time, 17 digits, in `zone`."""
+    moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
     return f"{moment:%Y%m%d%H%M%S}{ms % 1000:03d}"
 
 
-def epoch_ms(time: str) -> int:
-    """An instant time, read as UTC, in milliseconds since the epoch.
+def epoch_ms(time: str, zone: tzinfo = timezone.utc) -> int:
+    """An instant time, written in `zone`, in milliseconds since the epoch.
 
     For arithmetic Hudi takes the last millisecond of a 14-digit time and drops what exceeds 17 digits; so do we.
 
@@ -156,7 +156,7 @@ def epoch_ms(time: str) -> int:
     try:
         if not is_time(time):
             raise ValueError(time)
-        moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+        moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
     except ValueError:
         raise DamagedTable(f"{time!r} is no instant time: yyyyMMddHHmmssSSS is wanted", time=time) from None
     return (moment - _EPOCH) // timedelta(milliseconds=1) + int(digits[14:])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, format_time, parse_instant_name
+from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, parse_instant_name
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
@@ -88,7 +88,7 @@ class Timeline:
 def _interpret(entry: Entry, layout: TimelineLayout) -> Instant | None:
     instant = parse_instant_name(entry.name, layout.folder)
     if instant is not None and instant.is_completed and instant.completion is None:
-        return replace(instant, completion=format_time(entry.modified_ms))
+        return replace(instant, completion=layout.time(entry.modified_ms))
     return instant
 
 

@@ -1,0 +1,194 @@
+"""What `hoodie.properties` says of a table (Hudi's HoodieTableConfig)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timezone, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from hudi_locks.config import Options, datasource_keys, table_keys
+from hudi_locks.errors import ConfigError, DamagedTable
+from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
+
+__all__ = ["PROPERTIES_PATH", "TableConfig"]
+
+PROPERTIES_PATH: Final = ".hoodie/hoodie.properties"
+_DEFAULT_VERSION: Final = 8
+_MERGERS: Final = {
+    "EVENT_TIME_ORDERING": ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "DefaultHoodieRecordPayload"),
+    "COMMIT_TIME_ORDERING": ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
+}
+"""Strategy id and payload class that tables below version 9 name beside the merge mode."""
+_PAYLOADS: Final = "org.apache.hudi.common.model."
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """A table's lasting settings.
+
+    Attributes:
+        name: Table name.
+        record_key_fields: Columns of the record key.
+        partition_fields: Columns of the partition path; empty for an unpartitioned table.
+        ordering_fields: Columns that decide which of two rows of one key wins; empty: the later write wins.
+        version: `hoodie.table.version`.
+        table_type: COPY_ON_WRITE or MERGE_ON_READ.
+        hive_style: Whether partition folders are called `column=value`.
+        url_encode: Whether partition values are escaped in folder names.
+        database: Name of its database; "" for none.
+        timezone: UTC, or LOCAL: the unnamed zone of whoever wrote.
+        declared_merge_mode: `hoodie.record.merge.mode` as it stands there; "" if it does not.
+        zone: Where LOCAL is, if the user said so.
+        extra: All other properties; kept as they are.
+    """
+
+    name: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    version: int = _DEFAULT_VERSION
+    table_type: str = "COPY_ON_WRITE"
+    hive_style: bool = False
+    url_encode: bool = False
+    database: str = ""
+    timezone: str = "UTC"
+    declared_merge_mode: str = ""
+    zone: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def merge_mode(self) -> str:
+        """EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING or CUSTOM; undeclared, the ordering columns decide."""
+        return self.declared_merge_mode or ("EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING")
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """Where its instants live, and in which zone they are written (UTC if it is not known)."""
+        zone = _find_zone(self.zone) if self.timezone == "LOCAL" and self.zone else timezone.utc
+        history = self.extra.get(table_keys.TIMELINE_HISTORY_PATH.name, "history")
+        if self.version < 8:
+            archive = self.extra.get(table_keys.ARCHIVELOG_FOLDER.name, "archived")
+            return replace(LAYOUT_1, archive=f".hoodie/{archive}", zone=zone)
+        folder = f".hoodie/{self.extra.get(table_keys.TIMELINE_PATH.name, 'timeline')}"
+        return replace(LAYOUT_2, folder=folder, archive=f"{folder}/{history}", zone=zone)
+
+    @property
+    def key_generator(self) -> str:
+        """Hudi's word for how record keys and partition paths are made of the columns."""
+        if not self.partition_fields:
+            return "NON_PARTITION"
+        return "SIMPLE" if len(self.record_key_fields) == len(self.partition_fields) == 1 else "COMPLEX"
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], path: str = PROPERTIES_PATH) -> TableConfig:
+        """What a properties file says; says nothing yet about whether the table can be read or written.
+
+        Raises:
+            DamagedTable: A property is missing or malformed; it names the file and the key.
+        """
+        options = Options(properties)
+        try:
+            return cls._interpret(options)
+        except ConfigError as error:
+            raise DamagedTable(f"{path}: {error}", path=path, **error.facts) from error
+
+    @classmethod
+    def _interpret(cls, options: Options) -> TableConfig:
+        return cls(
+            name=options.get_value(table_keys.TABLE_NAME),
+            record_key_fields=_split(options.find(table_keys.RECORDKEY_FIELDS)),
+            partition_fields=_split(options.find(table_keys.PARTITION_FIELDS)),
+            ordering_fields=_split(options.find(table_keys.ORDERING_FIELDS)),
+            version=options.get_value(table_keys.TABLE_VERSION),
+            table_type=options.get_value(table_keys.TABLE_TYPE).upper(),
+            hive_style=options.get_value(datasource_keys.HIVE_STYLE_PARTITIONING),
+            url_encode=options.get_value(datasource_keys.PARTITIONPATH_URLENCODE),
+            database=options.find(table_keys.DATABASE_NAME) or "",
+            timezone=options.get_value(table_keys.TIMELINE_TIMEZONE).upper(),
+            declared_merge_mode=(options.find(table_keys.RECORD_MERGE_MODE) or "").upper(),
+            extra={name: value for name, value in options.items() if name not in _NAMED},
+        )
+
+    def to_properties(self) -> dict[str, str]:
+        """The properties as the JVM writes them for versions 8 and 9, with the metadata table turned off for good."""
+        values: dict[str, object] = {
+            **_FIXED,
+            table_keys.TABLE_NAME.name: self.name,
+            table_keys.TABLE_TYPE.name: self.table_type,
+            table_keys.TABLE_VERSION.name: self.version,
+            table_keys.INITIAL_VERSION.name: self.version,
+            table_keys.RECORDKEY_FIELDS.name: ",".join(self.record_key_fields),
+            table_keys.PARTITION_FIELDS.name: ",".join(self.partition_fields),
+            table_keys.KEY_GENERATOR_TYPE.name: self.key_generator,
+            datasource_keys.HIVE_STYLE_PARTITIONING.name: self.hive_style,
+            datasource_keys.PARTITIONPATH_URLENCODE.name: self.url_encode,
+            table_keys.TIMELINE_TIMEZONE.name: self.timezone,
+            table_keys.TABLE_CHECKSUM.name: zlib.crc32(f"{self.database}.{self.name}".encode()),
+            table_keys.RECORD_MERGE_MODE.name: self.merge_mode,
+            **({table_keys.DATABASE_NAME.name: self.database} if self.database else {}),
+            **self._merge_properties(),
+            **self.extra,
+        }
+        return dict(Options(values))
+
+    def _merge_properties(self) -> dict[str, str]:
+        ordering = ",".join(self.ordering_fields)
+        if self.version >= 9:
+            return {table_keys.ORDERING_FIELDS.name: ordering} if ordering else {}
+        named = {table_keys.PRECOMBINE_FIELD_LEGACY_NAME: ordering} if ordering else {}
+        if self.merge_mode in _MERGERS:
+            strategy, payload = _MERGERS[self.merge_mode]
+            named[table_keys.RECORD_MERGE_STRATEGY_ID.name] = strategy
+            named[table_keys.PAYLOAD_CLASS.name] = _PAYLOADS + payload
+        return named
+
+    def in_zone(self, zone: str | None) -> TableConfig:
+        """The same table, with LOCAL meaning `zone`, an IANA name.
+
+        Raises:
+            ConfigError: There is no such zone.
+        """
+        try:
+            if zone is not None:
+                _find_zone(zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            message = f"{zone!r} is no time zone; an IANA name such as Europe/Berlin is wanted"
+            raise ConfigError(message, zone=zone) from error
+        return replace(self, zone=zone)
+
+
+_FIXED: Final[Mapping[str, object]] = {
+    table_keys.TIMELINE_LAYOUT_VERSION.name: LAYOUT_2.version,
+    table_keys.TIMELINE_PATH.name: "timeline",
+    table_keys.TIMELINE_HISTORY_PATH.name: "history",
+    table_keys.ARCHIVELOG_FOLDER.name: "history",
+    table_keys.BASE_FILE_FORMAT.name: "PARQUET",
+    table_keys.TABLE_FORMAT.name: "native",
+    table_keys.POPULATE_META_FIELDS.name: True,
+    table_keys.CDC_ENABLED.name: False,
+    table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name: False,
+    table_keys.DROP_PARTITION_COLUMNS.name: False,
+    table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name: False,
+    table_keys.METADATA_ENABLE.name: False,
+}
+_NAMED: Final = frozenset(
+    name
+    for key in (
+        table_keys.TABLE_NAME, table_keys.RECORDKEY_FIELDS, table_keys.PARTITION_FIELDS, table_keys.ORDERING_FIELDS,
+        table_keys.TABLE_VERSION, table_keys.TABLE_TYPE, datasource_keys.HIVE_STYLE_PARTITIONING,
+        datasource_keys.PARTITIONPATH_URLENCODE, table_keys.DATABASE_NAME, table_keys.TIMELINE_TIMEZONE,
+        table_keys.RECORD_MERGE_MODE,
+    )
+    for name in (key.name, *key.aliases)
+)  # fmt: skip
+
+
+def _find_zone(name: str) -> tzinfo:
+    return timezone.utc if name.upper() == "UTC" else ZoneInfo(name)
+
+
+def _split(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

@@ -1,0 +1,123 @@
+"""Which tables are made, read and written, and why others are refused before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_locks.config import table_keys
+from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+
+__all__ = ["check_creatable", "check_readable", "check_writable"]
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """A property, the values that we can answer for, and why no other."""
+
+    key: str
+    allowed: tuple[str, ...]
+    why: str
+
+    def admits(self, value: str) -> bool:
+        return value.lower() in (allowed.lower() for allowed in self.allowed)
+
+
+_METADATA_TABLE: Final = """\
+the table keeps a metadata table; this package does not maintain it, and other readers would not see its commits. \
+To turn it off: (1) delete .hoodie/metadata, (2) drop this line from the file and add hoodie.metadata.enable=false, \
+(3) delete .hoodie/.hoodie.properties.crc"""
+
+_TYPE: Final = _Limit(table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE",), "log files are not merged by this package")
+_VERSION_WRITTEN: Final = _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "tables of version 8 and 9 are written")
+_MERGE_MODE: Final = _Limit(
+    table_keys.RECORD_MERGE_MODE.name,
+    ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+    "rows are merged by ordering columns or by the order of commits",
+)
+_READ: Final = (
+    _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
+    _TYPE,
+    _Limit(table_keys.BASE_FILE_FORMAT.name, ("PARQUET",), "base files are read as Parquet only"),
+    _Limit(table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name, ("false",), "base files are read as Parquet only"),
+    _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
+    _Limit(table_keys.POPULATE_META_FIELDS.name, ("true",), "rows without meta columns cannot be told apart"),
+    _Limit(table_keys.DROP_PARTITION_COLUMNS.name, ("false",), "the files lack the partition columns"),
+)
+_WRITTEN: Final = (
+    _VERSION_WRITTEN,
+    _Limit(table_keys.METADATA_PARTITIONS.name, ("",), _METADATA_TABLE),
+    _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _METADATA_TABLE),
+    _Limit(table_keys.METADATA_ENABLE.name, ("false",), "this package maintains no metadata table; set it to false"),
+    _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
+    _Limit(table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name, ("false",), "partitions are marked by text files only"),
+    _Limit(table_keys.KEY_GENERATOR_TYPE.name, ("SIMPLE", "COMPLEX", "NON_PARTITION"), "keys are plain column values"),
+    _MERGE_MODE,
+)
+
+
+def check_readable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
+    """Whether snapshots of the table can be read.
+
+    Raises:
+        UnsupportedTable: They cannot; the message says why, and the way out if there is one.
+    """
+    _check(config, _READ, path)
+
+
+def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
+    """Whether what we write to the table will be seen, and kept, by everybody.
+
+    Raises:
+        UnsupportedTable: It will not; the message says why, and the way out if there is one.
+    """
+    _check(config, _READ + _WRITTEN, path)
+    if not config.record_key_fields:
+        raise _refusal(table_keys.RECORDKEY_FIELDS.name, "", path=path, why="rows without record key cannot be updated")
+    if config.timezone == "LOCAL" and not config.zone:
+        why = "instants are in the unnamed zone of another machine; say which it is, such as zone='Europe/Berlin'"
+        raise _refusal(table_keys.TIMELINE_TIMEZONE.name, config.timezone, path=path, why=why)
+
+
+def check_creatable(config: TableConfig) -> None:
+    """Whether a table with these settings can be made.
+
+    Raises:
+        ConfigError: It cannot; the message names the key.
+    """
+    properties = config.to_properties()
+    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE):
+        value = properties[limit.key]
+        _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
+    _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")
+    _demand(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name, "a table needs record key columns")
+    single = config.version >= 9 or len(config.ordering_fields) <= 1
+    _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
+    _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
+    _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
+    _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
+
+
+def _check(config: TableConfig, limits: Iterable[_Limit], path: str) -> None:
+    properties = config.to_properties()
+    for limit in limits:
+        value = properties.get(limit.key, "")
+        if not limit.admits(value):
+            raise _refusal(limit.key, value, path=path, why=limit.why)
+
+
+def _refusal(key: str, value: str, *, path: str, why: str) -> UnsupportedTable:
+    return UnsupportedTable(f"{path} says {key}={value}: {why}", path=path, key=key, value=value)
+
+
+def _check_fields(fields: tuple[str, ...], key: str) -> None:
+    _demand(len(set(fields)) == len(fields), key, f"{','.join(fields)} names a column twice")
+    for name in fields:
+        _demand(name.isidentifier(), key, f"{name!r} is no top-level column")
+
+
+def _demand(condition: object, key: str, message: str) -> None:
+    if not condition:
+        raise ConfigError(f"{key}: {message}", key=key)

@@ -1,0 +1,113 @@
+"""A table on its storage: made, loaded, and asked for its timeline and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_locks.errors import NotATable, TableExists
+from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
+from hudi_locks.storage import Storage
+from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
+
+__all__ = ["Table", "read_commit"]
+
+_BACKUP_PATH: Final = f"{PROPERTIES_PATH}.backup"
+_COMMENT: Final = "Properties of an Apache Hudi table"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Hudi table. Unchangeable, so executors may get a copy where the storage may travel.
+
+    Attributes:
+        storage: Its files.
+        config: Its lasting settings.
+    """
+
+    storage: Storage
+    config: TableConfig
+
+    @classmethod
+    def create(cls, storage: Storage, config: TableConfig) -> Table:
+        """Make an empty table. Of two creators at the same time one succeeds.
+
+        Raises:
+            ConfigError: A table cannot have these settings.
+            TableExists: There is one already.
+        """
+        check_creatable(config)
+        data = encode_properties(config.to_properties(), _COMMENT)
+        if storage.exists(_BACKUP_PATH) or not storage.create_if_absent(PROPERTIES_PATH, data):
+            message = f"{storage.base} holds a Hudi table already; load it, or choose another path"
+            raise TableExists(message, path=storage.base)
+        return cls.load(storage)
+
+    @classmethod
+    def load(cls, storage: Storage, *, zone: str | None = None, for_writing: bool = False) -> Table:
+        """The table that is there.
+
+        Args:
+            storage: Its files.
+            zone: Where `hoodie.table.timeline.timezone=LOCAL` is, as an IANA name; without meaning for UTC tables.
+            for_writing: Whether it must be one that we can write.
+
+        Raises:
+            NotATable: There is none.
+            DamagedTable: Its properties cannot be read.
+            UnsupportedTable: It is one that we cannot read, or not write; the message names the way out.
+            ConfigError: There is no such zone.
+        """
+        path = PROPERTIES_PATH if storage.exists(PROPERTIES_PATH) else _BACKUP_PATH
+        data = storage.read(path)
+        if data is None:
+            message = (
+                f"{storage.base} holds no Hudi table: {PROPERTIES_PATH} is not there; create one or check the path"
+            )
+            raise NotATable(message, path=storage.base)
+        config = TableConfig.from_properties(decode_properties(data, path), path).in_zone(zone)
+        (check_writable if for_writing else check_readable)(config, path)
+        return cls(storage, config)
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """Where its instants live."""
+        return self.config.layout
+
+    def timeline(self) -> Timeline:
+        """Its active timeline as it is now.
+
+        Raises:
+            DamagedTable: Something there looks like an instant and is none.
+        """
+        return Timeline.load(self.storage, self.layout)
+
+    def schema(self, timeline: Timeline) -> pa.Schema | None:
+        """The user's columns as the commit that completed last recorded them; None if no active commit did.
+
+        Raises:
+            DamagedTable: That commit cannot be read.
+        """
+        for instant in reversed(timeline.completed_between("")):
+            if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
+                return arrow_schema(recorded, timeline.paths[instant])
+        return None
+
+
+def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> CommitMetadata:
+    """What a write on `timeline` wrote, or, while it is pending, the forecast that its inflight file holds.
+
+    Raises:
+        DamagedTable: Its file is gone or cannot be read.
+        KeyError: The timeline has no such write.
+    """
+    instant = timeline.get(requested)
+    if instant is None or instant.action not in WRITE_ACTIONS:
+        raise KeyError(requested)
+    path = timeline.paths[instant]
+    data = read_instant(storage, timeline, instant=instant)
+    return CommitMetadata.decode(data, path, may_be_empty=not instant.is_completed)

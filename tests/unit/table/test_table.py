@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.errors import ConfigError, DamagedTable, NotATable, TableExists, UnsupportedTable
+from hudi_locks.format import CommitMetadata, Instant, State, avro_schema, decode_properties, encode_properties
+from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.table import PROPERTIES_PATH, Table, TableConfig, read_commit
+from hudi_locks.timeline import LAYOUT_2, create_instant
+
+T1, T2, T3, T4 = (f"2026112103215960{n}" for n in (1, 2, 3, 4))
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    return MemoryStorage(ManualClock())
+
+
+def config(**changes: object) -> TableConfig:
+    return replace(TableConfig("t", ("id",), ("p",), ("ts",)), **changes)  # type: ignore[arg-type]
+
+
+def put(storage: MemoryStorage, **changes: str) -> None:
+    """A table made by somebody else: properties with these changes; "" removes one."""
+    properties = {**config().to_properties(), **{k.replace("__", "."): v for k, v in changes.items()}}
+    storage.replace(PROPERTIES_PATH, encode_properties({k: v for k, v in properties.items() if v}))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_table_made_is_the_table_loaded(storage: MemoryStorage, version: int) -> None:
+    made = Table.create(storage, config(version=version, hive_style=True, database="db"))
+    loaded = Table.load(storage, for_writing=True)
+    assert made == loaded
+    assert (loaded.config.name, loaded.config.database, loaded.config.version) == ("t", "db", version)
+    assert loaded.config.hive_style
+    assert loaded.config.to_properties() == made.config.to_properties()
+    assert loaded.layout == LAYOUT_2
+    assert loaded.timeline().instants == ()
+    assert loaded.schema(loaded.timeline()) is None
+
+
+ONLY_OURS = {"hoodie.metadata.enable": "false", "hoodie.table.format": "native"}
+
+
+@pytest.mark.parametrize("name", ["v8_cow", "v8_cow_unpartitioned", "v9_cow"])
+def test_properties_are_the_ones_of_the_jvm(golden: Callable[[str], LocalStorage], name: str) -> None:
+    theirs = decode_properties(golden(name).read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
+    partitioned = "unpartitioned" not in name
+    ours = TableConfig(
+        name, ("id",), ("region",) if partitioned else (), ("ts",), version=int(name[1]), hive_style=partitioned
+    ).to_properties()
+    assert ours == {**ONLY_OURS, **theirs}
+
+
+def test_without_ordering_the_later_write_wins() -> None:
+    properties = config(ordering_fields=()).to_properties()
+    assert properties["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+    assert properties["hoodie.record.merge.strategy.id"] == "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+    assert properties["hoodie.compaction.payload.class"].endswith("OverwriteWithLatestAvroPayload")
+    assert "hoodie.table.precombine.field" not in properties
+
+
+@pytest.mark.parametrize(
+    ("keys", "partitions", "kind"),
+    [
+        (("a",), ("p",), "SIMPLE"),
+        (("a", "b"), ("p",), "COMPLEX"),
+        (("a",), ("p", "q"), "COMPLEX"),
+        (("a",), (), "NON_PARTITION"),
+    ],
+)
+def test_key_generator_follows_from_the_columns(keys: tuple[str, ...], partitions: tuple[str, ...], kind: str) -> None:
+    settings = config(record_key_fields=keys, partition_fields=partitions)
+    assert settings.to_properties()["hoodie.table.keygenerator.type"] == kind
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v8_cow", "v9_cow", "v8_cow_bucket", "v8_cow_unpartitioned"])
+def test_tables_of_the_jvm_are_loaded(golden: Callable[[str], LocalStorage], name: str) -> None:
+    table = Table.load(golden(name))
+    assert table.config.name == name
+    assert table.config.record_key_fields == ("id",)
+    assert table.config.ordering_fields == ("ts",)
+    assert table.config.version == int(name[1])
+    schema = table.schema(table.timeline())
+    assert schema is not None
+    assert schema.names == ["id", "region", "ts", "name", "price", "qty", "ok", "at"]
+
+
+def test_version_6_is_read_and_not_written(golden: Callable[[str], LocalStorage]) -> None:
+    with pytest.raises(UnsupportedTable, match=r"hoodie\.table\.version=6"):
+        Table.load(golden("v6_cow"), for_writing=True)
+
+
+def test_a_second_table_is_refused_and_the_first_untouched(storage: MemoryStorage) -> None:
+    Table.create(storage, config())
+    with pytest.raises(TableExists, match="already"):
+        Table.create(storage, config(name="other"))
+    assert Table.load(storage).config.name == "t"
+
+
+def test_a_backup_left_by_the_jvm_stands_for_the_properties(storage: MemoryStorage) -> None:
+    put(storage)
+    storage.move_if_absent(PROPERTIES_PATH, f"{PROPERTIES_PATH}.backup")
+    assert Table.load(storage).config.name == "t"
+    with pytest.raises(TableExists):
+        Table.create(storage, config())
+
+
+def test_no_table_is_no_table(storage: MemoryStorage) -> None:
+    with pytest.raises(NotATable, match="holds no Hudi table") as caught:
+        Table.load(storage)
+    assert caught.value.path == storage.base
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 6}, {"version": 7}, {"name": ""}, {"record_key_fields": ()}, {"table_type": "MERGE_ON_READ"},
+        {"record_key_fields": ("a", "a")}, {"partition_fields": ("a.b",)}, {"partition_fields": ("ts:timestamp",)},
+        {"ordering_fields": ("a", "b")}, {"declared_merge_mode": "CUSTOM"},
+    ],
+)  # fmt: skip
+def test_settings_that_make_no_table_are_refused(storage: MemoryStorage, changes: Mapping[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.") as caught:
+        Table.create(storage, config(**changes))
+    assert caught.value.key.startswith("hoodie.")
+    assert list(storage.walk("")) == []
+
+
+def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None:
+    table = Table.create(storage, config(version=9, ordering_fields=("a", "b")))
+    assert table.config.ordering_fields == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.table.version", "5"), ("hoodie.table.version", "10"), ("hoodie.table.type", "MERGE_ON_READ"),
+        ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
+        ("hoodie.populate.meta.fields", "false"),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
+    put(storage, **{key: value})
+    with pytest.raises(UnsupportedTable, match=f"{key}={value}") as caught:
+        Table.load(storage)
+    assert (caught.value.key, caught.value.value) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.table.metadata.partitions", "files"), ("hoodie.table.metadata.partitions.inflight", "files"),
+        ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
+        ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.table.recordkey.fields", ""), ("hoodie.table.timeline.timezone", "LOCAL"),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStorage, key: str, value: str) -> None:
+    put(storage, **{key: value})
+    assert Table.load(storage).config.name == "t"
+    with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
+        Table.load(storage, for_writing=True)
+
+
+def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> None:
+    put(storage, **{"hoodie.table.metadata.partitions": "files"})
+    with pytest.raises(UnsupportedTable) as caught:
+        Table.load(storage, for_writing=True)
+    for step in ("delete .hoodie/metadata", "hoodie.metadata.enable=false", ".hoodie.properties.crc"):
+        assert step in str(caught.value)
+
+
+def test_a_local_table_is_written_once_its_zone_is_said(storage: MemoryStorage) -> None:
+    put(storage, **{"hoodie.table.timeline.timezone": "LOCAL"})
+    table = Table.load(storage, zone="Asia/Kolkata", for_writing=True)
+    assert table.layout.time(0) == "19700101053000000"
+    assert Table.load(storage).layout.time(0) == "19700101000000000"
+
+
+def test_a_zone_has_no_say_in_a_utc_table(storage: MemoryStorage) -> None:
+    put(storage)
+    assert Table.load(storage, zone="Asia/Kolkata").layout.time(0) == "19700101000000000"
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", ""])
+def test_a_zone_that_is_none_is_refused(storage: MemoryStorage, zone: str) -> None:
+    put(storage)
+    with pytest.raises(ConfigError, match="no time zone"):
+        Table.load(storage, zone=zone)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\x00" * 100, b"hoodie.table.name=t\n", b"hoodie.table.name=t\nhoodie.table.version=eight\n",
+        b"hoodie.table.version=8\n", b"hoodie.table.name=\\uZZ\n",
+        b"hoodie.table.name=t\nhoodie.table.version=8\nhoodie.table.type=NEITHER\n",
+    ],
+)  # fmt: skip
+def test_damaged_properties_are_named(storage: MemoryStorage, data: bytes) -> None:
+    storage.replace(PROPERTIES_PATH, data)
+    with pytest.raises(DamagedTable, match=PROPERTIES_PATH) as caught:
+        Table.load(storage)
+    assert caught.value.path == PROPERTIES_PATH
+
+
+def commit(storage: MemoryStorage, requested: str, completion: str, schema: pa.Schema | None) -> None:
+    extra = {"schema": avro_schema(schema, "t")} if schema is not None else {}
+    data = CommitMetadata(operation="UPSERT", extra=extra).encode("commit", layout_version=2)
+    instant = Instant(requested, "commit", State.COMPLETED, completion)
+    assert create_instant(storage, LAYOUT_2, instant=instant, data=data)
+
+
+def test_columns_are_those_of_the_commit_that_completed_last(storage: MemoryStorage) -> None:
+    table = Table.create(storage, config())
+    narrow, wide = pa.schema([("a", pa.int32())]), pa.schema([("a", pa.int32()), ("b", pa.int32())])
+    commit(storage, T1, T4, wide)
+    commit(storage, T2, T3, narrow)
+    assert table.schema(table.timeline()) == wide
+
+
+def test_commits_without_columns_are_passed_over(storage: MemoryStorage) -> None:
+    table = Table.create(storage, config())
+    commit(storage, T1, T2, pa.schema([("a", pa.int32())]))
+    commit(storage, T3, T4, None)
+    assert table.schema(table.timeline()) == pa.schema([("a", pa.int32())])
+
+
+def test_a_damaged_commit_is_named_and_a_pending_one_may_be_empty(storage: MemoryStorage) -> None:
+    table = Table.create(storage, config())
+    create_instant(storage, LAYOUT_2, instant=Instant(T1, "commit", State.COMPLETED, T2))
+    create_instant(storage, LAYOUT_2, instant=Instant(T3, "commit", State.INFLIGHT))
+    timeline = table.timeline()
+    with pytest.raises(DamagedTable, match=f"{T1}_{T2}.commit"):
+        table.schema(timeline)
+    assert read_commit(storage, timeline, requested=T3) == CommitMetadata()
+    with pytest.raises(KeyError):
+        read_commit(storage, timeline, requested=T4)
