@@ -41,7 +41,7 @@ class Owner:
     application: str = ""
 
     def __str__(self) -> str:
-        where = f"pid {self.pid} on {self.host}" if self.host else self.id
+        where = f"pid {self.pid} on {self.host}" if self.host else self.id or "an unknown writer"
         return f"{self.application} ({where})" if self.application else where
 
 

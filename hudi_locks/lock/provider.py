@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hudi_locks.clock import Clock
@@ -37,8 +37,8 @@ class LockProvider(ABC):
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     short_options: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, options: Options, *, clock: Clock, on_lost: LossCallback) -> None:
-        self.options = options
+    def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
+        self.options = options if isinstance(options, Options) else Options(options)
         self.clock = clock
         self.on_lost = on_lost
 

@@ -1,0 +1,40 @@
+"""Names under which providers are asked for: Hudi's Java classes, and what each short name needs installed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["BUNDLED", "EXTRAS", "JAVA_CLASSES"]
+
+BUNDLED: Final = (
+    ("filesystem", "hudi_locks_providers.filesystem:FileSystemLockProvider"),
+    ("in_process", "hudi_locks_providers.in_process:InProcessLockProvider"),
+    ("noop", "hudi_locks_providers.noop:NoopLockProvider"),
+)
+"""The entry points of this distribution once more, sorted: for executors that were sent bare files or an archive,
+where no installed distribution tells of its entry points. An installed entry point of the same name wins."""
+
+JAVA_CLASSES: Final = (
+    ("org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider", "dynamodb_implicit"),
+    ("org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider", "dynamodb"),
+    ("org.apache.hudi.client.transaction.lock.DynamoDBBasedLockProvider", "dynamodb"),
+    ("org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider", "filesystem"),
+    ("org.apache.hudi.client.transaction.lock.FileSystemBasedLockProviderTestClass", "filesystem"),
+    ("org.apache.hudi.client.transaction.lock.InProcessLockProvider", "in_process"),
+    ("org.apache.hudi.client.transaction.lock.NoopLockProvider", "noop"),
+    ("org.apache.hudi.client.transaction.lock.StorageBasedLockProvider", "storage"),
+    ("org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider", "zookeeper_implicit"),
+    ("org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider", "zookeeper"),
+    ("org.apache.hudi.hive.HiveMetastoreBasedLockProvider", "hive_metastore"),
+    ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "hive_metastore"),
+)
+"""Java class and our short name, sorted by the class."""
+
+EXTRAS: Final = (
+    ("boto3", "dynamodb"),
+    ("hive_metastore_client", "hive"),
+    ("kazoo", "zookeeper"),
+    ("obstore", "s3"),
+    ("xxhash", "zookeeper"),
+)
+"""Module that a bundled provider imports and the extra that installs it, sorted by the module."""

@@ -1,0 +1,97 @@
+"""What a person is told who waited in vain."""
+
+from __future__ import annotations
+
+import shlex
+
+from hudi_locks.config import Options, find_key, lock_keys, table_keys
+from hudi_locks.errors import AcquireTimeout, LockError
+from hudi_locks.lock.acquisition import Acquisition
+from hudi_locks.lock.held import Held
+from hudi_locks.lock.lease import Holder
+from hudi_locks.lock.provider import LockProvider
+from hudi_locks.lock.scope import LockScope
+
+__all__ = ["explain_timeout", "show_command"]
+
+_WAITS = {
+    key.name
+    for key in (
+        lock_keys.WAIT_TIME_MS,
+        lock_keys.NUM_RETRIES,
+        lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
+        lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
+        lock_keys.CLIENT_NUM_RETRIES,
+        lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+        lock_keys.HEARTBEAT_INTERVAL_MS,
+        lock_keys.APP_ID,
+        lock_keys.PROVIDER,
+    )
+}
+_PLACES = ("hoodie.write.lock.", "hoodie.fs.atomic_creation.", "hudi_locks.filesystem.")
+
+
+def explain_timeout(
+    acquisition: Acquisition, provider: LockProvider, *, name: str, local: Held | None
+) -> AcquireTimeout:
+    """The error for a lock that was not acquired; asks the lock service who holds it.
+
+    Args:
+        acquisition: The one that ended in vain.
+        provider: Whom it asked.
+        name: How the provider was asked for.
+        local: The hold of another thread of this process, if it is that which stood in the way.
+    """
+    waited_s = provider.clock.monotonic() - acquisition.started_s
+    holder, error = _ask_holder(provider, acquisition.scope)
+    last_error = error or acquisition.last_error
+    command = show_command(provider.options, name, acquisition.scope)
+    said = f"the lock on {acquisition.scope} was not free within {waited_s:.1f} s and {acquisition.attempts} attempts; "
+    said += _say_holder(holder, local)
+    said += f"; the lock service last failed with: {last_error}" if last_error else ""
+    return AcquireTimeout(
+        f"{said}; to look again: {command}",
+        scope=acquisition.scope,
+        key=holder.key if holder else str(acquisition.scope),
+        holder=holder.owner if holder else (local.owner if local else None),
+        age_ms=holder.age_ms if holder else None,
+        last_error=last_error,
+        attempts=acquisition.attempts,
+        waited_s=waited_s,
+        command=command,
+    )
+
+
+def _ask_holder(provider: LockProvider, scope: LockScope) -> tuple[Holder | None, LockError | None]:
+    try:
+        return provider.holder(scope), None
+    except LockError as error:
+        return None, error
+
+
+def _say_holder(holder: Holder | None, local: Held | None) -> str:
+    if holder is not None:
+        age = "" if holder.age_ms is None else f", last sign of life {holder.age_ms / 1000:.0f} s ago"
+        return f"it is held by {holder.owner} at {holder.key}{age}"
+    if local is not None:
+        return f"it is held by {local.owner}, in this process"
+    return "nobody seems to hold it now"
+
+
+def show_command(options: Options, name: str, scope: LockScope) -> str:
+    """The command that shows the holder of `scope`, ready to be typed; it repeats no secret."""
+    words = ["hudi-locks", "show"]
+    base = options.find(table_keys.BASE_PATH)
+    words += [base] if base else []
+    if not scope.is_table:
+        words += ["--file-group", f"{scope.partition}/{scope.file_id}"]
+    words += ["--provider", name]
+    for option, value in options.items():
+        if option.startswith(_PLACES) and not _is_left_out(option):
+            words += ["--option", f"{option}={value}"]
+    return shlex.join(words)
+
+
+def _is_left_out(option: str) -> bool:
+    key = find_key(option)
+    return key is None or key.secret or key.name in _WAITS

@@ -1,0 +1,270 @@
+"""A lock in somebody's hands."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final
+
+from hudi_locks.clock import Clock
+from hudi_locks.errors import BackendRefused, BackendUnavailable, LockLost, NotHeld, ProviderClosed, refuse_pickling
+from hudi_locks.lock.forking import generation
+from hudi_locks.lock.lease import Lease, LossReason, Owner
+from hudi_locks.lock.provider import LockProvider
+from hudi_locks.lock.renewal import Renewable, Renewals
+from hudi_locks.lock.scope import LockScope
+
+__all__ = ["Held", "HoldState", "OnLost"]
+
+_logger = logging.getLogger(__name__)
+_RENEWALS_PER_LEASE: Final = 3
+_RETRIES_PER_INTERVAL: Final = 4
+_MARGIN_PART: Final = 0.1
+_MOST_MARGIN_S: Final = 5.0
+_RELEASE_PAUSES_S: Final = (0.1, 0.5)
+
+
+class HoldState(enum.Enum):
+    """Where a hold stands."""
+
+    HELD = "ours"
+    UNSURE = "not proven: renewals fail, and the lease runs out within the safety margin"
+    LOST = "no longer ours; `reason` says why"
+    RELEASED = "let go of"
+
+
+OnLost = Callable[["Held", LossReason], None]
+
+
+class Held(Renewable):
+    """One hold of one scope; made by `LockManager.lock`. A context manager that releases. Thread-safe.
+
+    The state is computed from the monotonic clock when it is asked for, and counts from before the request that
+    acquired or renewed the lease was sent: a holder that was paused learns of its loss before it does anything else.
+
+    What it cannot promise: between `check` and whatever follows, the process may be paused for longer than the lease.
+    Only a write that the store itself refuses to a late comer (a fencing token, a create-if-absent) is safe from that.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        provider: LockProvider,
+        *,
+        granted_s: float,
+        renewals: Renewals,
+        heartbeat_s: float,
+        on_lost: OnLost | None,
+        on_end: Callable[[Held], None],
+        on_released: Callable[[Held, Exception | None], None],
+    ) -> None:
+        self._lease = lease
+        self._provider = provider
+        self._clock: Clock = provider.clock
+        self._renewals = renewals
+        self._on_lost = on_lost
+        self._on_end = on_end
+        self._on_released = on_released
+        self._generation = generation()
+        self._backend = threading.RLock()
+        self._lost: LossReason | None = None
+        self._told = False
+        self._released = False
+        self._failure: Exception | None = None
+        lease_s = None if lease.deadline_s is None else lease.deadline_s - granted_s
+        self._margin_s = 0.0 if lease_s is None else min(_MARGIN_PART * lease_s, _MOST_MARGIN_S)
+        self._interval_s = heartbeat_s if lease_s is None else min(heartbeat_s, lease_s / _RENEWALS_PER_LEASE)
+        self.granted_s = granted_s
+        self.due_s = granted_s + self._interval_s
+
+    @property
+    def scope(self) -> LockScope:
+        """What is held."""
+        return self._lease.scope
+
+    @property
+    def owner(self) -> Owner:
+        """Who holds it."""
+        return self._lease.owner
+
+    @property
+    def token(self) -> int | None:
+        """Fencing token, greater than that of every earlier hold; None where the provider has none."""
+        return self._lease.token
+
+    @property
+    def lease(self) -> Lease:
+        """The lease as it was last renewed."""
+        return self._lease
+
+    @property
+    def state(self) -> HoldState:
+        """Where the hold stands at this moment; asks the clock, not the lock service."""
+        if self.reason is not None:
+            return HoldState.LOST
+        if self._released:
+            return HoldState.RELEASED
+        deadline_s = self._lease.deadline_s
+        if deadline_s is None:
+            return HoldState.UNSURE if self._failure else HoldState.HELD
+        return HoldState.HELD if self._clock.monotonic() < deadline_s - self._margin_s else HoldState.UNSURE
+
+    @property
+    def reason(self) -> LossReason | None:
+        """Why the hold is lost; None while it is not."""
+        if self._generation != generation():
+            return LossReason.FORKED
+        if self._lost is None and not self._released and self._clock.monotonic() >= self.alarm_s():
+            return LossReason.UNREACHABLE if self._failure else LossReason.EXPIRED
+        return self._lost
+
+    def check(self) -> None:
+        """Return if the lock is ours. Asks the lock service only when the state is UNSURE.
+
+        Raises:
+            LockLost: It is not, or cannot be proven to be; its fact `reason` says why.
+            NotHeld: It was released.
+        """
+        state = self.state
+        if state is HoldState.UNSURE:
+            self.verify()
+        elif state is not HoldState.HELD:
+            self._refuse(state)
+
+    def verify(self) -> None:
+        """Return if the lock service confirms that the lock is ours: `check` for the moment before a commit.
+
+        Raises:
+            LockLost: It does not.
+            NotHeld: It was released.
+        """
+        if self.state in (HoldState.HELD, HoldState.UNSURE):
+            self._renew()
+        if self.state is not HoldState.HELD or self._failure:
+            self._refuse(self.state)
+
+    def _refuse(self, state: HoldState) -> None:
+        if state is HoldState.RELEASED:
+            raise NotHeld(f"the lock on {self.scope} was released by {self.owner}", scope=self.scope, owner=self.owner)
+        reason = self.reason or LossReason.UNREACHABLE
+        raise LockLost(
+            f"the lock on {self.scope} is no longer held by {self.owner}: {reason.value}; stop, publish nothing,"
+            " and begin again from a fresh state",
+            scope=self.scope,
+            owner=self.owner,
+            reason=reason,
+        )
+
+    def release(self) -> None:
+        """Let go of the lock. May be called twice, from any thread, and after a loss; a forked child does nothing.
+
+        Raises:
+            BackendUnavailable: The lock service did not confirm; `LockManager.close` tries again.
+        """
+        if self._generation != generation():
+            return
+        with self._backend:
+            if self._released:
+                return
+            self._released = True
+            self._renewals.discard(self)
+            self._on_end(self)
+            self._release_at_backend()
+
+    def _release_at_backend(self) -> None:
+        failure: Exception | None = None
+        try:
+            self._release_patiently()
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            self._on_released(self, failure)
+
+    def _release_patiently(self) -> None:
+        pauses = iter(_RELEASE_PAUSES_S)
+        while True:
+            try:
+                return self._provider.release(self._lease)
+            except BackendUnavailable:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+            self._clock.sleep(pause_s)
+
+    def lose(self, reason: LossReason) -> None:
+        """Take note that the lock service says the hold is over."""
+        if self._lost is None and not self._released:
+            self._lost = reason
+            self._on_end(self)
+            self.due_s = self._clock.monotonic()
+            self._renewals.poke()
+
+    def alarm_s(self) -> float:
+        """See `Renewable.alarm_s`: when the lease runs out."""
+        deadline_s = self._lease.deadline_s
+        return float("inf") if deadline_s is None else deadline_s
+
+    def tend(self) -> None:
+        """See `Renewable.tend`."""
+        if (reason := self.reason) is None:
+            self._renew()
+            return
+        self.lose(reason)
+        self._renewals.discard(self)
+        self._tell(reason)
+
+    def _tell(self, reason: LossReason) -> None:
+        if self._told:
+            return
+        self._told = True
+        _logger.error("lost the lock on %s held by %s: %s", self.scope, self.owner, reason.value)
+        if self._on_lost is not None:
+            try:
+                self._on_lost(self, reason)
+            except Exception:
+                _logger.exception("the callback for the lost lock on %s failed", self.scope)
+
+    def _renew(self) -> None:
+        with self._backend:
+            if self._released or self._lost is not None:
+                return
+            try:
+                self._lease = self._provider.renew(self._lease)
+            except LockLost as error:
+                self.lose(error.facts.get("reason", LossReason.EXPIRED))
+            except (BackendRefused, ProviderClosed):
+                self.lose(LossReason.UNREACHABLE)
+            except Exception as error:  # whatever it is, it must not end the renewals of all others
+                _logger.warning("renewal of the lock on %s failed", self.scope, exc_info=True)
+                self._failure = error
+                self.due_s = min(self.alarm_s(), self._clock.monotonic() + self._interval_s / _RETRIES_PER_INTERVAL)
+            else:
+                self._failure = None
+                self.due_s = self._clock.monotonic() + self._interval_s
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release. A loss within the block raises `LockLost`, unless the block raised already."""
+        state = self.state
+        try:
+            self.release()
+        except Exception:
+            if error is None:
+                raise
+            _logger.exception("release of the lock on %s failed after an error of its holder", self.scope)
+        if error is None and state is HoldState.LOST:
+            self._refuse(state)
+
+    def __repr__(self) -> str:
+        return f"Held({self.scope}, {self.state.name}, token={self.token}, owner={self.owner})"
+
+    def __reduce__(self) -> Any:
+        refuse_pickling(self, "send its token and scope, and keep the hold in the process that acquired it")

@@ -1,0 +1,356 @@
+"""The lock manager: what a writer uses."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import random
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Final
+
+from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.errors import AlreadyHeld, ConfigError, ProviderClosed, refuse_pickling
+from hudi_locks.lock.acquisition import Acquisition
+from hudi_locks.lock.capability import Capability
+from hudi_locks.lock.explanation import explain_timeout
+from hudi_locks.lock.forking import generation
+from hudi_locks.lock.held import Held, OnLost
+from hudi_locks.lock.held_many import HeldMany
+from hudi_locks.lock.identity import Identity
+from hudi_locks.lock.lease import Holder, Lease, LossReason
+from hudi_locks.lock.loading import load_provider_class
+from hudi_locks.lock.provider import LockProvider
+from hudi_locks.lock.renewal import Renewals
+from hudi_locks.lock.retry import RetryPolicy
+from hudi_locks.lock.scope import LockScope
+from hudi_locks.lock.turns import Turns
+from hudi_locks.observe import (
+    LOCK_ACQUIRE_ATTEMPTS,
+    LOCK_ACQUIRE_DURATION,
+    LOCK_ACQUIRE_FAILURE,
+    LOCK_ACQUIRE_SUCCESS,
+    LOCK_LOST,
+    LOCK_RELEASE_FAILURE,
+    LOCK_RELEASE_SUCCESS,
+    LOCK_REQUEST_LATENCY,
+    Metrics,
+)
+
+__all__ = ["LockManager"]
+
+_logger = logging.getLogger(__name__)
+_ONE_REQUEST: Final = RetryPolicy(0.0, 0, 0.0, 0.0, 0, 0.0)
+_TABLE: Final = LockScope.table()
+
+
+class LockManager:
+    """Locks of one table: attempts and waits by Hudi's keys, renewal, loss notice, a local queue, metrics.
+
+    Thread-safe; one for each process and table is enough. Runs where it was made: it cannot be pickled, and in a
+    forked child it holds nothing and refuses to work. A context manager that closes.
+
+    Args:
+        provider: A config string as `load_provider_class` takes it, or a class of `LockProvider`.
+        options: Hudi's keys; slips and contradictions are refused.
+        clock: Source of time; the system's when None.
+        application: What a person would call the job; `hoodie.write.lock.app_id` when empty.
+        require: Capabilities that the provider must claim.
+        metrics: Where to report; a registry of its own when None.
+
+    Raises:
+        ConfigError: The options cannot be used.
+        ProviderLoadError: The provider cannot be loaded, or lacks a capability.
+    """
+
+    def __init__(
+        self,
+        provider: str | type[LockProvider],
+        options: Mapping[str, object] | None = None,
+        *,
+        clock: Clock | None = None,
+        application: str = "",
+        require: Iterable[Capability] = (),
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.options = check_options(options or {})
+        self.policy = RetryPolicy.from_options(self.options)
+        self.metrics = metrics or Metrics()
+        self._clock = clock or SystemClock()
+        self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
+        self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"
+        kind = load_provider_class(provider, require=require)
+        self.provider: LockProvider = kind(self.options, clock=self._clock, on_lost=self._provider_lost)
+        self._heartbeat_s = self.options.get_value(lock_keys.HEARTBEAT_INTERVAL_MS) / 1000
+        self._generation = generation()
+        self._rng = random.Random()  # noqa: S311  # spreads contenders, guards nothing
+        self._turns = Turns(self._clock)
+        self._renewals = Renewals(self._clock)
+        self._holds: dict[LockScope, Held] = {}
+        self._unreleased: list[Lease] = []
+        self._closing = threading.Event()
+        self._closed = threading.Lock()
+        weakref.finalize(self, self._renewals.close)
+        _OPEN.add(self)
+
+    @classmethod
+    def from_options(
+        cls,
+        options: Mapping[str, object],
+        *,
+        clock: Clock | None = None,
+        application: str = "",
+        require: Iterable[Capability] = (),
+        metrics: Metrics | None = None,
+    ) -> LockManager:
+        """A manager with the provider that `hoodie.write.lock.provider` names; there is no default.
+
+        Raises:
+            ConfigError: The key is absent, or the options cannot be used.
+            ProviderLoadError: See `load_provider_class`.
+        """
+        name = Options(options).get_value(lock_keys.PROVIDER)
+        return cls(name, options, clock=clock, application=application, require=require, metrics=metrics)
+
+    def lock(self, scope: LockScope = _TABLE, timeout_s: float | None = None, *, on_lost: OnLost | None = None) -> Held:
+        """Acquire `scope`, waiting for it as long as Hudi's keys say (`RetryPolicy`).
+
+        Args:
+            scope: The table, or one file group.
+            timeout_s: A bound in seconds for all waiting together, attempts, pauses and local queue; 0 for one
+                request. It is exceeded by the duration of one request at most.
+            on_lost: Called once, on a thread of the manager, when the hold is lost. May release and close.
+
+        Raises:
+            AcquireTimeout: Somebody else held it all the time; the error names them.
+            AlreadyHeld: The calling thread holds it.
+            BackendRefused: The lock service says no for good; other permanent errors end the wait at once too.
+            ProviderClosed: The manager is closed, or was made in another process.
+        """
+        acquisition = self._prepare(scope, timeout_s=timeout_s, policy=self.policy)
+        held = self._run(acquisition, on_lost)
+        if held is None:
+            raise explain_timeout(acquisition, self.provider, name=self._name, local=self._holds.get(scope))
+        return held
+
+    def try_lock(self, scope: LockScope = _TABLE, *, on_lost: OnLost | None = None) -> Held | None:
+        """Acquire `scope` with one request; None if somebody holds it. Raises what `lock` raises otherwise."""
+        acquisition = self._prepare(scope, timeout_s=0.0, policy=_ONE_REQUEST)
+        held = self._run(acquisition, on_lost)
+        if held is None and acquisition.last_error is not None:
+            raise acquisition.last_error
+        return held
+
+    def lock_many(
+        self, scopes: Iterable[LockScope], timeout_s: float | None = None, *, on_lost: OnLost | None = None
+    ) -> HeldMany:
+        """Acquire all of `scopes` or none, in one fixed order, so that two callers cannot block each other for ever.
+
+        `timeout_s` bounds all of it. Raises what `lock` raises.
+        """
+        started_s = self._clock.monotonic()
+        held: list[Held] = []
+        try:
+            for scope in sorted(set(scopes), key=str):
+                left_s = timeout_s and max(0.0, timeout_s - (self._clock.monotonic() - started_s))
+                held.append(self.lock(scope, left_s, on_lost=on_lost))
+        except BaseException:
+            HeldMany(held).release()
+            raise
+        return HeldMany(held)
+
+    def unlock(self, scope: LockScope = _TABLE) -> bool:
+        """Release what the calling thread holds of `scope`; False, and nothing done, if that is nothing."""
+        held = self._holds.get(scope)
+        if held is None or held.owner != self._identity.owner():
+            return False
+        held.release()
+        return True
+
+    def holder(self, scope: LockScope = _TABLE) -> Holder | None:
+        """Who holds `scope` now, asked of the lock service; None if nobody does."""
+        self._check_open()
+        return self.provider.holder(scope)
+
+    def break_if(self, token: str, scope: LockScope = _TABLE) -> bool:
+        """Remove the hold whose `Holder.token` is `token`, whoever has it; False if it is another one by now.
+
+        Raises:
+            Unsupported: The provider does not claim BREAK.
+        """
+        self._check_open()
+        broken = self.provider.break_if(scope, token)
+        _logger.warning("%s the lock on %s held under %s", "broke" if broken else "did not break", scope, token)
+        return broken
+
+    def close(self) -> None:
+        """Release everything, end the threads and the connection. May be called twice; a forked child does nothing.
+
+        Raises:
+            LockError: The lock service did not confirm a release, even now.
+        """
+        if self._generation != generation() or not self._closed.acquire(blocking=False):
+            return
+        self._closing.set()
+        with ExitStack() as stack:
+            stack.callback(self.provider.close)
+            stack.callback(self._renewals.close)
+            stack.callback(self._release_again)
+            for held in list(self._holds.values()):
+                stack.callback(held.release)
+
+    def _release_again(self) -> None:
+        for lease in self._unreleased:
+            self.provider.release(lease)
+
+    def _prepare(self, scope: LockScope, *, timeout_s: float | None, policy: RetryPolicy) -> Acquisition:
+        self._check_open()
+        if timeout_s is not None and not timeout_s >= 0:
+            raise ConfigError(f"timeout_s={timeout_s} is no duration; give 0 or more seconds, or None", scope=scope)
+        return Acquisition(
+            self.provider,
+            scope,
+            owner=self._identity.owner(),
+            policy=policy,
+            timeout_s=math.inf if timeout_s is None else timeout_s,
+        )
+
+    def _check_open(self) -> None:
+        if self._generation != generation():
+            raise ProviderClosed("this manager belongs to the parent process; build one in the child")
+        if self._closing.is_set():
+            raise ProviderClosed("this manager is closed; build another one")
+
+    def _run(self, acquisition: Acquisition, on_lost: OnLost | None) -> Held | None:
+        scope, owner = acquisition.scope, acquisition.owner
+        if self._turns.owner(scope) == owner:
+            raise AlreadyHeld(
+                f"thread {owner.thread} holds the lock on {scope} already; release it first, or pass the hold on",
+                scope=scope,
+                owner=owner,
+            )
+        if not self._turns.enter(scope, owner, min(acquisition.timeout_s, acquisition.policy.worst_case_s)):
+            self._note_failure(acquisition)
+            return None
+        held = None
+        try:
+            held = self._ask(acquisition, on_lost)
+        finally:
+            if held is None:
+                self._turns.leave(scope)
+        return held
+
+    def _ask(self, acquisition: Acquisition, on_lost: OnLost | None) -> Held | None:
+        lease = None
+        held = None
+        try:
+            lease = acquisition.run(self._closing, self._rng)
+            if lease is None:
+                self._note_failure(acquisition)
+                return None
+            held = self._hold(lease, acquisition, on_lost)
+            self._check_open()
+        except BaseException:
+            if held is not None:
+                self._holds.pop(acquisition.scope)
+                self._renewals.discard(held)
+            if lease is not None:
+                self.provider.release(lease)
+            raise
+        return held
+
+    def _hold(self, lease: Lease, acquisition: Acquisition, on_lost: OnLost | None) -> Held:
+        held = Held(
+            lease,
+            self.provider,
+            granted_s=acquisition.sent_s,
+            renewals=self._renewals,
+            heartbeat_s=self._heartbeat_s,
+            on_lost=on_lost,
+            on_end=self._end,
+            on_released=self._note_release,
+        )
+        self._holds[lease.scope] = held
+        self._renewals.add(held)
+        self._note_success(acquisition)
+        return held
+
+    def _end(self, held: Held) -> None:
+        if self._holds.get(held.scope) is held:
+            del self._holds[held.scope]
+            self._turns.leave(held.scope)
+            if held.reason is not None:
+                self.metrics.count(LOCK_LOST)
+
+    def _provider_lost(self, lease: Lease, reason: LossReason) -> None:
+        held = self._holds.get(lease.scope)
+        if held is not None and held.owner == lease.owner:
+            held.lose(reason)
+
+    def _note_success(self, acquisition: Acquisition) -> None:
+        waited_s = self._note_attempts(acquisition)
+        self.metrics.count(LOCK_ACQUIRE_SUCCESS)
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug(
+                "%s holds %s after attempt %d and %.3f s",
+                acquisition.owner,
+                acquisition.scope,
+                acquisition.attempts,
+                waited_s,
+            )
+
+    def _note_failure(self, acquisition: Acquisition) -> None:
+        waited_s = self._note_attempts(acquisition)
+        self.metrics.count(LOCK_ACQUIRE_FAILURE)
+        _logger.info(
+            "%s did not get %s after attempt %d and %.3f s",
+            acquisition.owner,
+            acquisition.scope,
+            acquisition.attempts,
+            waited_s,
+        )
+
+    def _note_attempts(self, acquisition: Acquisition) -> float:
+        waited_s = self._clock.monotonic() - acquisition.started_s
+        self.metrics.count(LOCK_ACQUIRE_ATTEMPTS, acquisition.attempts)
+        self.metrics.time(LOCK_REQUEST_LATENCY, waited_s)
+        return waited_s
+
+    def _note_release(self, held: Held, failure: Exception | None) -> None:
+        held_s = self._clock.monotonic() - held.granted_s
+        self.metrics.time(LOCK_ACQUIRE_DURATION, held_s)
+        self.metrics.count(LOCK_RELEASE_SUCCESS if failure is None else LOCK_RELEASE_FAILURE)
+        if failure is not None:
+            self._unreleased.append(held.lease)
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("%s let go of %s after %.3f s", held.owner, held.scope, held_s)
+
+    def __enter__(self) -> LockManager:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LockManager({self._name!r}, holds={len(self._holds)}, closed={self._closing.is_set()})"
+
+    def __reduce__(self) -> Any:
+        refuse_pickling(self, "send its options, and build a manager where it is needed")
+
+
+_OPEN: Final[weakref.WeakSet[LockManager]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Free at exit what was never released, so that others need not wait for it to expire."""
+    with ExitStack() as stack:
+        for manager in list(_OPEN):
+            stack.callback(manager.close)

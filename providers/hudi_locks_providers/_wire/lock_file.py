@@ -1,0 +1,99 @@
+"""Content of a lock file: the JSON object of Hudi's FileSystemBasedLockProvider, with more fields of our own.
+
+Hudi 1.0 and 1.1 usually leave the file empty, and every release only shows the content to people. So any content is
+understood; what cannot be read tells nothing about the owner.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_locks.lock import Owner
+
+__all__ = ["LockFileContent", "decode_lock_file", "encode_lock_file", "encode_owner"]
+
+
+@dataclass(frozen=True)
+class LockFileContent:
+    """What a lock file tells.
+
+    Attributes:
+        owner: Its owner, as far as it tells.
+        hold: Identifies this very hold; "" in files that the JVM wrote.
+        since_ms: When it was made, ms since the epoch; None in files that the JVM wrote.
+        lease_ms: After how long without a sign of life others may take it over, by its owner's own setting; 0 for
+            never; None in files that the JVM wrote.
+        raw: All of it as text.
+    """
+
+    owner: Owner
+    hold: str = ""
+    since_ms: int | None = None
+    lease_ms: int | None = None
+    raw: str = ""
+
+
+def encode_owner(owner: Owner) -> str:
+    """The part of the content that is the same for all holds of one owner."""
+    fields = {
+        "id": owner.id,
+        "host": owner.host,
+        "pid": owner.pid,
+        "thread": owner.thread,
+        "application": owner.application,
+    }
+    return f'"lockThreadName":{json.dumps(owner.thread)},"lockStacksInfo":[],"owner":{json.dumps(fields)}'
+
+
+def encode_lock_file(owner_part: str, *, scope: str, hold: str, since_ms: int, lease_ms: int) -> bytes:
+    """The bytes of a lock file; `owner_part` comes from `encode_owner`."""
+    seconds, millis = divmod(since_ms, 1000)
+    return (
+        f'{{"lockCreateTime":"{_local_time(seconds)}.{millis:03d}",{owner_part},"scope":{json.dumps(scope)},'
+        f'"hold":"{hold}","sinceMs":{since_ms},"leaseMs":{lease_ms}}}'
+    ).encode()
+
+
+@functools.lru_cache(maxsize=2)
+def _local_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def decode_lock_file(data: bytes) -> LockFileContent:
+    """What the bytes tell; never fails, for other writers may leave anything in the file."""
+    raw = data.decode("utf-8", "replace")
+    try:
+        fields = json.loads(raw)
+    except ValueError:
+        return LockFileContent(Owner(""), raw=raw)
+    return _from_fields(fields, raw) if isinstance(fields, dict) else LockFileContent(Owner(""), raw=raw)
+
+
+def _from_fields(fields: dict[str, Any], raw: str) -> LockFileContent:
+    told = fields.get("owner")
+    owner = told if isinstance(told, dict) else {}
+    return LockFileContent(
+        owner=Owner(
+            id=_text(owner.get("id")),
+            host=_text(owner.get("host")),
+            pid=_number(owner.get("pid")) or 0,
+            thread=_text(owner.get("thread") or fields.get("lockThreadName")),
+            application=_text(owner.get("application")),
+        ),
+        hold=_text(fields.get("hold")),
+        since_ms=_number(fields.get("sinceMs")),
+        lease_ms=_number(fields.get("leaseMs")),
+        raw=raw,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

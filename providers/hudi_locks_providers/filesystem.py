@@ -1,0 +1,279 @@
+"""A lock that is a file: Hudi's FileSystemBasedLockProvider, without its ways of losing a lock."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from hudi_locks.clock import Clock
+from hudi_locks.config import lock_keys, table_keys
+from hudi_locks.errors import AlreadyHeld, ConfigError, LockLost, ProviderClosed
+from hudi_locks.lock import Capability, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks_providers._files.hooks import FileSystemHooks
+from hudi_locks_providers._files.local import LocalLockFolder
+from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder, translate_errors
+from hudi_locks_providers._files.remote import RemoteLockFolder
+from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_lock_file, encode_owner
+
+__all__ = ["FileSystemLockProvider"]
+
+_ATOMIC_SCHEMES: Final = frozenset({"file", "hdfs", "viewfs", "dfs", "hopsfs"})
+_MS_PER_MINUTE: Final = 60_000
+
+
+@dataclass(frozen=True)
+class _Hold:
+    file: LockFile
+    grip: Any
+    pid: int
+
+
+class FileSystemLockProvider(LockProvider):
+    """Holds `<folder>/lock`, wire-compatible with JVM Hudi; a file group has a file of its own beside it.
+
+    What it promises beyond the JVM's: the file appears whole; nobody deletes a file that is not theirs; an expired
+    file is taken over by one contender only; a living holder renews its file by the modification time, and learns
+    when a JVM peer removed or replaced it. Expiry compares wall clocks, so hosts must keep theirs in step; a holder
+    of ours tells in the file how long its lease is, and is judged by that.
+
+    What it cannot promise: JVM writers delete the file without asking whose it is (on close, and after a timeout).
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.SCOPE_HOSTS,
+            Capability.LEASE,
+            Capability.RENEWAL,
+            Capability.FENCING,
+            Capability.OWNER_INFO,
+            Capability.BREAK,
+            Capability.NEEDS_CLOCK_SYNC,
+            Capability.LINEARIZABLE,
+            Capability.CREATES_BACKEND,
+            Capability.JVM_COMPATIBLE,
+            Capability.FORK_AWARE,
+        }
+    )
+    short_options: ClassVar[dict[str, str]] = {
+        "path": lock_keys.FILESYSTEM_PATH.name,
+        "expire": lock_keys.FILESYSTEM_EXPIRE.name,
+    }
+
+    def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
+        super().__init__(options, clock=clock, on_lost=on_lost)
+        self._folder_url = self._find_folder()
+        self._scheme = urlsplit(self._folder_url).scheme or "file"
+        self._check_scheme()
+        self._lease_ms = self.options.get_value(lock_keys.FILESYSTEM_EXPIRE) * _MS_PER_MINUTE
+        self._nonce = uuid.uuid4().hex
+        self._serial = itertools.count(1)
+        self._lock = threading.Lock()
+        self._holds: dict[LockScope, Lease] = {}
+        self._closed = False
+
+    def _find_folder(self) -> str:
+        given = self.options.find(lock_keys.FILESYSTEM_PATH)
+        base = self.options.find(table_keys.BASE_PATH)
+        if not (given or base):
+            raise ConfigError(
+                f"the filesystem lock provider needs {lock_keys.FILESYSTEM_PATH.name} or {table_keys.BASE_PATH.name}",
+                keys=(lock_keys.FILESYSTEM_PATH.name, table_keys.BASE_PATH.name),
+            )
+        default = self.options.get_value(lock_keys.FILESYSTEM_DEFAULT_FOLDER)
+        return (given or f"{(base or '').rstrip('/')}/{default}").rstrip("/")
+
+    def _check_scheme(self) -> None:
+        named = self.options.get_value(lock_keys.ATOMIC_CREATION_SUPPORT)
+        allowed = _ATOMIC_SCHEMES | {scheme.strip() for scheme in named.split(",")}
+        if self._scheme not in allowed:
+            raise ConfigError(
+                f"{self._folder_url}: {self._scheme} is not known to create files atomically; use the storage or"
+                f" zookeeper provider, or name it in {lock_keys.ATOMIC_CREATION_SUPPORT.name} if you know that it does",
+                key=lock_keys.ATOMIC_CREATION_SUPPORT.name,
+                scheme=self._scheme,
+            )
+
+    @functools.cached_property
+    def _folder(self) -> LockFolder:
+        if self._scheme != "file":
+            with translate_errors(self._folder_url):
+                return RemoteLockFolder(self._folder_url, self._scheme)
+        has_scheme = self._folder_url.startswith("file:")
+        return LocalLockFolder(url2pathname(urlsplit(self._folder_url).path) if has_scheme else self._folder_url)
+
+    def _file(self, scope: LockScope) -> LockFile:
+        return self._table_file if scope.is_table else self._file_group_file(scope)
+
+    @functools.cached_property
+    def _table_file(self) -> LockFile:
+        return self._folder.lock_file("lock")
+
+    def _file_group_file(self, scope: LockScope) -> LockFile:
+        named = f"{len(scope.partition or '')}:{scope.partition}/{scope.file_id}"
+        return self._folder.lock_file(f".hudi_locks/file_groups/{hashlib.sha256(named.encode()).hexdigest()}")
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
+        """See `LockProvider.try_acquire`."""
+        file = self._file(scope)
+        self._check_free(scope, owner)
+        with translate_errors(file.path):
+            sent_s, now_ms = self.clock.monotonic(), self.clock.wall_ms()
+            data = self._encode(scope, owner, now_ms)
+            modified_ms = now_ms if self._lease_ms else None
+            grip = file.create(data, modified_ms)
+            if grip is None and self._remove_expired(file):
+                grip = file.create(data, modified_ms)
+            if grip is None:
+                return None
+            return self._hold(scope, owner, _Hold(file, grip, os.getpid()), sent_s)
+
+    def _check_free(self, scope: LockScope, owner: Owner) -> None:
+        if self._closed:
+            raise ProviderClosed("the filesystem lock provider is closed", scope=scope)
+        held = self._holds.get(scope)
+        if held is not None and held.owner == owner and held.state.file.is_ours(held.state.grip):
+            raise AlreadyHeld(f"{owner} holds the lock on {scope} already", scope=scope, owner=owner)
+
+    def _encode(self, scope: LockScope, owner: Owner, now_ms: int) -> bytes:
+        hold = f"{self._nonce}-{next(self._serial)}"
+        return encode_lock_file(
+            _owner_part(owner), scope=str(scope), hold=hold, since_ms=now_ms, lease_ms=self._lease_ms
+        )
+
+    def _hold(self, scope: LockScope, owner: Owner, hold: _Hold, sent_s: float) -> Lease:
+        try:
+            token = self._folder.next_token(self.clock.wall_ms())
+        except BaseException:
+            hold.file.remove_own(hold.grip, contended=False)
+            raise
+        deadline_s = sent_s + self._lease_ms / 1000 if self._lease_ms else None
+        lease = Lease(scope, owner, token, deadline_s, hold)
+        with self._lock:
+            lost = self._holds.pop(scope, None)
+            self._holds[scope] = lease
+        if lost is not None:
+            lost.state.file.remove_own(lost.state.grip, contended=False)
+        return lease
+
+    def _remove_expired(self, file: LockFile) -> bool:
+        found = file.find()
+        return found is None or (self._is_expired(found) and file.remove_found(found, self._is_expired))
+
+    def _is_expired(self, found: Found) -> bool:
+        left_ms = self._left_ms(found)
+        return left_ms is not None and left_ms < 0
+
+    def _left_ms(self, found: Found) -> int | None:
+        """How long the file is still good, by its own setting, else, in a file of the JVM, by ours; None for ever."""
+        told_ms = decode_lock_file(found.data).lease_ms
+        lease_ms = self._lease_ms if told_ms is None else told_ms
+        return found.modified_ms + lease_ms - self.clock.wall_ms() if lease_ms else None
+
+    def renew(self, lease: Lease) -> Lease:
+        """See `LockProvider.renew`."""
+        sent_s = self.clock.monotonic()
+        if lease.deadline_s is not None and sent_s >= lease.deadline_s:
+            raise self._lost(lease, LossReason.EXPIRED)
+        with self._lock, translate_errors(self._file(lease.scope).path):
+            hold = self._own_hold(lease)
+            hold.file.touch(hold.grip, self.clock.wall_ms())
+            ours = hold.file.is_ours(hold.grip)
+        if not ours:
+            raise self._lost(lease, LossReason.DELETED if ours is None else LossReason.STOLEN)
+        renewed = replace(lease, deadline_s=sent_s + self._lease_ms / 1000 if self._lease_ms else None)
+        with self._lock:
+            if lease.scope in self._holds:
+                self._holds[lease.scope] = renewed
+        return renewed
+
+    def _own_hold(self, lease: Lease) -> _Hold:
+        own = self._holds.get(lease.scope)
+        if own is None or own.state is not lease.state or own.owner != lease.owner:
+            raise self._lost(lease, LossReason.DELETED if own is None else LossReason.STOLEN)
+        hold: _Hold = own.state
+        if hold.pid != os.getpid():
+            raise self._lost(lease, LossReason.FORKED)
+        return hold
+
+    def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
+        path = self._file(lease.scope).path
+        return LockLost(
+            f"{lease.owner} does not hold {path}: {reason.value}",
+            scope=lease.scope,
+            owner=lease.owner,
+            key=path,
+            reason=reason,
+        )
+
+    def release(self, lease: Lease) -> None:
+        """See `LockProvider.release`."""
+        with self._lock:
+            own = self._holds.get(lease.scope)
+            if own is None or own.state is not lease.state or own.owner != lease.owner:
+                return
+            hold: _Hold = own.state
+            if hold.pid != os.getpid():
+                return
+            del self._holds[lease.scope]
+        late = own.deadline_s is not None and self.clock.monotonic() >= own.deadline_s
+        with translate_errors(hold.file.path):
+            hold.file.remove_own(hold.grip, contended=late)
+
+    def holder(self, scope: LockScope) -> Holder | None:
+        """See `LockProvider.holder`."""
+        file = self._file(scope)
+        with translate_errors(file.path):
+            found = file.find()
+        if found is None:
+            return None
+        content = decode_lock_file(found.data)
+        return Holder(
+            key=file.path,
+            owner=content.owner,
+            since_ms=content.since_ms,
+            age_ms=max(0, self.clock.wall_ms() - found.modified_ms),
+            token=_token(found),
+            expires_in_ms=self._left_ms(found),
+            raw=content.raw,
+        )
+
+    def break_if(self, scope: LockScope, token: str) -> bool:
+        """See `LockProvider.break_if`."""
+        file = self._file(scope)
+        with translate_errors(file.path):
+            found = file.find()
+            return found is not None and file.remove_found(found, lambda seen: _token(seen) == token)
+
+    def close(self) -> None:
+        """See `LockProvider.close`: releases what this very client holds, and nothing else."""
+        self._closed = True
+        for lease in list(self._holds.values()):
+            self.release(lease)
+
+    def holder_path(self, scope: LockScope) -> str:
+        """Where the lock file of `scope` lies."""
+        return self._file(scope).path
+
+    @classmethod
+    def conformance_hooks(cls) -> Any:
+        """See `LockProvider.conformance_hooks`."""
+        return FileSystemHooks
+
+
+@functools.lru_cache(maxsize=256)
+def _owner_part(owner: Owner) -> str:
+    return encode_owner(owner)
+
+
+def _token(found: Found) -> str:
+    """Names the hold: by its own word, else, in a file of the JVM, by when the file was last written."""
+    return decode_lock_file(found.data).hold or f"modified-{found.modified_ms}"
