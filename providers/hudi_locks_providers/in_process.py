@@ -24,6 +24,7 @@ class _Hold:
     owner: Owner
     token: int
     since_ms: int
+    pid: int = field(default_factory=os.getpid)
     lease: Lease | None = None
 
 
@@ -138,7 +139,7 @@ class InProcessLockProvider(LockProvider):
 
     def renew(self, lease: Lease) -> Lease:
         """See `LockProvider.renew`: there is nothing to extend, the hold is verified."""
-        if lease.owner.pid not in (0, os.getpid()):
+        if isinstance(lease.state, _Hold) and lease.state.pid != os.getpid():
             raise self._lost(lease, LossReason.FORKED)
         with _REGISTRY.lock:
             entry = _REGISTRY.entries.get((self._base, lease.scope))

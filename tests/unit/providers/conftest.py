@@ -1,0 +1,54 @@
+"""Providers over a folder of their own, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_locks import Lease, LockProvider, LockScope, LossReason, ManualClock, Owner
+from hudi_locks.lock import load_provider_class
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def lost() -> list[tuple[Lease, LossReason]]:
+    return []
+
+
+@pytest.fixture
+def make(clock: ManualClock, tmp_path: Path, lost: list[Any]) -> Iterator[Callable[..., Any]]:
+    """Make a provider; options without "hoodie." are those of the file-system provider."""
+    made: list[LockProvider] = []
+
+    def make_one(name: str = "filesystem", **options: object) -> LockProvider:
+        full: dict[str, object] = {"hoodie.base.path": str(tmp_path / "table")}
+        full |= {f"hoodie.write.lock.filesystem.{option}": value for option, value in options.items()}
+        kind = load_provider_class(name)
+        made.append(kind(full, clock=clock, on_lost=lambda *loss: lost.append(loss)))
+        return made[-1]
+
+    yield make_one
+    for provider in made:
+        provider.close()
+
+
+@pytest.fixture
+def table() -> LockScope:
+    return LockScope.table()
+
+
+@pytest.fixture
+def ada() -> Owner:
+    return Owner("ada", "host-a", 11, "main", "etl")
+
+
+@pytest.fixture
+def bob() -> Owner:
+    return Owner("bob", "host-b", 22, "main", "backfill")
