@@ -139,5 +139,5 @@ def test_managers_of_one_process_exclude_each_other() -> None:
 
 
 def test_a_base_path_is_needed() -> None:
-    with pytest.raises(ConfigError, match="in_process lock provider needs hoodie.base.path"):
+    with pytest.raises(ConfigError, match=r"in_process lock provider needs hoodie.base.path"):
         LockManager("in_process")
