@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ class LocalStorage(Storage):
         with _reporting("list", folder):
             try:
                 with os.scandir(self._locate(folder)) as children:
-                    entries = [entry for child in children if (entry := _describe(Path(child.path)))]
+                    entries = [entry for child in children if (entry := _describe(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -116,6 +117,12 @@ class LocalStorage(Storage):
             except FileNotFoundError:
                 return
 
+    def make_folder(self, folder: str) -> bool:
+        """See `Storage.make_folder`."""
+        with _reporting("make the folder", folder):
+            self._locate(folder).mkdir(parents=True, exist_ok=True)
+        return True
+
     def native(self, path: str) -> str:
         """See `Storage.native`: a plain absolute path."""
         return str(self._locate(path))
@@ -157,12 +164,12 @@ def _reporting(verb: str, path: str) -> Iterator[None]:
         raise StorageError(message, path=path, errno=error.errno) from error
 
 
-def _describe(target: Path) -> Entry | None:
+def _describe(target: os.DirEntry[str] | Path) -> Entry | None:
     try:
         found = target.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    is_folder = target.is_dir()
+    is_folder = stat.S_ISDIR(found.st_mode)
     return Entry(target.name, 0 if is_folder else found.st_size, found.st_mtime_ns // 1_000_000, is_folder)
 
 

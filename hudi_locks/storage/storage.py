@@ -82,6 +82,10 @@ class Storage(ABC):
     def now_ms(self) -> int:
         """The store's own clock, ms since the epoch, as it stamps new files."""
 
+    def make_folder(self, folder: str) -> bool:  # noqa: ARG002 - a store without folders has no use for it
+        """Make an empty folder, and those above it, for readers that expect one; False where there are no folders."""
+        return False
+
     def exists(self, path: str) -> bool:
         """Whether something is at `path`."""
         return self.stat(path) is not None

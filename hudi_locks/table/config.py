@@ -91,9 +91,16 @@ class TableConfig:
         """
         options = Options(properties)
         try:
-            return cls._interpret(options)
+            config = cls._interpret(options)
+            _check_consistency(config, options)
         except ConfigError as error:
             raise DamagedTable(f"{path}: {error}", path=path, **error.facts) from error
+        return config
+
+    @property
+    def checksum(self) -> int:
+        """By which readers know that the properties were written whole."""
+        return zlib.crc32(f"{self.database}.{self.name}".encode())
 
     @classmethod
     def _interpret(cls, options: Options) -> TableConfig:
@@ -126,7 +133,7 @@ class TableConfig:
             datasource_keys.HIVE_STYLE_PARTITIONING.name: self.hive_style,
             datasource_keys.PARTITIONPATH_URLENCODE.name: self.url_encode,
             table_keys.TIMELINE_TIMEZONE.name: self.timezone,
-            table_keys.TABLE_CHECKSUM.name: zlib.crc32(f"{self.database}.{self.name}".encode()),
+            table_keys.TABLE_CHECKSUM.name: self.checksum,
             table_keys.RECORD_MERGE_MODE.name: self.merge_mode,
             **({table_keys.DATABASE_NAME.name: self.database} if self.database else {}),
             **self._merge_properties(),
@@ -184,6 +191,17 @@ _NAMED: Final = frozenset(
     )
     for name in (key.name, *key.aliases)
 )  # fmt: skip
+
+
+def _check_consistency(config: TableConfig, options: Options) -> None:
+    for key, wanted in (
+        (table_keys.TABLE_CHECKSUM, config.checksum),
+        (table_keys.TIMELINE_LAYOUT_VERSION, config.layout.version),
+    ):
+        found = options.find(key)
+        if found is not None and found != wanted:
+            message = f"{key.name}={found} contradicts the name and version there, which ask for {wanted}"
+            raise ConfigError(message, key=key.name)
 
 
 def _find_zone(name: str) -> tzinfo:

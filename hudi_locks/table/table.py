@@ -36,15 +36,19 @@ class Table:
     def create(cls, storage: Storage, config: TableConfig) -> Table:
         """Make an empty table. Of two creators at the same time one succeeds.
 
+        The JVM cannot load a table whose timeline folder is missing, so it is there from the start.
+
         Raises:
             ConfigError: A table cannot have these settings.
             TableExists: There is one already.
         """
         check_creatable(config)
+        if storage.exists(PROPERTIES_PATH) or storage.exists(_BACKUP_PATH):
+            raise _taken(storage)
+        storage.make_folder(config.layout.archive)
         data = encode_properties(config.to_properties(), _COMMENT)
-        if storage.exists(_BACKUP_PATH) or not storage.create_if_absent(PROPERTIES_PATH, data):
-            message = f"{storage.base} holds a Hudi table already; load it, or choose another path"
-            raise TableExists(message, path=storage.base)
+        if not storage.create_if_absent(PROPERTIES_PATH, data):
+            raise _taken(storage)
         return cls.load(storage)
 
     @classmethod
@@ -111,3 +115,8 @@ def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> Comm
     path = timeline.paths[instant]
     data = read_instant(storage, timeline, instant=instant)
     return CommitMetadata.decode(data, path, may_be_empty=not instant.is_completed)
+
+
+def _taken(storage: Storage) -> TableExists:
+    message = f"{storage.base} holds a Hudi table already; load it, or choose another path"
+    return TableExists(message, path=storage.base)

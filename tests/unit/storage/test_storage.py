@@ -175,6 +175,11 @@ class TestLocal:
         with pytest.raises(StorageError, match="cannot read 'a'"):
             storage.read("a")
 
+    def test_an_empty_folder_stays(self, storage: LocalStorage) -> None:
+        assert storage.make_folder("a/b")
+        assert storage.make_folder("a/b")
+        assert [(entry.name, entry.is_folder) for entry in storage.list("a")] == [("b", True)]
+
     def test_pickle_reaches_the_same_files(self, storage: LocalStorage) -> None:
         storage.replace("a", b"1")
         assert pickle.loads(pickle.dumps(storage)).read("a") == b"1"
@@ -225,3 +230,9 @@ def test_other_places_are_refused_by_name(path: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_storage(path)
     assert caught.value.path == path
+
+
+def test_memory_has_no_empty_folders() -> None:
+    storage = MemoryStorage(ManualClock())
+    assert not storage.make_folder("a")
+    assert storage.list("") == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -146,7 +147,7 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
-    put(storage, **{key: value})
+    put(storage, **{key: value, "hoodie.timeline.layout.version": "1" if value == "5" else "2"})
     with pytest.raises(UnsupportedTable, match=f"{key}={value}") as caught:
         Table.load(storage)
     assert (caught.value.key, caught.value.value) == (key, value)
@@ -210,6 +211,14 @@ def test_damaged_properties_are_named(storage: MemoryStorage, data: bytes) -> No
     assert caught.value.path == PROPERTIES_PATH
 
 
+@pytest.mark.parametrize(("key", "value"), [("hoodie.table.checksum", "1"), ("hoodie.timeline.layout.version", "1")])
+def test_properties_that_contradict_each_other_are_damaged(storage: MemoryStorage, key: str, value: str) -> None:
+    put(storage, **{key: value})
+    with pytest.raises(DamagedTable, match=f"{key}={value}") as caught:
+        Table.load(storage)
+    assert caught.value.key == key
+
+
 def commit(storage: MemoryStorage, requested: str, completion: str, schema: pa.Schema | None) -> None:
     extra = {"schema": avro_schema(schema, "t")} if schema is not None else {}
     data = CommitMetadata(operation="UPSERT", extra=extra).encode("commit", layout_version=2)
@@ -242,3 +251,9 @@ def test_a_damaged_commit_is_named_and_a_pending_one_may_be_empty(storage: Memor
     assert read_commit(storage, timeline, requested=T3) == CommitMetadata()
     with pytest.raises(KeyError):
         read_commit(storage, timeline, requested=T4)
+
+
+def test_the_jvm_finds_the_folder_of_the_timeline(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    table = Table.create(storage, config())
+    assert [entry.name for entry in storage.list(table.layout.folder)] == ["history"]
