@@ -1,0 +1,185 @@
+"""`show`, `unlock`, `providers` and `config`: first hand on a lock that somebody left behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import datetime, timedelta, timezone
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hudi_locks.cli.options import (
+    ConfigFile,
+    FileGroup,
+    Json,
+    Key,
+    Provider,
+    Settings,
+    gather,
+    make_provider,
+    parse_scope,
+)
+from hudi_locks.config import Options, check_options, find_key, lock_keys, redact
+from hudi_locks.errors import ProviderLoadError
+from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, load_provider_class
+
+__all__ = ["add_lock_commands"]
+
+_NOT_HELD_SO = 1
+
+
+def add_lock_commands(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command()(show)
+    app.command()(unlock)
+    app.command("providers")(list_providers)
+    app.command("config")(explain_config)
+
+
+def show(
+    key: Key = None,
+    provider: Provider = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    file_group: FileGroup = None,
+    as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
+) -> None:
+    """Show who holds the lock of a table."""
+    scope = parse_scope(file_group)
+    with make_provider(key, provider, settings=option, config=config) as asked:
+        holder = asked.holder(scope)
+    if as_json:
+        typer.echo(json.dumps(None if holder is None else dataclasses.asdict(holder)))
+    elif holder is None:
+        typer.echo(f"nobody holds the lock on {scope}")
+    else:
+        Console(soft_wrap=True).print(_holder_table(holder))
+
+
+def _holder_table(holder: Holder) -> Table:
+    table = Table(show_header=False, box=None)
+    owner = holder.owner
+    for name, value in (
+        ("key", holder.key),
+        ("owner", owner.id or "not told by the record"),
+        ("host", owner.host),
+        ("process", str(owner.pid or "")),
+        ("thread", owner.thread),
+        ("application", owner.application),
+        ("since", _say_time(holder.since_ms)),
+        ("last sign of life", _say_ago(holder.age_ms)),
+        ("others may take it", _say_expiry(holder.expires_in_ms)),
+        ("token", holder.token),
+    ):
+        if value:
+            table.add_row(name, value)
+    return table
+
+
+def _say_time(since_ms: int | None) -> str:
+    return "" if since_ms is None else datetime.fromtimestamp(since_ms // 1000, timezone.utc).isoformat(" ")
+
+
+def _say_ago(age_ms: int | None) -> str:
+    return "" if age_ms is None else f"{timedelta(seconds=age_ms // 1000)} ago"
+
+
+def _say_expiry(left_ms: int | None) -> str:
+    if left_ms is None:
+        return "never by itself"
+    return f"in {timedelta(seconds=left_ms // 1000)}" if left_ms >= 0 else "now"
+
+
+def unlock(
+    if_token: Annotated[str, typer.Option("--if-token", metavar="TOKEN", help="The token that `show` printed.")],
+    key: Key = None,
+    provider: Provider = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    file_group: FileGroup = None,
+) -> None:
+    """Remove the hold that `show` showed, and no other: check first that its holder is dead."""
+    scope = parse_scope(file_group)
+    with make_provider(key, provider, settings=option, config=config) as asked:
+        broken = asked.break_if(scope, if_token)
+        now = None if broken else asked.holder(scope)
+    if broken:
+        typer.echo(f"removed the hold {if_token} on {scope}")
+        return
+    said = f"it is held under {now.token} by {now.owner}" if now else "nobody holds it"
+    typer.echo(f"nothing removed: the lock on {scope} is not held under {if_token}; {said}", err=True)
+    raise typer.Exit(_NOT_HELD_SO)
+
+
+def list_providers(as_json: Json = False) -> None:  # noqa: FBT002  # typer's way of a flag
+    """List the lock providers that can be asked for by name, and what they claim."""
+    found = {name: _claims(name) for name in available_providers()}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = Table("provider", "claims", box=None)
+    for name, claims in found.items():
+        table.add_row(name, claims if isinstance(claims, str) else " ".join(claims))
+    Console().print(table)
+
+
+def _claims(name: str) -> list[str] | str:
+    try:
+        claimed = load_provider_class(name).capabilities
+    except ProviderLoadError as error:
+        return str(error)
+    return [claim.name for claim in Capability if claim in claimed]
+
+
+def explain_config(
+    key: Key = None,
+    provider: Provider = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
+) -> None:
+    """Print the options in effect, without secrets, and how long a writer may wait for its lock."""
+    _, given = gather(key, provider, settings=option, config=config)
+    options = check_options(given)
+    rows = _effective(options)
+    policy = RetryPolicy.from_options(options)
+    if as_json:
+        typer.echo(
+            json.dumps({"options": {name: value for name, value, _ in rows}, "worst_case_s": policy.worst_case_s})
+        )
+        return
+    table = Table("key", "value", "from", box=None)
+    for row in rows:
+        table.add_row(*row)
+    Console(soft_wrap=True).print(table)
+    typer.echo(_say_waits(policy))
+
+
+def _effective(options: Options) -> list[tuple[str, str, str]]:
+    shown = redact(options)
+    rows = {(known.name if (known := find_key(name)) else name): (value, name) for name, value in shown.items()}
+    for known in _wait_keys():
+        rows.setdefault(known.name, (str(known.default), "default"))
+    return [(name, value, "given" if name == source else source) for name, (value, source) in sorted(rows.items())]
+
+
+def _wait_keys() -> list[Any]:
+    return [
+        lock_keys.WAIT_TIME_MS,
+        lock_keys.NUM_RETRIES,
+        lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
+        lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
+        lock_keys.CLIENT_NUM_RETRIES,
+        lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+    ]
+
+
+def _say_waits(policy: RetryPolicy) -> str:
+    return (
+        f"A writer gives up after at most {policy.worst_case_s / 60:.1f} minutes: {policy.attempts} attempts of up to"
+        f" {policy.wait_s:g} s, with pauses of up to {policy.client_pause_s:g} s between them; one attempt asks the"
+        f" lock service up to {policy.num_retries + 1} times, {policy.pause_s:g} to {policy.max_pause_s:g} s apart."
+    )

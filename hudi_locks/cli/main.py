@@ -1,0 +1,90 @@
+"""Finds the command that was typed, and loads no other: `hudi-locks --help` must not import Spark."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Final
+
+import typer
+
+from hudi_locks.cli.locks import add_lock_commands
+from hudi_locks.errors import ConfigError, HudiLocksError, ProviderLoadError
+
+__all__ = ["COMMAND_GROUP", "main"]
+
+COMMAND_GROUP: Final = "hudi_locks.commands"
+"""Entry points of further commands; each names a `typer.Typer` or a click command."""
+_OWN_LATE_COMMANDS: Final = (EntryPoint("demo", "hudi_locks.cli.demo:command", COMMAND_GROUP),)
+_SUMMARIES: Final = {"demo": "Let Spark writers share one table, and compare every row of it afterwards."}
+_FAILURE, _USAGE = 1, 2
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; always raises `SystemExit`.
+
+    The status is 0 for success, 1 for failure and 2 for a wrong command line or configuration; a command may have
+    others. An error of this package is one line on standard error.
+
+    Args:
+        arguments: What follows the program's name; `sys.argv` when None.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    warnings.formatwarning = _format_warning
+    try:
+        _run(words)
+    except (ConfigError, ProviderLoadError) as error:
+        _stop(error, _USAGE)
+    except HudiLocksError as error:
+        _stop(error, _FAILURE)
+
+
+def _run(words: list[str]) -> None:
+    late = next((point for point in _late_commands() if words[:1] == [point.name]), None)
+    if late is None:
+        _own_app()(args=words, prog_name="hudi-locks")
+    else:
+        late.load()(args=words[1:], prog_name=f"hudi-locks {late.name}")
+
+
+def _late_commands() -> list[EntryPoint]:
+    own = [point for point in _OWN_LATE_COMMANDS if find_spec(point.module)]
+    return sorted([*own, *entry_points(group=COMMAND_GROUP)], key=lambda point: point.name)
+
+
+def _own_app() -> typer.Typer:
+    app = typer.Typer(
+        help="Locks of Apache Hudi tables: who holds them, and how to get at them.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    add_lock_commands(app)
+    for point in _late_commands():
+        app.command(point.name, help=_summary(point))(_never_run)
+    return app
+
+
+def _never_run() -> None:
+    """Stands in the list of commands for one that `_run` loads."""
+
+
+def _summary(point: EntryPoint) -> str:
+    if point.name in _SUMMARIES:
+        return _SUMMARIES[point.name]
+    try:
+        module = importlib.import_module(point.module)
+    except ImportError as error:
+        return f"Cannot be loaded: {error}"
+    return (module.__doc__ or point.value).partition("\n")[0]
+
+
+def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
+    return f"warning: {message}\n"
+
+
+def _stop(error: HudiLocksError, status: int) -> None:
+    typer.echo(f"error: {error}", err=True)
+    raise SystemExit(status)

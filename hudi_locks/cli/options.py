@@ -1,0 +1,95 @@
+"""From what was typed to the options of a provider: `KEY`, `--provider`, `--option`, `--config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from hudi_locks.clock import SystemClock
+from hudi_locks.config import check_options, find_key, lock_keys, nearest_key, table_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.lock import LockProvider, LockScope, load_provider_class
+
+__all__ = ["ConfigFile", "FileGroup", "Json", "Key", "Provider", "Settings", "gather", "make_provider", "parse_scope"]
+
+Key = Annotated[str | None, typer.Argument(metavar="KEY", help="Path of the table (hoodie.base.path).")]
+Provider = Annotated[str | None, typer.Option("--provider", "-p", help="Lock provider; see `hudi-locks providers`.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="A Hudi key, or a short name of the provider's."),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A Java properties file with Hudi keys.", exists=True)
+]
+FileGroup = Annotated[
+    str | None,
+    typer.Option("--file-group", metavar="PARTITION/FILE_ID", help="The lock of one file group, not the table's."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+_OWN_PREFIXES: Final = ("hoodie.", "hudi_locks.")
+
+
+def gather(
+    key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None
+) -> tuple[str, dict[str, str]]:
+    """The provider's name and all options, what stands on the command line winning over the file.
+
+    Raises:
+        ConfigError: No provider was named, or an option is not `key=value`.
+    """
+    options = _read_properties(config) if config else {}
+    pairs = dict(_split(setting) for setting in settings or [])
+    name = provider or pairs.get(lock_keys.PROVIDER.name) or options.get(lock_keys.PROVIDER.name)
+    if not name:
+        raise ConfigError("which lock provider? give --provider, such as --provider filesystem; there is no default")
+    short = load_provider_class(name).short_options
+    options |= {_full_key(word, short): value for word, value in pairs.items()}
+    options |= {lock_keys.PROVIDER.name: name}
+    options |= {table_keys.BASE_PATH.name: key} if key else {}
+    return name, options
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    from hudi_locks.format import decode_properties  # brings Arrow along, which no other command needs
+
+    return decode_properties(path.read_bytes(), str(path))
+
+
+def _split(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not equals:
+        raise ConfigError(f"--option {setting} is not of the form key=value")
+    return key.strip(), value
+
+
+def _full_key(word: str, short: dict[str, str]) -> str:
+    if word in short:
+        return short[word]
+    if find_key(word) or word.startswith(_OWN_PREFIXES):
+        return word
+    nearest = nearest_key(word)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise ConfigError(
+        f"--option {word} is neither a Hudi key nor a short name of the provider ({', '.join(sorted(short))}){hint}",
+        key=word,
+    )
+
+
+def make_provider(
+    key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None
+) -> LockProvider:
+    """The provider alone, for commands that look at locks of others."""
+    name, options = gather(key, provider, settings=settings, config=config)
+    kind = load_provider_class(name)
+    return kind(check_options(options), clock=SystemClock(), on_lost=lambda *_: None)
+
+
+def parse_scope(file_group: str | None) -> LockScope:
+    """The scope that `--file-group` means; the last part of it is the file id."""
+    if file_group is None:
+        return LockScope.table()
+    partition, _, file_id = file_group.rpartition("/")
+    return LockScope.file_group(partition, file_id)

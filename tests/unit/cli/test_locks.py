@@ -1,0 +1,140 @@
+"""What a person meets who reads an error and types the next command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_locks import AcquireTimeout, LockManager, LockScope
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> LockManager:
+    options = {"hoodie.write.lock.provider": "filesystem", "hoodie.base.path": str(tmp_path / "my table")}
+    return LockManager.from_options(options, application="nightly etl")
+
+
+def test_show_tells_the_holder(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
+    where = (str(tmp_path / "my table"), "--provider", "filesystem")
+    assert hudi_locks("show", *where) == (0, "nobody holds the lock on table\n", "")
+    assert hudi_locks("show", *where, "--json") == (0, "null\n", "")
+    with manager.lock():
+        status, out, _ = hudi_locks("show", *where)
+        told = json.loads(hudi_locks("show", *where, "--json")[1])
+    assert status == 0
+    assert "nightly etl" in out
+    assert "never by itself" in out
+    assert told["key"].endswith("my table/.hoodie/lock")
+    assert told["token"] in out
+
+
+def test_the_command_in_the_error_works_as_it_is(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
+    scope = LockScope.file_group("month=1/day=2", "f-0")
+    other = LockManager("filesystem", manager.options)
+    with manager.lock(scope), pytest.raises(AcquireTimeout) as caught:
+        other.lock(scope, timeout_s=0)
+    with manager.lock(scope):
+        status, out, _ = hudi_locks(*shlex.split(caught.value.command)[1:])
+    assert status == 0
+    assert "nightly etl" in out
+
+
+def test_unlock_removes_what_was_shown_and_nothing_else(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
+    where = (str(tmp_path / "my table"), "-p", "filesystem")
+    manager.lock()
+    holder = manager.holder()
+    assert holder is not None
+    status, _, err = hudi_locks("unlock", *where, "--if-token", "another")
+    assert status == 1
+    assert f"it is held under {holder.token} by nightly etl" in err
+    status, out, _ = hudi_locks("unlock", *where, "--if-token", holder.token)
+    assert (status, out) == (0, f"removed the hold {holder.token} on table\n")
+    status, _, err = hudi_locks("unlock", *where, "--if-token", holder.token)
+    assert status == 1
+    assert "nobody holds it" in err
+
+
+def test_unlock_without_a_token_is_a_wrong_command_line(hudi_locks: Run) -> None:
+    status, _, err = hudi_locks("unlock", "/t", "-p", "filesystem")
+    assert status == 2
+    assert "--if-token" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show", "/t"), "error: which lock provider? give --provider"),
+        (("show", "/t", "-p", "filesytem"), "error: no lock provider is called 'filesytem'; did you mean filesystem"),
+        (("show", "/t", "-p", "filesystem", "-o", "path"), "error: --option path is not of the form key=value"),
+        (("show", "/t", "-p", "filesystem", "-o", "pth=1"), "neither a Hudi key nor a short name of the provider"),
+        (("show", "-p", "filesystem"), "error: the filesystem lock provider needs"),
+        (("show", "/t", "-p", "filesystem", "-o", "expire=soon"), "expire='soon' is no int"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_status_2(hudi_locks: Run, words: tuple[str, ...], said: str) -> None:
+    status, out, err = hudi_locks(*words)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_failure_of_the_service_is_one_line_and_status_1(hudi_locks: Run, tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    status, _, err = hudi_locks("show", "-p", "filesystem", "-o", f"path={tmp_path}")
+    assert status == 1
+    assert err == f"error: {tmp_path}/lock: Is a directory\n"
+
+
+def test_showing_makes_nothing(hudi_locks: Run, tmp_path: Path) -> None:
+    assert hudi_locks("show", str(tmp_path / "typo"), "-p", "filesystem")[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_properties_file_of_a_java_writer_works(hudi_locks: Run, tmp_path: Path, manager: LockManager) -> None:
+    java = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    file = tmp_path / "writer.properties"
+    file.write_text(f"hoodie.write.lock.provider={java}\nhoodie.base.path={tmp_path / 'my table'}\n")
+    with manager.lock():
+        status, out, _ = hudi_locks("show", "--config", str(file))
+    assert status == 0
+    assert "nightly etl" in out
+
+
+def test_providers_are_listed_with_their_claims(hudi_locks: Run) -> None:
+    status, out, _ = hudi_locks("providers")
+    assert status == 0
+    assert "SCOPE_HOSTS" in out
+    listed = json.loads(hudi_locks("providers", "--json")[1])
+    assert "FENCING" in listed["filesystem"]
+    assert listed["noop"] == []
+
+
+def test_config_explains_the_worst_case_and_hides_secrets(hudi_locks: Run) -> None:
+    words = ("config", "/t", "-p", "filesystem", "-o", "hoodie.aws.secret.key=abc", "-o", "expire=5")
+    status, out, _ = hudi_locks(*words)
+    assert status == 0
+    assert "A writer gives up after at most 55.2 minutes: 51 attempts" in out
+    assert "abc" not in out
+    told = json.loads(hudi_locks(*words, "--json")[1])
+    assert told["worst_case_s"] == 3310
+    assert told["options"]["hoodie.write.lock.filesystem.expire"] == "5"
+    assert told["options"]["hoodie.write.lock.wait_time_ms"] == "60000"
+
+
+def test_help_lists_commands_and_imports_no_spark() -> None:
+    script = (
+        "import sys\nfrom hudi_locks.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as error:\n    assert not error.code\n"
+        "assert not [name for name in sys.modules if name.startswith(('pyspark', 'pyarrow'))], 'heavy'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    for command in ("show", "unlock", "providers", "config"):
+        assert command in done.stdout
