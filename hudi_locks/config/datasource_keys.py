@@ -152,12 +152,20 @@ PARQUET_PAGE_SIZE = Key("hoodie.parquet.page.size", int, 1024 * 1024, "size of a
 PARQUET_COMPRESSION_CODEC = Key(
     "hoodie.parquet.compression.codec",
     str,
-    "gzip",
-    "compression of base files",
+    "zstd",
+    "compression of base files; the JVM's default is gzip, which takes many times as long for the same size",
     choices=("gzip", "snappy", "zstd", "lz4", "brotli", "uncompressed"),
 )
 PARQUET_COMPRESSION_RATIO = Key(
     "hoodie.parquet.compression.ratio", str, "0.1", "expected ratio of compressed to plain size"
+)
+MERGE_MEMORY = Key(
+    "hoodie.memory.merge.max.size",
+    int,
+    1 << 30,
+    "how much of its input a task keeps in memory, in bytes; more goes to local disk",
+    since="0.4.0",
+    minimum=1,
 )
 RECORD_SIZE_ESTIMATE = Key(
     "hoodie.copyonwrite.record.size.estimate",

@@ -1,5 +1,6 @@
 """Names and bytes of Hudi's files: pure values, no I/O."""
 
+from hudi_locks.format.bucket import assign_buckets, bucket_file_id, bucket_of_file_id
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.instant import (
     ACTIONS,
@@ -38,7 +39,10 @@ __all__ = [
     "WriteStat",
     "add_ms",
     "arrow_schema",
+    "assign_buckets",
     "avro_schema",
+    "bucket_file_id",
+    "bucket_of_file_id",
     "canonical_schema",
     "clustered_file_groups",
     "comparable_action",

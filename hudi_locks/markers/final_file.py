@@ -92,6 +92,10 @@ class FinalFiles:
             self._abort()
         return is_ours
 
+    def discard(self, staged: StagedFile) -> None:
+        """Take a staged file away that is not needed; its marker stays, and announces nothing."""
+        self.storage.delete(staged.path)
+
     def _is_inflight(self) -> bool:
         return self.storage.exists(self.layout.path(Instant(self.requested, self.action, State.INFLIGHT)))
 

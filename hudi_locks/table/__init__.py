@@ -1,8 +1,21 @@
 """Tables: their settings, partitions and file groups."""
 
+from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_key_range
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.file_groups import BaseFile, Changes, files_changed, latest_base_files, list_partitions
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, MergeRule, UpsertMerge, newest_rows
+from hudi_locks.table.meta_columns import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    add_meta_schema,
+    conform,
+    rename_file,
+    stamp_rows,
+)
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
     PARTITION_METADATA,
@@ -11,25 +24,47 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.table import Table, read_commit
 
 __all__ = [
+    "COMMIT_SEQNO",
+    "COMMIT_TIME",
     "DEFAULT_PARTITION",
+    "FILE_NAME",
     "PARTITION_METADATA",
+    "PARTITION_PATH",
     "PROPERTIES_PATH",
+    "RECORD_KEY",
+    "AppendMerge",
     "BaseFile",
+    "BaseFileFormat",
+    "BaseFileWriter",
     "Changes",
+    "DeleteMerge",
+    "Merge",
+    "MergeRule",
+    "RowBuffers",
     "Table",
     "TableConfig",
+    "UpsertMerge",
+    "add_meta_schema",
     "check_creatable",
     "check_readable",
     "check_writable",
+    "conform",
     "create_partition_metadata",
     "files_changed",
     "latest_base_files",
     "list_partitions",
+    "newest_rows",
     "parse_partition_path",
     "partition_path",
+    "read_base_file",
     "read_commit",
+    "read_counts",
+    "read_key_range",
     "read_partition_metadata",
+    "rename_file",
+    "stamp_rows",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,6 +82,16 @@ class Table:
     def layout(self) -> TimelineLayout:
         """Where its instants live."""
         return self.config.layout
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether updates are appended to logs."""
+        return self.config.table_type == "MERGE_ON_READ"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its hoodie.properties."""
+        return self.config.to_properties()
 
     def timeline(self) -> Timeline:
         """Its active timeline as it is now.

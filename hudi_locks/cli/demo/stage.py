@@ -1,0 +1,115 @@
+"""The acts of the demonstration: load, let the writers loose, read back with a program that is not ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_locks.cli.demo.flights import KEY, Correction, apply_corrections, read_flights
+from hudi_locks.cli.demo.session import start_session
+from hudi_locks.cli.demo.writer import WriterOrder
+from hudi_locks.errors import WriteError
+from hudi_locks.spark import HoodieTable, WriteResult
+
+__all__ = ["Stage"]
+
+_FAILURE_LINES = 15
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the demonstration takes place.
+
+    Attributes:
+        folder: Empty, for the table and what the writers report.
+        options: Hudi's keys for every writer.
+        corrections: What each writer does.
+    """
+
+    folder: Path
+    options: Mapping[str, str]
+    corrections: Sequence[Correction]
+
+    @property
+    def table_path(self) -> str:
+        """The table."""
+        return str(self.folder / "flights")
+
+    @property
+    def flights_path(self) -> str:
+        """The flights as loaded."""
+        return str(self.folder / "flights.parquet")
+
+    def load(self) -> WriteResult:
+        """Read the flights and bulk insert them into a new table, a partition for each month."""
+        pq.write_table(read_flights(), self.flights_path)
+        spark = start_session("load", cores=2)
+        table = HoodieTable.create(
+            spark,
+            self.table_path,
+            name="flights",
+            record_key=KEY,
+            partition_by="month",
+            ordering="version",
+            options=self.options,
+        )
+        with table:
+            result = table.bulk_insert(spark.read.parquet(self.flights_path))
+        spark.stop()
+        return result
+
+    def run_writers(self) -> list[dict[str, Any]]:
+        """Run every writer in a process of its own, all at once; what each of them reports.
+
+        Raises:
+            WriteError: A writer failed; the end of what it printed is in the message.
+        """
+        orders = [self._order(number, correction) for number, correction in enumerate(self.corrections, 1)]
+        running = [self._start(order) for order in orders]
+        failed = [(order, text) for order, (process, text) in zip(orders, map(_wait, running), strict=True) if process]
+        for order, text in failed:
+            last = "\n".join(text.splitlines()[-_FAILURE_LINES:])
+            raise WriteError(f"writer {order.number} ({order.correction.name}) failed:\n{last}", output=text)
+        return [json.loads((self.folder / f"result-{order.number}.json").read_text()) for order in orders]
+
+    def read_with_spark(self) -> pa.Table:
+        """All rows, by our DataFrame reader."""
+        spark = start_session("read", cores=2)
+        path = self.folder / "read.parquet"
+        HoodieTable.load(spark, self.table_path).read(meta_columns=False).write.parquet(str(path))
+        spark.stop()
+        return pq.read_table(path)
+
+    def read_with_hudi_rs(self) -> pa.Table:
+        """All rows, by hudi-rs."""
+        from hudi import HudiTableBuilder
+
+        batches = HudiTableBuilder.from_base_uri(self.table_path).build().read()
+        return pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+
+    def compute_expected(self) -> pa.Table:
+        """All rows as they must be, computed from the input without any table."""
+        return apply_corrections(pq.read_table(self.flights_path), self.corrections)
+
+    def _order(self, number: int, correction: Correction) -> WriterOrder:
+        return WriterOrder(
+            number, len(self.corrections), self.table_path, str(self.folder), self.flights_path,
+            dict(self.options), correction,
+        )  # fmt: skip
+
+    def _start(self, order: WriterOrder) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "hudi_locks.cli.demo.writer", str(order.save())]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+
+
+def _wait(process: subprocess.Popen[str]) -> tuple[int, str]:
+    text, _ = process.communicate()
+    return process.returncode, text

@@ -1,0 +1,82 @@
+"""The simple bucket index: a row's file group follows from its key, and no table is read."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import assign_buckets, bucket_of_file_id
+from hudi_locks.spark.placement import GROUP, BucketGroups, Placement
+from hudi_locks.table import RECORD_KEY, BaseFile
+
+__all__ = ["BucketIndex"]
+
+
+@dataclass(frozen=True)
+class BucketIndex:
+    """Hudi's BucketIndex with the SIMPLE engine.
+
+    Attributes:
+        hash_fields: Record key fields that are hashed.
+        buckets: Buckets of each partition.
+    """
+
+    hash_fields: Sequence[str]
+    buckets: int
+
+    def place(self, rows: DataFrame, base_files: Iterable[BaseFile], *, instant: str) -> Placement:
+        """Give each row its bucket.
+
+        Raises:
+            UnsupportedTable: A partition holds two file groups for one bucket, or one that belongs to no bucket.
+        """
+        bases = self._by_bucket(base_files)
+        seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
+        located = rows.withColumn(GROUP, self._bucket_column())
+        return Placement(located, BucketGroups(bases, seed), max(len(bases), self.buckets))
+
+    def _bucket_column(self) -> Column:
+        hash_fields, buckets = list(self.hash_fields), self.buckets
+
+        def bucket(keys):  # type: ignore[no-untyped-def]  # Spark reads the annotations of a Pandas UDF and knows few
+            """A series of record keys to a series of buckets."""
+            import pandas as pd
+
+            column = pa.array(keys, pa.string(), from_pandas=True)
+            return pd.Series(assign_buckets(column.fill_null(""), hash_fields, buckets=buckets).to_numpy())
+
+        return F.pandas_udf(bucket, "int")(F.col(RECORD_KEY))
+
+    def _by_bucket(self, base_files: Iterable[BaseFile]) -> dict[tuple[str, int], BaseFile]:
+        found: dict[tuple[str, int], BaseFile] = {}
+        for file in base_files:
+            key = (file.partition, _read_bucket(file))
+            if key in found or key[1] >= self.buckets:
+                raise UnsupportedTable(
+                    f"partition {file.partition!r} holds {file.path} for bucket {key[1]} of {self.buckets}, which"
+                    f" {'another file group serves too' if key in found else 'is out of range'}; set"
+                    " hoodie.bucket.index.num.buckets to the number that the table was written with",
+                    path=file.path,
+                    partition=file.partition,
+                    bucket=key[1],
+                    buckets=self.buckets,
+                )
+            found[key] = file
+        return found
+
+
+def _read_bucket(file: BaseFile) -> int:
+    if not file.file_id[:8].isdigit():
+        raise UnsupportedTable(
+            f"{file.path} belongs to no bucket, so the table was not written with a bucket index; set"
+            " hoodie.index.type=SIMPLE",
+            path=file.path,
+            partition=file.partition,
+        )
+    return bucket_of_file_id(file.file_id)

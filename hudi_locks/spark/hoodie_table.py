@@ -1,0 +1,215 @@
+"""A Hudi table in a user's hands."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.config import Options, check_options, lock_keys, table_keys
+from hudi_locks.errors import WriteError, refuse_pickling
+from hudi_locks.lock import LockManager
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.progress import show_progress
+from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.table_options import describe_table
+from hudi_locks.spark.writing import Writer
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.transaction import Outcome, Transactions
+
+__all__ = ["HoodieTable"]
+
+
+class HoodieTable:
+    """One table, to be read and written through one Spark session. Lives on the driver.
+
+    Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
+    `hoodie.write.concurrency.mode=optimistic_concurrency_control` and the same lock provider; one object writes one
+    DataFrame at a time.
+
+    Attributes:
+        spark: The session.
+        path: Base path.
+        table: Its settings and storage.
+        options: Hudi's keys as given.
+    """
+
+    def __init__(self, spark: SparkSession, table: Table, options: Options, *, clock: Clock | None = None) -> None:
+        self.spark = spark
+        self.table = table
+        self.path = table.storage.base
+        self.options = check_options(options | {table_keys.BASE_PATH.name: self.path})
+        self._clock = clock or SystemClock()
+        self._writing = threading.Lock()
+        self._locks: LockManager | None = None
+        self._writer: Writer | None = None
+
+    @classmethod
+    def create(
+        cls,
+        spark: SparkSession,
+        path: str,
+        *,
+        name: str,
+        record_key: str | Sequence[str],
+        partition_by: str | Sequence[str] = (),
+        ordering: str | Sequence[str] | None = None,
+        table_type: str = "COPY_ON_WRITE",
+        options: Mapping[str, object] | None = None,
+    ) -> HoodieTable:
+        """Make an empty table.
+
+        Args:
+            spark: The session.
+            path: Where; its folder is made.
+            name: Table name.
+            record_key: Columns that name a row, unique within a partition.
+            partition_by: Columns that give the folder.
+            ordering: Column whose greater value wins when two rows have one key; without it the later write wins.
+            table_type: COPY_ON_WRITE.
+            options: Hudi's keys, for the table (`hoodie.write.table.version`: 8 or 9) and for writes through this
+                object.
+
+        Raises:
+            TableExists: There is a table at `path`.
+            ConfigError: An option or setting cannot be used.
+        """
+        given = Options(options)
+        config = describe_table(
+            given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
+        )
+        check_options(given)
+        return cls(spark, Table.create(open_storage(path), config), given)
+
+    @classmethod
+    def load(cls, spark: SparkSession, path: str, *, options: Mapping[str, object] | None = None) -> HoodieTable:
+        """The table at `path`.
+
+        Raises:
+            NotATable: There is none.
+            DamagedTable: Its properties cannot be read.
+            UnsupportedTable: It is of a kind that cannot be read.
+            ConfigError: An option cannot be used.
+        """
+        return cls(spark, Table.load(open_storage(path)), Options(options))
+
+    def insert(self, rows: DataFrame) -> WriteResult:
+        """Add rows without looking for their keys: a key that is there already is there twice afterwards.
+
+        `hoodie.combine.before.insert` merges rows of the input with one key, and
+        `hoodie.datasource.write.insert.drop.duplicates` leaves out those whose key the table has; two inserts at the
+        same time may still bring one key twice, as in Hudi. For arguments and errors see `upsert`.
+        """
+        return self.write(Operation.INSERT, rows)
+
+    def upsert(self, rows: DataFrame) -> WriteResult:
+        """Insert new rows and replace those whose record key is in the same partition.
+
+        Args:
+            rows: All columns of the table, in any order, and new ones, which are added to it.
+
+        Raises:
+            BadInput: A column is missing, has changed its type, or a row has no record key; nothing was written.
+            WriteConflict: Another writer changed the same file groups first, and the retries of
+                `hoodie.write.num.retries.on.conflict.failures` are used up.
+            WriteAborted: The instant was rolled back by somebody who took this writer for dead.
+            OutcomeUnknown: The store did not say whether the commit was published; `resolve` finds out.
+            UnsupportedTable: The table must not be written by this package.
+        """
+        return self.write(Operation.UPSERT, rows)
+
+    def bulk_insert(self, rows: DataFrame) -> WriteResult:
+        """Add many rows to new files: the fast way to load a table. Otherwise as `insert`."""
+        return self.write(Operation.BULK_INSERT, rows)
+
+    def delete(self, rows: DataFrame) -> WriteResult:
+        """Take out the rows with the record keys and partitions of `rows`, which needs no other columns."""
+        return self.write(Operation.DELETE, rows)
+
+    def write(self, operation: Operation, rows: DataFrame) -> WriteResult:
+        """The write that `operation` names; see `insert`, `upsert`, `bulk_insert` and `delete`."""
+        with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
+            return self._open_writer().write(operation, rows, report=report)
+
+    def read(self, *, meta_columns: bool = True) -> DataFrame:
+        """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
+
+        Raises:
+            DamagedTable: The timeline cannot be read.
+        """
+        return self._reader(meta_columns).snapshot()
+
+    def as_of(self, time: str | None = None, *, requested: str | None = None, meta_columns: bool = True) -> DataFrame:
+        """All rows as of a moment.
+
+        Args:
+            time: A completion time, such as `WriteResult.completion_time`: what was committed by then.
+            requested: Instead, a requested time: what was begun by then, as the JVM's `as.of.instant` means it.
+            meta_columns: See `read`.
+        """
+        return self._reader(meta_columns).snapshot(completed=time, requested=requested)
+
+    def incremental(self, begin: str, end: str | None = None, *, meta_columns: bool = True) -> DataFrame:
+        """Rows that were inserted or updated by commits with begin < completion time <= end, in their last form.
+
+        A row that a later commit of the span deleted is not among them.
+
+        Raises:
+            TableError: Commits of the span are archived.
+        """
+        return self._reader(meta_columns).changes(begin, end)
+
+    def resolve(self, instant: str) -> Outcome:
+        """What became of the write with this requested time, after an `OutcomeUnknown`; decides it if nobody has."""
+        return self._open_writer().transactions.resolve(instant)
+
+    def close(self) -> None:
+        """Let go of the lock provider's connection. The object can still read."""
+        if self._locks is not None:
+            self._locks.close()
+        self._locks = self._writer = None
+
+    def _reader(self, meta_columns: bool) -> Reader:  # noqa: FBT001
+        return Reader(self.spark, self.table, meta_columns)
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            table = Table.load(self.table.storage, for_writing=True)
+            application = self.spark.sparkContext.applicationId
+            if self.options.has(lock_keys.PROVIDER):
+                self._locks = LockManager.from_options(self.options, clock=self._clock, application=application)
+            transactions = Transactions(table, self._locks, options=self.options, clock=self._clock)
+            settings = PipelineSettings.of(self.options, table.config)
+            self._writer = Writer(table, transactions, settings, self._clock)
+        return self._writer
+
+    @contextmanager
+    def _one_at_a_time(self) -> Iterator[None]:
+        if not self._writing.acquire(blocking=False):
+            raise WriteError(
+                f"this HoodieTable object is writing to {self.path} already; load a second object for a second write",
+                path=self.path,
+            )
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    def __enter__(self) -> HoodieTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"HoodieTable({self.table.config.name!r} at {self.path})"
+
+    def __reduce__(self) -> Any:
+        refuse_pickling(self, "load it where it is needed, from its path")

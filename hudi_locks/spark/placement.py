@@ -1,0 +1,91 @@
+"""Which file group each row goes to: values that travel from the driver to the tasks."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from hudi_locks.format import bucket_file_id
+from hudi_locks.table import BaseFile
+
+__all__ = ["GROUP", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
+
+GROUP: Final = "_hudi_locks_group"
+"""Column that names a row's file group within its partition: a bucket number or a file id."""
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """A file group that a task writes to.
+
+    Attributes:
+        partition: Partition path.
+        file_id: Its id.
+        base: Its latest base file at the snapshot that the write builds on; None for a new group.
+    """
+
+    partition: str
+    file_id: str
+    base: BaseFile | None = None
+
+
+class Groups(ABC):
+    """Resolves what stands in the GROUP column. Picklable; used by tasks."""
+
+    @abstractmethod
+    def find(self, partition: str, group: Any) -> FileGroup:
+        """The file group of rows with this partition path and GROUP value; the same for every attempt of a task."""
+
+
+@dataclass(frozen=True)
+class ListedGroups(Groups):
+    """File groups that the driver chose, by id; an id without a base file is new.
+
+    Attributes:
+        bases: Latest base files by (partition path, file id).
+    """
+
+    bases: Mapping[tuple[str, str], BaseFile]
+
+    def find(self, partition: str, group: Any) -> FileGroup:
+        """See `Groups.find`."""
+        return FileGroup(partition, str(group), self.bases.get((partition, str(group))))
+
+
+@dataclass(frozen=True)
+class BucketGroups(Groups):
+    """File groups of a bucket index, by bucket.
+
+    Attributes:
+        bases: Latest base files by (partition path, bucket).
+        seed: Makes the ids of new file groups, so that every attempt of a task makes the same.
+    """
+
+    bases: Mapping[tuple[str, int], BaseFile]
+    seed: uuid.UUID
+
+    def find(self, partition: str, group: Any) -> FileGroup:
+        """See `Groups.find`."""
+        base = self.bases.get((partition, int(group)))
+        file_id = base.file_id if base else bucket_file_id(int(group), self.seed, partition=partition)
+        return FileGroup(partition, file_id, base)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Rows with their GROUP column, and what it means.
+
+    Attributes:
+        rows: The input with GROUP.
+        groups: Resolves it.
+        expected_groups: About how many file groups the rows touch, for the number of tasks.
+    """
+
+    rows: DataFrame
+    groups: Groups
+    expected_groups: int

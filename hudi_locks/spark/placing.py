@@ -1,0 +1,69 @@
+"""Choosing file groups by the index of the table. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.placement import GROUP, Placement
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.simple_index import SimpleIndex
+from hudi_locks.spark.snapshot import Snapshot
+
+__all__ = ["Placer"]
+
+
+@dataclass(frozen=True)
+class Placer:
+    """Places the rows of one attempt.
+
+    Attributes:
+        settings: Which index, and how files are cut.
+        snapshot: What the attempt builds on.
+        instant: Its requested time.
+    """
+
+    settings: PipelineSettings
+    snapshot: Snapshot
+    instant: str
+
+    @contextmanager
+    def place(self, operation: Operation, keyed: DataFrame, counts: Mapping[str, int] | None) -> Iterator[Placement]:
+        """Rows with file groups; what was persisted for it is let go at the end.
+
+        Args:
+            operation: What is done with the rows.
+            keyed: With record key and partition path.
+            counts: Rows by partition path; None if nobody counted them.
+        """
+        base_files = self.snapshot.base_files(counts)
+        if bucket_index := self.settings.bucket_index():
+            yield bucket_index.place(keyed, base_files, instant=self.instant)
+            return
+        index = self._simple_index(operation)
+        needs_lookup = operation in (Operation.UPSERT, Operation.DELETE) or self.settings.drop_duplicates
+        if not needs_lookup:
+            yield index.place_new(keyed, base_files, counts or {})
+            return
+        tagged = self._filter(operation, index.tag(keyed, base_files)).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield index.place(tagged, base_files)
+        finally:
+            tagged.unpersist()
+
+    def _simple_index(self, operation: Operation) -> SimpleIndex:
+        sizing = self.settings.sizing(self.snapshot.record_bytes)
+        if operation is Operation.BULK_INSERT:
+            sizing = replace(sizing, small_file_bytes=0)
+        return SimpleIndex(self.snapshot.table.storage, sizing)
+
+    def _filter(self, operation: Operation, tagged: DataFrame) -> DataFrame:
+        if operation is Operation.DELETE:
+            return tagged.where(F.col(GROUP).isNotNull())
+        return tagged if operation is Operation.UPSERT else tagged.where(F.col(GROUP).isNull())

@@ -1,0 +1,96 @@
+"""What a write reports to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hudi_locks.format import WriteStat
+from hudi_locks.transaction import Conflict, Outcome, PublishResult
+
+__all__ = ["Attempt", "WriteResult"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of a write, from begin to publish.
+
+    Attributes:
+        instant: Its requested time.
+        began_ms: Wall clock at its begin, ms since the epoch.
+        ended_ms: Wall clock when its outcome was known.
+        outcome: What became of it.
+        conflict: Why it was aborted; None for the last.
+    """
+
+    instant: str
+    began_ms: int
+    ended_ms: int
+    outcome: Outcome
+    conflict: Conflict | None = None
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """A committed write; any other end of a write is raised.
+
+    Attributes:
+        instant: Requested time.
+        completion_time: When it became visible; what `as_of` and `incremental` take.
+        outcome: COMMITTED.
+        rows_inserted: Rows that are new.
+        rows_updated: Rows that replaced a present row.
+        rows_deleted: Rows taken out.
+        rows_written: All rows of the files written, those that stayed as they were included.
+        file_groups: How many file groups were written.
+        attempts: Every try, the last one being the one that was committed.
+        lock_wait_ms: How long the publish waited for the table lock.
+        lock_held_ms: How long it held it.
+        warnings: What went wrong without touching the outcome.
+    """
+
+    instant: str
+    completion_time: str
+    outcome: Outcome
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_written: int = 0
+    file_groups: int = 0
+    attempts: tuple[Attempt, ...] = field(default=(), repr=False)
+    lock_wait_ms: int = 0
+    lock_held_ms: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The conflicts met on the way; each cost one retry."""
+        return tuple(attempt.conflict for attempt in self.attempts if attempt.conflict)
+
+    @property
+    def retries(self) -> int:
+        """Attempts before the one that was committed."""
+        return max(0, len(self.attempts) - 1)
+
+    @property
+    def wasted_s(self) -> float:
+        """Seconds that went into attempts which met a conflict."""
+        return sum(attempt.ended_ms - attempt.began_ms for attempt in self.attempts[:-1]) / 1000
+
+    @classmethod
+    def of(cls, published: PublishResult, stats: Sequence[WriteStat], *, attempts: Sequence[Attempt]) -> WriteResult:
+        """Sum up a committed publish and the stats of its tasks."""
+        return cls(
+            published.instant,
+            published.completion_time or "",
+            published.outcome,
+            rows_inserted=sum(stat.num_inserts for stat in stats),
+            rows_updated=sum(stat.num_update_writes for stat in stats),
+            rows_deleted=sum(stat.num_deletes for stat in stats),
+            rows_written=sum(stat.num_writes for stat in stats),
+            file_groups=len(stats),
+            attempts=tuple(attempts),
+            lock_wait_ms=published.lock_wait_ms,
+            lock_held_ms=published.lock_held_ms,
+            warnings=published.warnings,
+        )

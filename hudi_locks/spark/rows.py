@@ -1,0 +1,89 @@
+"""What a user's DataFrame must be before any of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from hudi_locks.errors import BadInput
+from hudi_locks.format import META_COLUMNS, canonical_schema
+from hudi_locks.spark.keys import field_type, partition_path, record_key
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig
+
+__all__ = ["check_ordering", "count_rows", "key_rows", "refuse_null_keys", "user_schema"]
+
+
+def key_rows(rows: DataFrame, config: TableConfig, *, composite: bool) -> DataFrame:
+    """The user's columns (meta columns of an earlier read dropped) with record key and partition path.
+
+    Raises:
+        BadInput: A key or partition column is missing, or of a type that has no key form.
+    """
+    user = rows.select([name for name in rows.columns if name not in META_COLUMNS])
+    _refuse_repeated_columns(user.columns)
+    key = record_key(user.schema, config.record_key_fields, composite=composite)
+    path = partition_path(
+        user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
+    )
+    return user.withColumn(RECORD_KEY, key).withColumn(PARTITION_PATH, path)
+
+
+def check_ordering(keyed: DataFrame, config: TableConfig) -> None:
+    """Whether the rows have the columns that decide between rows of one key.
+
+    Raises:
+        BadInput: One is missing.
+    """
+    for name in config.ordering_fields:
+        field_type(keyed.schema, name)
+
+
+def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
+    """Rows by partition path; one pass over the input, before anything is written.
+
+    Raises:
+        BadInput: A row has no record key; it says how many, and shows the partition of one.
+    """
+    counted = keyed.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), F.count(RECORD_KEY).alias("keys"))
+    found = counted.collect()
+    lacking = [row for row in found if row["keys"] != row["rows"]]
+    if lacking:
+        count = sum(row["rows"] - row["keys"] for row in lacking)
+        refuse_null_keys(count, lacking[0][PARTITION_PATH], config.record_key_fields)
+    return {row[PARTITION_PATH]: row["rows"] for row in found}
+
+
+def refuse_null_keys(count: int, partition: str, fields: Sequence[str]) -> None:
+    """Raise for rows whose key fields are null or empty.
+
+    Raises:
+        BadInput: Always.
+    """
+    raise BadInput(
+        f"{count} rows have no record key: {', '.join(fields)} is null or empty, for instance in partition"
+        f" {partition!r}; give each row a key or leave those rows out",
+        count=count,
+        partition=partition,
+        fields=list(fields),
+    )
+
+
+def user_schema(keyed: DataFrame) -> pa.Schema:
+    """The user's columns of keyed rows, with the types that the table stores.
+
+    Raises:
+        BadInput: A name or type has no place in a Hudi table.
+    """
+    fields = [field for field in keyed.schema.fields if field.name not in META_COLUMNS]
+    return canonical_schema(to_arrow_schema(T.StructType(fields)))
+
+
+def _refuse_repeated_columns(names: Sequence[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise BadInput(f"columns {repeated} occur twice; rename one of each", columns=repeated)

@@ -1,0 +1,112 @@
+"""A pipeline's options as far as it reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_locks.config import Options, datasource_keys, write_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.spark.bucket_index import BucketIndex
+from hudi_locks.spark.file_sizing import FileSizing
+from hudi_locks.spark.operation import Operation
+from hudi_locks.table import MergeRule, TableConfig
+
+__all__ = ["PipelineSettings"]
+
+_INDEXES = ("SIMPLE", "BUCKET")
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """How a pipeline writes.
+
+    Attributes:
+        codec: Compression of base files.
+        max_file_bytes: Target size of a base file.
+        small_file_bytes: Base files below take new rows first.
+        record_bytes: Size of a row where the table has none to measure.
+        memory_bytes: How much input a task keeps in memory.
+        conflict_retries: How often a write that met a conflict begins anew.
+        combine_before_insert: Whether an insert merges rows of the input with one key.
+        combine_before_upsert: Whether an upsert does.
+        drop_duplicates: Whether an insert leaves out rows whose key the table has.
+        index_type: SIMPLE or BUCKET.
+        buckets: Buckets of a partition.
+        hash_fields: Record key fields that a bucket index hashes.
+        tasks: Number of write tasks; 0 to let the input decide.
+    """
+
+    codec: str
+    max_file_bytes: int
+    small_file_bytes: int
+    record_bytes: int
+    memory_bytes: int
+    conflict_retries: int
+    combine_before_insert: bool
+    combine_before_upsert: bool
+    drop_duplicates: bool
+    index_type: str
+    buckets: int
+    hash_fields: tuple[str, ...]
+    tasks: int
+
+    @classmethod
+    def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
+        """Read the options, the table's own filling gaps.
+
+        Raises:
+            ConfigError: A value is malformed, or the index is none of SIMPLE and BUCKET.
+        """
+        fields = options.find(datasource_keys.BUCKET_INDEX_HASH_FIELD)
+        return cls(
+            codec=_read_codec(options),
+            max_file_bytes=options.get_value(datasource_keys.PARQUET_MAX_FILE_SIZE),
+            small_file_bytes=options.get_value(datasource_keys.PARQUET_SMALL_FILE_LIMIT),
+            record_bytes=options.get_value(datasource_keys.RECORD_SIZE_ESTIMATE),
+            memory_bytes=options.get_value(datasource_keys.MERGE_MEMORY),
+            conflict_retries=options.get_value(write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES),
+            combine_before_insert=options.get_value(datasource_keys.COMBINE_BEFORE_INSERT),
+            combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
+            drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
+            index_type=_read_index_type(options),
+            buckets=options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS),
+            hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
+            tasks=options.get_value(datasource_keys.SHUFFLE_PARALLELISM_UPSERT),
+        )
+
+    def bucket_index(self) -> BucketIndex | None:
+        """The bucket index, if that is what the options ask for."""
+        return BucketIndex(self.hash_fields, self.buckets) if self.index_type == "BUCKET" else None
+
+    def combines(self, operation: Operation) -> bool:
+        """Whether rows of the input with one key become one row."""
+        if operation is Operation.UPSERT:
+            return self.combine_before_upsert
+        return operation is not Operation.DELETE and (self.combine_before_insert or self.drop_duplicates)
+
+    def merge_rule(self, operation: Operation, config: TableConfig) -> MergeRule:
+        """Which row wins, as the table's merge mode says; an insert that drops duplicates leaves present rows alone."""
+        ordering = () if config.merge_mode == "COMMIT_TIME_ORDERING" else config.ordering_fields
+        keep_present = operation is not Operation.UPSERT and self.drop_duplicates
+        return MergeRule(ordering, keep_present)
+
+    def sizing(self, measured_record_bytes: int | None) -> FileSizing:
+        """How new rows are cut into files, given what rows of the table take on disk."""
+        return FileSizing(measured_record_bytes or self.record_bytes, self.max_file_bytes, self.small_file_bytes)
+
+
+def _read_codec(options: Options) -> str:
+    return options.get_value(datasource_keys.PARQUET_COMPRESSION_CODEC).lower()
+
+
+def _read_index_type(options: Options) -> str:
+    key = datasource_keys.INDEX_TYPE
+    asked = options.get_value(key).upper()
+    if asked not in _INDEXES:
+        raise ConfigError(
+            f"{key.name}={asked} is not supported: use SIMPLE, which finds a key by reading keys, or BUCKET, which"
+            " computes its file group",
+            key=key.name,
+            value=asked,
+        )
+    return asked

@@ -1,0 +1,66 @@
+"""The simple index: the keys of the table are joined with the keys of the input (Hudi's SIMPLE index)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.spark.file_sizing import FileSizing
+from hudi_locks.spark.placement import GROUP, ListedGroups, Placement
+from hudi_locks.storage import Storage
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
+
+__all__ = ["SimpleIndex"]
+
+_SHARES = "_hudi_locks_shares"
+
+
+@dataclass(frozen=True)
+class SimpleIndex:
+    """Finds the file group of a key by reading the keys of the partitions that the input touches. Runs on the driver.
+
+    Attributes:
+        storage: Of the table.
+        sizing: How new rows are cut into files.
+    """
+
+    storage: Storage
+    sizing: FileSizing
+
+    def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
+        """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
+        if not base_files:
+            return rows.withColumn(GROUP, F.lit(None).cast("string"))
+        paths = [self.storage.native(file.path) for file in base_files]
+        schema = f"{RECORD_KEY} string, {PARTITION_PATH} string"
+        file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
+        known = rows.sparkSession.read.schema(schema).parquet(*paths).withColumn(GROUP, file_id)
+        return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
+
+    def place(self, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
+        """Give the new keys of a tagged input their file groups; counts them, so the input should be persisted."""
+        fresh = tagged.where(F.col(GROUP).isNull()).groupBy(PARTITION_PATH).count().collect()
+        return self._share(tagged, base_files, {row[PARTITION_PATH]: row["count"] for row in fresh})
+
+    def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
+        """Give rows file groups without looking at their keys."""
+        return self._share(rows.withColumn(GROUP, F.lit(None).cast("string")), base_files, counts)
+
+    def _share(self, tagged: DataFrame, base_files: Sequence[BaseFile], new_rows: Mapping[str, int]) -> Placement:
+        shares = self.sizing.share_rows(new_rows, base_files)
+        placed = self._fill(tagged, shares) if shares else tagged
+        new_groups = sum(len(set(ids)) for ids in shares.values())
+        bases = {(file.partition, file.file_id): file for file in base_files}
+        return Placement(placed, ListedGroups(bases), len(base_files) + new_groups)
+
+    def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
+        listed = tagged.sparkSession.createDataFrame(
+            list(shares.items()), f"{PARTITION_PATH} string, {_SHARES} array<string>"
+        )
+        position = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SHARES)) + 1
+        drawn = F.element_at(F.col(_SHARES), position.cast("int"))
+        joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
+        return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)

@@ -1,0 +1,155 @@
+"""A write from DataFrame to commit. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from hudi_locks.clock import Clock
+from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
+from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.placement import GROUP, Placement
+from hudi_locks.spark.placing import Placer
+from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.rows import check_ordering, count_rows, key_rows, user_schema
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.task import STAT, WriteTask, decode_stat
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFileFormat, Table, add_meta_schema
+from hudi_locks.transaction import PublishResult, Transaction, Transactions
+
+__all__ = ["Report", "Writer"]
+
+Report = Callable[[str], None]
+
+_ACTION = "commit"
+_TASKS_PER_CORE = 4
+_MOST_TASKS = 2000
+_RETRY_MS = 100
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The input with keys, and how many rows each partition gets (None: not counted)."""
+
+    frame: DataFrame
+    schema: pa.Schema
+    counts: Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes DataFrames to one table.
+
+    Attributes:
+        table: The table.
+        transactions: Begins and publishes its instants.
+        settings: How to write.
+        clock: Its source of time.
+    """
+
+    table: Table
+    transactions: Transactions
+    settings: PipelineSettings
+    clock: Clock
+
+    def write(self, operation: Operation, rows: DataFrame, *, report: Report) -> WriteResult:
+        """Write `rows`, and begin anew after a conflict as often as the options allow.
+
+        Raises:
+            BadInput: The rows are refused.
+            WriteConflict: Another writer was first, and no retry is left.
+            WriteAborted: The instant was rolled back.
+            OutcomeUnknown: The store did not say.
+        """
+        attempts: list[Attempt] = []
+        with self._prepare(operation, rows, report) as keyed:
+            while True:
+                published, stats = self._attempt(operation, keyed, report, attempts)
+                if published.conflict is None or len(attempts) > self.settings.conflict_retries:
+                    return WriteResult.of(published.raise_unless_committed(), stats, attempts=attempts)
+                report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
+                self.clock.sleep(len(attempts) * _RETRY_MS / 1000)
+
+    @contextmanager
+    def _prepare(self, operation: Operation, rows: DataFrame, report: Report) -> Iterator[KeyedRows]:
+        """Key the rows and look at them before anything is written.
+
+        They are persisted, so that retries and recomputed stages see the same rows. A bulk insert into buckets, which
+        needs its input once, looks at them on the way instead.
+        """
+        snapshot = Snapshot.load(self.table)
+        keyed = key_rows(rows, self.table.config, composite=snapshot.has_composite_keys())
+        schema = user_schema(keyed)
+        if operation is Operation.DELETE:
+            keyed = keyed.select(RECORD_KEY, PARTITION_PATH)
+        else:
+            check_ordering(keyed, self.table.config)
+            snapshot.merge_schema(schema)
+        if operation is Operation.BULK_INSERT and self.settings.index_type == "BUCKET":
+            yield KeyedRows(keyed, schema, None)
+            return
+        report("reading the input")
+        keyed = keyed.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with typed_task_errors():
+                counts = count_rows(keyed, self.table.config)
+            yield KeyedRows(keyed, schema, counts)
+        finally:
+            keyed.unpersist()
+
+    def _attempt(
+        self, operation: Operation, keyed: KeyedRows, report: Report, attempts: list[Attempt]
+    ) -> tuple[PublishResult, list[WriteStat]]:
+        began_ms = self.clock.wall_ms()
+        with self.transactions.begin(_ACTION, operation.value.upper()) as transaction:
+            stats, schema = self._run_job(transaction, operation, keyed, report)
+            report("publishing")
+            avro = avro_schema(schema, self.table.config.name)
+            published = transaction.publish(CommitMetadata.of(stats, transaction.operation, schema=avro))
+        ended_ms = self.clock.wall_ms()
+        attempts.append(Attempt(transaction.instant, began_ms, ended_ms, published.outcome, published.conflict))
+        return published, stats
+
+    def _run_job(
+        self, transaction: Transaction, operation: Operation, keyed: KeyedRows, report: Report
+    ) -> tuple[list[WriteStat], pa.Schema]:
+        snapshot = Snapshot(self.table, transaction.timeline)
+        is_delete = operation is Operation.DELETE
+        schema = (snapshot.schema or keyed.schema) if is_delete else snapshot.merge_schema(keyed.schema)
+        report("finding file groups")
+        placer = Placer(self.settings, snapshot, transaction.instant)
+        with typed_task_errors(), placer.place(operation, keyed.frame, keyed.counts) as placement:
+            task = self._make_task(transaction, operation, schema, placement)
+            report("writing base files")
+            spread = placement.rows.repartition(self._count_tasks(placement), PARTITION_PATH, GROUP)
+            reported = spread.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
+        return [decode_stat(row[STAT]) for row in reported], schema
+
+    def _make_task(
+        self, transaction: Transaction, operation: Operation, schema: pa.Schema, placement: Placement
+    ) -> WriteTask:
+        config = self.table.config
+        avro = avro_schema(schema, config.name, with_meta_columns=True)
+        return WriteTask(
+            files=transaction.files,
+            schema=add_meta_schema(schema),
+            form=BaseFileFormat(avro, self.settings.codec),
+            groups=placement.groups,
+            operation=operation,
+            rule=self.settings.merge_rule(operation, config),
+            combine=self.settings.combines(operation),
+            key_fields=config.record_key_fields,
+            memory_bytes=self.settings.memory_bytes,
+        )
+
+    def _count_tasks(self, placement: Placement) -> int:
+        cores = placement.rows.sparkSession.sparkContext.defaultParallelism
+        wanted = max(cores * _TASKS_PER_CORE, placement.expected_groups)
+        return self.settings.tasks or min(wanted, _MOST_TASKS)

@@ -1,0 +1,154 @@
+"""Base files: Parquet with the meta columns first and the footer that JVM writers look for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.table.meta_columns import COMMIT_SEQNO, RECORD_KEY
+
+__all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_key_range"]
+
+_COUNTS: Final = "hudi_locks.counts"
+_MIN_KEY: Final = "hoodie_min_record_key"
+_MAX_KEY: Final = "hoodie_max_record_key"
+_FIRST_CHARACTER: Final = ""
+_LAST_CHARACTER: Final = "\uffff"
+
+
+@dataclass(frozen=True)
+class BaseFileFormat:
+    """How base files are encoded.
+
+    Attributes:
+        avro_schema: Avro JSON of all columns, meta columns included; readers on the JVM take it from the footer.
+        codec: Parquet compression: zstd, snappy, gzip, lz4 or uncompressed.
+        row_group_bytes: A row group is closed when the rows in memory exceed this, which bounds the writer's memory.
+    """
+
+    avro_schema: str
+    codec: str = "zstd"
+    row_group_bytes: int = 64 << 20
+
+
+class BaseFileWriter:
+    """Writes one base file row group by row group. Runs on executors.
+
+    The footer carries what the JVM's bloom index reads: key range and a filter that answers "maybe" for every key,
+    so that the index looks into the file instead of failing on it, and never takes a key for absent.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema, form: BaseFileFormat) -> None:
+        self._form = form
+        self._schema = schema
+        self._buffer: list[pa.Table] = []
+        self._buffered_bytes = 0
+        self._min_key: str | None = None
+        self._max_key: str | None = None
+        dictionary = [name for name in schema.names if name not in (RECORD_KEY, COMMIT_SEQNO)]
+        codec = None if form.codec == "uncompressed" else form.codec
+        self._writer = pq.ParquetWriter(path, schema, compression=codec, use_dictionary=dictionary, store_schema=False)
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; they may stay in memory until a row group is full."""
+        if rows.num_rows == 0:
+            return
+        self._widen_range(rows.column(RECORD_KEY))
+        self._buffer.append(rows)
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes >= self._form.row_group_bytes:
+            self._flush()
+
+    def close(self, counts: Mapping[str, int]) -> None:
+        """Write the footer; `counts` can be read back by `read_counts`."""
+        self._flush()
+        self._writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close the file handle of a file that nobody will use."""
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._buffer:
+            rows = pa.concat_tables(self._buffer)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._buffer, self._buffered_bytes = [], 0
+
+    def _widen_range(self, keys: pa.ChunkedArray) -> None:
+        found = pc.min_max(keys)
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if not pc.all(pc.string_is_ascii(keys)).as_py():
+            # The JVM compares UTF-16 units, we compare bytes: only for ASCII do both mean the same order.
+            low, high = _FIRST_CHARACTER, _LAST_CHARACTER
+        self._min_key = low if self._min_key is None else min(self._min_key, low)
+        self._max_key = high if self._max_key is None else max(self._max_key, high)
+
+    def _footer(self) -> dict[str, str]:
+        return {
+            "parquet.avro.schema": self._form.avro_schema,
+            "writer.model.name": "avro",
+            _MIN_KEY: self._min_key or _FIRST_CHARACTER,
+            _MAX_KEY: self._max_key or _FIRST_CHARACTER,
+            "hoodie_bloom_filter_type_code": "SIMPLE",
+            "org.apache.hudi.bloomfilter": _bloom_that_holds_all(),
+        }
+
+
+def _bloom_that_holds_all() -> str:
+    """Hudi's InternalBloomFilter of 8 bits, one hash, all set: version -1, count, murmur, size, bits."""
+    return base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
+
+
+def read_base_file(path: str, *, batch_rows: int = 1 << 17) -> Iterator[pa.Table]:
+    """The rows of a base file in bounded pieces, in file order.
+
+    Raises:
+        DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
+    """
+    with _open(path) as file:
+        for batch in file.iter_batches(batch_size=batch_rows):
+            yield pa.Table.from_batches([batch])
+
+
+def read_counts(path: str) -> dict[str, int]:
+    """The counts that `BaseFileWriter.close` was given.
+
+    Raises:
+        DamagedTable: The footer has none: another program made a file of this name.
+    """
+    counts = _read_footer(path).get(_COUNTS)
+    if counts is None:
+        raise DamagedTable(f"{path} has the name of a file of ours and not its footer; who made it?", path=path)
+    return dict(json.loads(counts))
+
+
+def read_key_range(path: str) -> tuple[str, str]:
+    """Least and greatest record key, as the footer names them or else as the rows have them; ("", "") for none."""
+    footer = _read_footer(path)
+    if _MIN_KEY in footer and _MAX_KEY in footer:
+        return footer[_MIN_KEY], footer[_MAX_KEY]
+    found = pc.min_max(pq.read_table(path, columns=[RECORD_KEY]).column(0))
+    return found["min"].as_py() or "", found["max"].as_py() or ""
+
+
+def _read_footer(path: str) -> dict[str, str]:
+    with _open(path) as file:
+        found: dict[bytes, bytes] = file.metadata.metadata or {}
+    return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
+
+
+def _open(path: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowInvalid, FileNotFoundError) as error:
+        raise DamagedTable(f"{path} cannot be read as Parquet: {error}", path=path) from error
