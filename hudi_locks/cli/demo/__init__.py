@@ -1,1 +1,10 @@
-"""The demonstration: several Spark writers, one table of real flights, and readers that agree on every row."""
+"""Let Spark writers share one table of real flights, and compare every row of it afterwards."""
+
+import typer
+
+from hudi_locks.cli.demo.play import demo
+
+__all__ = ["command"]
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command.command()(demo)

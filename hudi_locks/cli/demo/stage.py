@@ -51,7 +51,7 @@ class Stage:
     def load(self) -> WriteResult:
         """Read the flights and bulk insert them into a new table, a partition for each month."""
         pq.write_table(read_flights(), self.flights_path)
-        spark = start_session("load", cores=2)
+        spark = start_session("load", self.folder, cores=2)
         table = HoodieTable.create(
             spark,
             self.table_path,
@@ -82,7 +82,7 @@ class Stage:
 
     def read_with_spark(self) -> pa.Table:
         """All rows, by our DataFrame reader."""
-        spark = start_session("read", cores=2)
+        spark = start_session("read", self.folder, cores=2)
         path = self.folder / "read.parquet"
         HoodieTable.load(spark, self.table_path).read(meta_columns=False).write.parquet(str(path))
         spark.stop()

@@ -62,7 +62,7 @@ class WriterOrder:
 def main(order_path: str) -> None:
     """Do what the order says, and write `result-<number>.json` beside it."""
     order = WriterOrder.read(Path(order_path))
-    spark = start_session(f"writer {order.number}: {order.correction.name}", cores=1)
+    spark = start_session(f"writer {order.number}: {order.correction.name}", Path(order.folder), cores=1)
     changed = Path(order.folder) / f"changed-{order.number}.parquet"
     pq.write_table(order.correction.select(pq.read_table(order.flights_path)), changed)
     with HoodieTable.load(spark, order.table_path, options=order.options) as table:

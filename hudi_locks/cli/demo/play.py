@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,14 +15,17 @@ from rich.table import Table
 
 from hudi_locks.cli.demo.comparison import Comparison, compare
 from hudi_locks.cli.demo.flights import KEY, plan_corrections
-from hudi_locks.cli.demo.report import render_report
-from hudi_locks.cli.demo.stage import Stage
 from hudi_locks.config import Options
+from hudi_locks.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hudi_locks.cli.demo.stage import Stage
 
 __all__ = ["demo"]
 
 _REPORT = Path("demo-report.html")
-_console = Console()
+_WIDTH = 110
+_console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
 
 def demo(
@@ -35,10 +39,17 @@ def demo(
     """Let writers upsert one table of real flights at the same time, and read back with a reader that is not ours."""
     given = dict(pair.partition("=")[::2] for pair in option or ())
     with _choose_folder(keep) as folder:
-        comparisons = _play(
-            Stage(folder, _writer_options(provider, writers, given), plan_corrections(writers)), provider
-        )
+        comparisons = _play(_set_stage(folder, _writer_options(provider, writers, given), writers), provider)
     raise typer.Exit(0 if all(comparison.agrees for comparison in comparisons) else 1)
+
+
+def _set_stage(folder: Path, options: dict[str, str], writers: int) -> Stage:
+    try:
+        from hudi_locks.cli.demo.stage import Stage
+    except ImportError as error:
+        message = f"the demonstration needs Spark ({error.name} is missing): pip install 'hudi-locks[demo]'"
+        raise ConfigError(message, module=error.name) from error
+    return Stage(folder, options, plan_corrections(writers))
 
 
 def _writer_options(provider: str, writers: int, given: Mapping[str, str]) -> dict[str, str]:
@@ -82,6 +93,8 @@ def _play(stage: Stage, provider: str) -> list[Comparison]:
     ]
     for comparison in comparisons:
         _say(_verdict(comparison))
+    from hudi_locks.cli.demo.report import render_report
+
     _REPORT.write_text(render_report(loaded, writers, comparisons, provider=provider))
     _say(f"The timeline as a picture: {_REPORT.resolve()}")
     return comparisons
@@ -89,15 +102,23 @@ def _play(stage: Stage, provider: str) -> list[Comparison]:
 
 def _writers_table(writers: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(title="What each writer did")
-    for name in ("writer", "attempt", "outcome", "conflict with", "seconds", "thrown away"):
-        table.add_column(name, justify="right" if name in ("seconds", "thrown away") else "left")
+    for name in ("writer", "attempt", "outcome", "conflict with"):
+        table.add_column(name)
+    for name in ("seconds", "thrown away", "waited for lock"):
+        table.add_column(name, justify="right")
     for writer in writers:
-        for attempt in writer["attempts"]:
-            seconds = f"{(attempt['ended_ms'] - attempt['began_ms']) / 1000:.1f}"
-            wasted = "" if attempt["outcome"] == "COMMITTED" else f"{seconds} s"
-            table.add_row(writer["name"], attempt["instant"], attempt["outcome"], attempt["with"], seconds, wasted)
+        for number, attempt in enumerate(writer["attempts"], 1):
+            table.add_row(*_attempt_cells(writer, number, attempt))
         table.add_section()
     return table
+
+
+def _attempt_cells(writer: Mapping[str, Any], number: int, attempt: Mapping[str, Any]) -> list[str]:
+    duration = f"{(attempt['ended_ms'] - attempt['began_ms']) / 1000:.1f} s"
+    is_last = attempt["outcome"] == "COMMITTED"
+    wasted, waited = ("", f"{writer['lock_wait_ms']} ms") if is_last else (duration, "")
+    name = writer["name"] if number == 1 else f"  retry {number - 1}"
+    return [name, attempt["instant"], attempt["outcome"], attempt["with"], duration, wasted, waited]
 
 
 def _verdict(comparison: Comparison) -> str:
