@@ -3,6 +3,7 @@
 usage: write_trips.py TABLE_PATH
 """
 
+import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -27,7 +28,8 @@ def open_table(spark: SparkSession, path: str) -> HoodieTable:
 
 
 def main(path: str) -> None:
-    spark = SparkSession.builder.master("local[1]").config("spark.pyspark.python", sys.executable).getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # executors run the interpreter that has the packages
+    spark = SparkSession.builder.master("local[1]").getOrCreate()
     trips = spark.createDataFrame(
         [(1, "Berlin", 10, 7.5), (2, "Lagos", 11, 4.0), (3, "Lima", 12, 9.25)],
         "id long, city string, ts long, fare double",

@@ -27,11 +27,11 @@ def start_session(name: str, folder: Path, *, cores: int) -> SparkSession:
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
     settings = {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         "spark.driver.memory": "2g",
-        "spark.pyspark.python": sys.executable,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
