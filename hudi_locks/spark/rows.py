@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark.keys import field_type, partition_path, record_key
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
 __all__ = ["check_ordering", "count_rows", "key_rows", "refuse_null_keys", "user_schema"]
 
@@ -47,7 +47,8 @@ def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
     """Rows by partition path; one pass over the input, before anything is written.
 
     Raises:
-        BadInput: A row has no record key; it says how many, and shows the partition of one.
+        BadInput: A row has no record key; it says how many, and shows the partition of one. Or its partition value
+            gives no folder inside the table.
     """
     counted = keyed.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), F.count(RECORD_KEY).alias("keys"))
     found = counted.collect()
@@ -55,6 +56,8 @@ def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
     if lacking:
         count = sum(row["rows"] - row["keys"] for row in lacking)
         refuse_null_keys(count, lacking[0][PARTITION_PATH], config.record_key_fields)
+    for row in found if config.partition_fields else ():
+        check_partition_path(row[PARTITION_PATH])
     return {row[PARTITION_PATH]: row["rows"] for row in found}
 
 

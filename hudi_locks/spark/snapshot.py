@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudi_locks.format import merge_schemas
-from hudi_locks.table import BaseFile, Table, latest_base_files, read_commit, read_key_range
+from hudi_locks.table import BaseFile, Table, latest_base_files, read_commit, read_first_key
 from hudi_locks.timeline import Timeline
 
 __all__ = ["Snapshot"]
@@ -70,8 +70,8 @@ class Snapshot:
         config = self.table.config
         if len(config.record_key_fields) > 1 or len(config.partition_fields) < 2:
             return len(config.record_key_fields) > 1
-        files = self.base_files()
-        if not files:
+        paths = (self.table.storage.native(file.path) for file in self.base_files())
+        key = next(filter(None, map(read_first_key, paths)), None)
+        if key is None:
             return config.version >= _PREFIXED_KEYS_SINCE
-        lowest, _ = read_key_range(self.table.storage.native(files[0].path))
-        return lowest.startswith(f"{config.record_key_fields[0]}:")
+        return key.startswith(f"{config.record_key_fields[0]}:")

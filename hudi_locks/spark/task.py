@@ -35,6 +35,7 @@ from hudi_locks.table import (
     MergeRule,
     RowBuffers,
     UpsertMerge,
+    check_partition_path,
     conform,
     create_partition_metadata,
     read_base_file,
@@ -87,6 +88,8 @@ class WriteTask:
         with _Streams(self) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, rows in _split_by_group(batches):
                 self._refuse_keyless(rows)
+                if key[0]:
+                    check_partition_path(key[0])
                 group = self.groups.find(*key)
                 if self._is_stream(group):
                     streams.append(group, rows)

@@ -1,6 +1,6 @@
 """Tables: their settings, partitions and file groups."""
 
-from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_key_range
+from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.file_groups import BaseFile, Changes, files_changed, latest_base_files, list_partitions
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
@@ -19,6 +19,7 @@ from hudi_locks.table.meta_columns import (
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
     PARTITION_METADATA,
+    check_partition_path,
     create_partition_metadata,
     parse_partition_path,
     partition_path,
@@ -50,6 +51,7 @@ __all__ = [
     "UpsertMerge",
     "add_meta_schema",
     "check_creatable",
+    "check_partition_path",
     "check_readable",
     "check_writable",
     "conform",
@@ -63,7 +65,7 @@ __all__ = [
     "read_base_file",
     "read_commit",
     "read_counts",
-    "read_key_range",
+    "read_first_key",
     "read_partition_metadata",
     "rename_file",
     "stamp_rows",

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from hudi_locks.errors import DamagedTable
 from hudi_locks.table.meta_columns import COMMIT_SEQNO, RECORD_KEY
 
-__all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_key_range"]
+__all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_first_key"]
 
 _COUNTS: Final = "hudi_locks.counts"
 _MIN_KEY: Final = "hoodie_min_record_key"
@@ -132,13 +132,12 @@ def read_counts(path: str) -> dict[str, int]:
     return dict(json.loads(counts))
 
 
-def read_key_range(path: str) -> tuple[str, str]:
-    """Least and greatest record key, as the footer names them or else as the rows have them; ("", "") for none."""
-    footer = _read_footer(path)
-    if _MIN_KEY in footer and _MAX_KEY in footer:
-        return footer[_MIN_KEY], footer[_MAX_KEY]
-    found = pc.min_max(pq.read_table(path, columns=[RECORD_KEY]).column(0))
-    return found["min"].as_py() or "", found["max"].as_py() or ""
+def read_first_key(path: str) -> str | None:
+    """The record key of the first row; None for a file without rows. The footer's range may be wider than the keys."""
+    with _open(path) as file:
+        for batch in file.iter_batches(batch_size=1, columns=[RECORD_KEY]):
+            return str(batch.column(0)[0].as_py())
+        return None
 
 
 def _read_footer(path: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ __all__ = ["AppendMerge", "DeleteMerge", "Merge", "MergeRule", "UpsertMerge", "n
 
 Indices = npt.NDArray[np.int64]
 _PIECE_ROWS: Final = 1 << 17
-_ROW: Final = "_hudi_locks_row"
+_VALUE: Final = 1
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class MergeRule:
     """Which of two rows with one key wins.
 
     Attributes:
-        ordering: Fields, compared one after the other: the greater value wins, a null losing to everything and the
-            incoming row winning a tie; empty: the incoming row always wins. Hudi's EVENT_TIME_ORDERING and
-            COMMIT_TIME_ORDERING.
+        ordering: Fields, compared one after the other: the greater value wins (NaN is the greatest, as in Java), a
+            null losing to everything and the incoming row winning a tie; empty: the incoming row always wins. Hudi's
+            EVENT_TIME_ORDERING and COMMIT_TIME_ORDERING.
         keep_present: Whether a row that is in the table wins over every incoming one.
     """
 
@@ -45,9 +45,9 @@ def newest_rows(rows: pa.Table, rule: MergeRule) -> Indices | None:
     if pc.count_distinct(keys).as_py() == rows.num_rows:
         return None
     row = pa.array(np.arange(rows.num_rows))
-    sort_keys = [(name, "ascending") for name in (*rule.ordering, _ROW)]
-    sortable = rows.select(rule.ordering).append_column(_ROW, row)
-    order = pc.sort_indices(sortable, sort_keys=sort_keys, null_placement="at_start")
+    columns = [column for name in rule.ordering for column in (_rank(rows.column(name)), rows.column(name))]
+    sortable = pa.table([*columns, row], [str(place) for place in range(len(columns) + 1)])
+    order = pc.sort_indices(sortable, sort_keys=[(name, "ascending") for name in sortable.column_names])
     ranked = pa.table({"key": keys.take(order), "rank": row})
     best = ranked.group_by("key", use_threads=False).aggregate([("rank", "max")])["rank_max"]
     return np.sort(np.asarray(order.take(best).to_numpy(), dtype=np.int64))
@@ -163,13 +163,22 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _is_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    both_null = pc.and_(left.is_null(), right.is_null())
-    return np.asarray(_to_numpy(pc.or_(both_null, pc.fill_null(pc.equal(left, right), fill_value=False))), np.bool_)
+    same = pc.fill_null(pc.equal(left, right), fill_value=False)
+    not_numbers = pc.and_(pc.not_equal(_rank(left), _VALUE), pc.equal(_rank(left), _rank(right)))
+    return np.asarray(_to_numpy(pc.or_(same, not_numbers)), np.bool_)
 
 
 def _is_greater(left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    over_null = pc.and_(left.is_valid(), right.is_null())
-    return np.asarray(_to_numpy(pc.or_(over_null, pc.fill_null(pc.greater(left, right), fill_value=False))), np.bool_)
+    greater = pc.fill_null(pc.greater(left, right), fill_value=False)
+    return np.asarray(_to_numpy(pc.or_(greater, pc.greater(_rank(left), _rank(right)))), np.bool_)
+
+
+def _rank(column: pa.ChunkedArray) -> Any:
+    """0 for null, 1 for a value, 2 for NaN: Java orders NaN behind every number, and Arrow beside the nulls."""
+    rank = pc.cast(column.is_valid(), pa.int8())
+    if not pa.types.is_floating(column.type):
+        return rank
+    return pc.add(rank, pc.cast(pc.is_nan(column).fill_null(fill_value=False), pa.int8()))
 
 
 def _to_numpy(column: Any) -> Any:

@@ -14,6 +14,7 @@ from hudi_locks.storage import Storage
 __all__ = [
     "DEFAULT_PARTITION",
     "PARTITION_METADATA",
+    "check_partition_path",
     "create_partition_metadata",
     "parse_partition_path",
     "partition_path",
@@ -45,9 +46,19 @@ def partition_path(
     """
     texts = [_escape(value or "", url_encode=url_encode) or DEFAULT_PARTITION for value in values]
     path = "/".join(f"{f}={text}" if hive_style else text for f, text in zip(fields, texts, strict=True))
-    for name in path.split("/") if fields else ():
-        _check_folder(name, path)
+    if fields:
+        check_partition_path(path)
     return path
+
+
+def check_partition_path(path: str) -> None:
+    """Whether every part of a partition path is a folder of its own inside the table.
+
+    Raises:
+        BadInput: It is not.
+    """
+    for name in path.split("/"):
+        _check_folder(name, path)
 
 
 def _escape(value: str, *, url_encode: bool) -> str:

@@ -1,0 +1,137 @@
+"""What stands in a base file's footer, and that damaged files are named."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import avro_schema
+from hudi_locks.storage import LocalStorage
+from hudi_locks.table import (
+    RECORD_KEY,
+    BaseFileFormat,
+    BaseFileWriter,
+    add_meta_schema,
+    conform,
+    read_base_file,
+    read_counts,
+    read_first_key,
+    rename_file,
+    stamp_rows,
+)
+
+USER = pa.schema([("value", pa.int64())])
+SCHEMA = add_meta_schema(USER)
+
+
+def rows(*keys: str, first: int = 0) -> pa.Table:
+    given = pa.table({RECORD_KEY: pa.array(keys), "_hoodie_partition_path": pa.repeat("p", len(keys))})
+    given = given.append_column("value", pa.array(range(len(keys))))
+    return stamp_rows(given, SCHEMA, instant="20240101000000000", seqno_prefix="7", first_seqno=first)
+
+
+def write(path: Path, *pieces: pa.Table, row_group_bytes: int = 1 << 20) -> dict[str, str]:
+    form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=row_group_bytes)
+    writer = BaseFileWriter(str(path), SCHEMA, form)
+    for piece in pieces:
+        writer.write(piece)
+    writer.close({"num_writes": sum(piece.num_rows for piece in pieces)})
+    return {key.decode(): value.decode() for key, value in pq.read_metadata(path).metadata.items()}
+
+
+def parse_bloom(text: str) -> tuple[int, int, int, int, bytes]:
+    data = base64.b64decode(text)
+    version, hashes, kind, bits = struct.unpack(">iibi", data[:13])
+    return version, hashes, kind, bits, data[13:]
+
+
+def test_the_bloom_filter_has_the_form_of_the_jvms_and_holds_every_key(
+    tmp_path: Path, golden: Callable[[str], LocalStorage]
+) -> None:
+    theirs = pq.read_metadata(next(Path(golden("v8_cow").base).rglob("*.parquet"))).metadata
+    footer = write(tmp_path / "f.parquet", rows("a"))
+    assert theirs[b"hoodie_bloom_filter_type_code"] == b"DYNAMIC_V0"  # a row of simple filters behind a longer head
+    simple = base64.b64decode(theirs[b"org.apache.hudi.bloomfilter"])[13 + 12 :]
+    assert footer["hoodie_bloom_filter_type_code"] == "SIMPLE"
+    ours = footer["org.apache.hudi.bloomfilter"]
+    for text in (base64.b64encode(simple).decode(), ours):
+        version, hashes, kind, bits, data = parse_bloom(text)
+        assert (version, kind, len(data)) == (-1, 1, -(-bits // 8))
+        assert hashes >= 1
+    assert set(parse_bloom(ours)[4]) == {0xFF}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["b", "a", "c"], ("a", "c")),
+        (["a", "ключ"], ("", "\uffff")),
+        (["😀"], ("", "\uffff")),
+        ([""], ("", "")),
+    ],
+)
+def test_the_key_range_covers_every_key_as_java_compares(
+    tmp_path: Path, keys: list[str], expected: tuple[str, str]
+) -> None:
+    footer = write(tmp_path / "f.parquet", *[rows(key) for key in keys])
+    assert (footer["hoodie_min_record_key"], footer["hoodie_max_record_key"]) == expected
+    units = [key.encode("utf-16-be") for key in keys]
+    assert expected[0].encode("utf-16-be") <= min(units) <= max(units) <= expected[1].encode("utf-16-be")
+
+
+def test_the_footer_names_the_avro_schema_with_the_meta_columns(tmp_path: Path) -> None:
+    footer = write(tmp_path / "f.parquet", rows("a"))
+    names = [field["name"] for field in json.loads(footer["parquet.avro.schema"])["fields"]]
+    assert names == SCHEMA.names
+    assert "ARROW:schema" not in footer
+
+
+def test_counts_come_back_and_other_files_have_none(tmp_path: Path) -> None:
+    write(tmp_path / "ours.parquet", rows("a", "b"))
+    assert read_counts(str(tmp_path / "ours.parquet")) == {"num_writes": 2}
+    pq.write_table(rows("a"), tmp_path / "theirs.parquet")
+    with pytest.raises(DamagedTable, match=r"theirs\.parquet"):
+        read_counts(str(tmp_path / "theirs.parquet"))
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 cut off")
+    with pytest.raises(DamagedTable, match=r"broken\.parquet"):
+        list(read_base_file(str(tmp_path / "broken.parquet")))
+
+
+def test_row_groups_are_closed_as_memory_fills(tmp_path: Path) -> None:
+    pieces = [rows(f"k{number}", first=number) for number in range(10)]
+    write(tmp_path / "f.parquet", *pieces, row_group_bytes=1)
+    assert pq.read_metadata(tmp_path / "f.parquet").num_row_groups == 10
+    read = pa.concat_tables(read_base_file(str(tmp_path / "f.parquet"), batch_rows=3))
+    assert read.equals(pa.concat_tables(pieces))
+
+
+def test_rows_are_numbered_on_and_keep_their_columns() -> None:
+    stamped = pa.concat_tables([rows("a", "b"), rows("c", first=2)])
+    expected = [f"20240101000000000_7_{number}" for number in range(3)]
+    assert stamped["_hoodie_commit_seqno"].to_pylist() == expected
+    assert set(rename_file(stamped, "x.parquet")["_hoodie_file_name"].to_pylist()) == {"x.parquet"}
+
+
+def test_rows_of_an_older_schema_get_nulls_and_the_stored_types() -> None:
+    older = pa.table({"b": pa.array([1], pa.int32())})
+    schema = pa.schema([("a", pa.string()), ("b", pa.int64())])
+    assert conform(older, schema).to_pylist() == [{"a": None, "b": 1}]
+    assert conform(older, schema).schema.equals(schema)
+
+
+def test_the_first_key_is_read_from_the_rows_since_the_range_may_be_wider(tmp_path: Path) -> None:
+    write(tmp_path / "some.parquet", rows("ключ"))
+    write(tmp_path / "none.parquet")
+    assert read_first_key(str(tmp_path / "some.parquet")) == "ключ"
+    assert read_first_key(str(tmp_path / "none.parquet")) is None
