@@ -1,1 +1,4 @@
-"""Measured figures, one command each: `python -m benchmarks NAME`."""
+"""Benchmarks: one command each, ratios against peers measured in the same run.
+
+usage: python -m benchmarks NAME [--quick] [--json FILE]
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from pyspark.sql import DataFrame
 
@@ -85,10 +86,8 @@ def _open_or_create(storage: Storage, options: Options) -> Table:
     """The table, made if there is none; another writer may make it at the same moment."""
     if not _holds_table(storage):
         config = describe_from_options(options)
-        try:
+        with suppress(TableExists):
             return Table.create(storage, config)
-        except TableExists:
-            pass
     table = Table.load(storage)
     _refuse_other_keys(table, options)
     return table

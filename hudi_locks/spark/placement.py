@@ -6,12 +6,13 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any, Final
 
 from hudi_locks.format import bucket_file_id
 from hudi_locks.table import BaseFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["GROUP", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
 

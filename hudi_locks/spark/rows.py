@@ -13,9 +13,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark.keys import field_type, partition_path, record_key
+from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
-__all__ = ["check_ordering", "count_rows", "key_rows", "refuse_null_keys", "user_schema"]
+__all__ = ["check_ordering", "count_rows", "key_rows", "user_schema"]
 
 
 def key_rows(rows: DataFrame, config: TableConfig, *, composite: bool) -> DataFrame:
@@ -55,25 +56,10 @@ def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
     lacking = [row for row in found if row["keys"] != row["rows"]]
     if lacking:
         count = sum(row["rows"] - row["keys"] for row in lacking)
-        refuse_null_keys(count, lacking[0][PARTITION_PATH], config.record_key_fields)
+        refuse_null_keys(count, lacking[0][PARTITION_PATH], fields=config.record_key_fields)
     for row in found if config.partition_fields else ():
         check_partition_path(row[PARTITION_PATH])
     return {row[PARTITION_PATH]: row["rows"] for row in found}
-
-
-def refuse_null_keys(count: int, partition: str, fields: Sequence[str]) -> None:
-    """Raise for rows whose key fields are null or empty.
-
-    Raises:
-        BadInput: Always.
-    """
-    raise BadInput(
-        f"{count} rows have no record key: {', '.join(fields)} is null or empty, for instance in partition"
-        f" {partition!r}; give each row a key or leave those rows out",
-        count=count,
-        partition=partition,
-        fields=list(fields),
-    )
 
 
 def user_schema(keyed: DataFrame) -> pa.Schema:

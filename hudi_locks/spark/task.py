@@ -20,7 +20,7 @@ from hudi_locks.format import BaseFileName, IOType, WriteStat
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP, FileGroup, Groups
-from hudi_locks.spark.rows import refuse_null_keys
+from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.table import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -110,7 +110,7 @@ class WriteTask:
         keys = rows.column(RECORD_KEY)
         if keys.null_count:
             partition = rows.filter(keys.is_null()).column(PARTITION_PATH)[0].as_py()
-            refuse_null_keys(keys.null_count, partition, self.key_fields)
+            refuse_null_keys(keys.null_count, partition, fields=self.key_fields)
 
     def _merge(self, group: FileGroup, rows: pa.Table) -> WriteStat | None:
         if group.base is None and self.operation is Operation.DELETE:

@@ -143,18 +143,9 @@ class Rollback:
         self._storage.delete(heartbeat_path(requested))
 
     def _reserve(self, requested: str) -> str:
-        while not self._take(requested):
+        while not self._storage.create_if_absent(heartbeat_path(requested), b""):
             requested = add_ms(requested, 1)
         return requested
-
-    def _take(self, requested: str) -> bool:
-        path = heartbeat_path(requested)
-        if not self._storage.create_if_absent(path, b""):
-            return False
-        is_free = self._context.is_free(requested)
-        if not is_free:
-            self._storage.delete(path)
-        return is_free
 
     def _refuse_completed(self, claim: Claim) -> None:
         found = self._context.load_timeline().get(claim.instant)

@@ -43,9 +43,8 @@ def compare(reader: str, found: pa.Table, *, expected: pa.Table, key: Sequence[s
     order = [(name, "ascending") for name in key]
     if found.num_rows == expected.num_rows and found.sort_by(order).equals(expected.sort_by(order)):
         return Comparison(reader, found.num_rows, 0, 0)
-    right = _matching(found, expected, key)
-    once = right.group_by(list(key)).aggregate([]).num_rows
-    return Comparison(reader, found.num_rows, expected.num_rows - once, found.num_rows - right.num_rows)
+    right = _matching(found, expected, key).group_by(list(key)).aggregate([]).num_rows
+    return Comparison(reader, found.num_rows, expected.num_rows - right, found.num_rows - right)
 
 
 def _matching(found: pa.Table, expected: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from hudi_locks.cli.demo.comparison import Comparison, compare
 from hudi_locks.cli.demo.flights import KEY, plan_corrections
+from hudi_locks.cli.demo.report import render_report
 from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError
 
@@ -93,9 +94,7 @@ def _play(stage: Stage, provider: str) -> list[Comparison]:
     ]
     for comparison in comparisons:
         _say(_verdict(comparison))
-    from hudi_locks.cli.demo.report import render_report
-
-    _REPORT.write_text(render_report(loaded, writers, comparisons, provider=provider))
+    _REPORT.write_text(render_report(loaded.rows_inserted, writers, comparisons, provider=provider))
     _say(f"The timeline as a picture: {_REPORT.resolve()}")
     return comparisons
 

@@ -8,7 +8,6 @@ from string import Template
 from typing import Any, Final
 
 from hudi_locks.cli.demo.comparison import Comparison
-from hudi_locks.spark import WriteResult
 
 __all__ = ["render_report"]
 
@@ -42,12 +41,12 @@ $readers
 
 
 def render_report(
-    loaded: WriteResult, writers: Sequence[Mapping[str, Any]], comparisons: Sequence[Comparison], *, provider: str
+    loaded_rows: int, writers: Sequence[Mapping[str, Any]], comparisons: Sequence[Comparison], *, provider: str
 ) -> str:
     """The whole page."""
     agrees = all(comparison.agrees for comparison in comparisons)
     story = (
-        f"{loaded.rows_inserted:,} real flights were loaded into a Hudi table. Then {len(writers)} writers, each a"
+        f"{loaded_rows:,} real flights were loaded into a Hudi table. Then {len(writers)} writers, each a"
         f" process with its own Spark session, upserted into it at the same time under the lock provider {provider}."
     )
     return _PAGE.substitute(

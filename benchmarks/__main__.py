@@ -1,0 +1,33 @@
+"""`python -m benchmarks`."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.figures import print_figures, save_figures
+
+NAMES = ("filesystem_lock", "lineitem")
+
+
+def main(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
+    quick: Annotated[bool, typer.Option(help="Less of everything, to see whether it runs.")] = False,  # noqa: FBT002
+    json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
+    scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
+) -> None:
+    """Run one benchmark and print its figures."""
+    if name not in NAMES:
+        raise typer.BadParameter(f"{name} is none of {', '.join(NAMES)}")
+    module = importlib.import_module(f"benchmarks.{name}")
+    figures = module.run(quick=quick, scale=scale) if name == "lineitem" else module.run(quick=quick)
+    print_figures(figures)
+    if json is not None:
+        save_figures(figures, json)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,125 @@
+"""One side of the lineitem benchmark, in a process of its own: plain Parquet, this package, or JVM Hudi.
+
+usage: python -m benchmarks.lineitem_side SIDE DATA FOLDER [JAR]     prints one JSON object: seconds by job
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.spark import HoodieTable
+
+COLUMNS = (
+    "l_orderkey", "l_linenumber", "l_partkey", "l_suppkey", "l_quantity", "l_extendedprice", "l_discount",
+    "l_shipdate", "l_shipmode", "l_comment",
+)  # fmt: skip
+KEY = ("l_orderkey", "l_linenumber")
+BUCKETS = 2
+HUDI_CONF = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+
+
+def start_session(jar: str | None) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]")
+    settings = {
+        "spark.driver.memory": "6g",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **({"spark.jars": jar, **HUDI_CONF} if jar else {}),
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def read_lines(spark: SparkSession, data: str) -> DataFrame:
+    return spark.read.parquet(data).select(*COLUMNS).withColumn("version", F.lit(1).cast("long"))
+
+
+def choose_tenth(lines: DataFrame) -> DataFrame:
+    """One row in ten, from every file group."""
+    changed = lines.where(F.pmod(F.xxhash64(*KEY), F.lit(10)) == 0)
+    return changed.withColumn("version", F.lit(2).cast("long")).withColumn("l_comment", F.lit("changed"))
+
+
+def time_job(job: Callable[[], object]) -> float:
+    start_s = time.perf_counter()
+    job()
+    return round(time.perf_counter() - start_s, 2)
+
+
+def drain(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def run_plain(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
+    spread = lines.repartition(7 * BUCKETS, "l_shipmode", F.pmod("l_orderkey", F.lit(BUCKETS)))
+    load = time_job(lambda: spread.write.parquet(path))
+    return {"load": load, "read": time_job(lambda: drain(spark.read.parquet(path)))}
+
+
+def run_ours(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": BUCKETS}
+    table = HoodieTable.create(
+        spark, path, name="lineitem", record_key=KEY, partition_by="l_shipmode", ordering="version", options=options
+    )
+    load = time_job(lambda: table.bulk_insert(lines))
+    upsert = time_job(lambda: table.upsert(choose_tenth(lines)))
+    return {"load": load, "upsert": upsert, "read": time_job(lambda: drain(table.read()))}
+
+
+def run_hudi(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
+    options = {
+        "hoodie.table.name": "lineitem",
+        "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+        "hoodie.datasource.write.recordkey.field": ",".join(KEY),
+        "hoodie.datasource.write.partitionpath.field": "l_shipmode",
+        "hoodie.datasource.write.precombine.field": "version",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.bucket.index.num.buckets": str(BUCKETS),
+        "hoodie.bucket.index.hash.field": ",".join(KEY),
+        "hoodie.metadata.enable": "false",
+        "hoodie.embed.timeline.server": "false",
+        "hoodie.table.timeline.timezone": "UTC",
+    }
+
+    def write(rows: DataFrame, operation: str) -> None:
+        writer = rows.write.format("hudi").options(**options)
+        writer.option("hoodie.datasource.write.operation", operation).mode("append").save(path)
+
+    load = time_job(lambda: write(lines, "bulk_insert"))
+    upsert = time_job(lambda: write(choose_tenth(lines), "upsert"))
+    return {"load": load, "upsert": upsert, "read": time_job(lambda: drain(spark.read.format("hudi").load(path)))}
+
+
+SIDES = {"plain": run_plain, "ours": run_ours, "hudi": run_hudi}
+
+
+def main(side: str, data: str, folder: str, jar: str | None = None) -> None:
+    spark = start_session(jar)
+    lines = read_lines(spark, data)
+    drain(lines)  # warms the session: every side pays Spark's first job here
+    print(json.dumps(SIDES[side](spark, lines, str(Path(folder) / side))))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
