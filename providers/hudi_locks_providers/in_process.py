@@ -232,6 +232,14 @@ class InProcessLockProvider(LockProvider):
 class _Hooks:
     """Back doors for the conformance kit."""
 
+    virtual_time: ClassVar[bool] = True
+
+    @staticmethod
+    def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
+        """Options for a table that nobody has locked."""
+        base = table_keys.BASE_PATH.name
+        return {**options, base: f"{options[base]}/{name}"}
+
     def __init__(self, provider: Any) -> None:
         self._provider: InProcessLockProvider = provider
 

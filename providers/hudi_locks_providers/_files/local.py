@@ -19,7 +19,7 @@ from typing import Final
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder
 from hudi_locks_providers._files.tokens import LocalTokens
 
-__all__ = ["LocalLockFile", "LocalLockFolder"]
+__all__ = ["LocalLockFile", "LocalLockFolder", "link"]
 
 _NANOS_PER_MS: Final = 1_000_000
 _O_TMPFILE: Final = getattr(os, "O_TMPFILE", 0)
@@ -59,10 +59,9 @@ class LocalLockFile(LockFile):
             os.write(fd, data)
             if modified_ms is not None:
                 _set_modified(fd, modified_ms)
-            _link(fd, name, self.path)
-        except FileExistsError:
-            os.close(fd)
-            return None
+            link(fd, name, self.path)
+        except OSError as error:
+            return self._settle(_grip(fd), error)
         except BaseException:
             os.close(fd)
             raise
@@ -70,6 +69,19 @@ class LocalLockFile(LockFile):
             if name:
                 os.unlink(name)  # noqa: PTH108
         return _grip(fd)
+
+    def _settle(self, grip: _Grip, error: OSError) -> _Grip | None:
+        """What a failed create came to: over a network the file may have been made and only the answer lost."""
+        try:
+            if self.is_ours(grip):
+                return grip
+        except OSError:
+            os.close(grip.fd)
+            raise
+        os.close(grip.fd)
+        if isinstance(error, FileExistsError):
+            return None
+        raise error
 
     def is_ours(self, grip: _Grip) -> bool | None:
         """See `LockFile.is_ours`."""
@@ -170,7 +182,8 @@ def _open_unnamed(folder: str) -> tuple[int, str]:
     return os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), name
 
 
-def _link(fd: int, name: str, path: str) -> None:
+def link(fd: int, name: str, path: str) -> None:
+    """Give an open file its name; fails if the name is taken."""
     if name:
         os.link(name, path)
     else:
