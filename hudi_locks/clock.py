@@ -17,8 +17,8 @@ __all__ = ["Clock", "ManualClock", "SystemClock"]
 
 _POLL_S: Final = 0.0005
 """How often a thread parked on a `ManualClock` looks at its event: in real time, since events know no clocks."""
-_SETTLE_S: Final = 0.05
-"""How long `advance` gives a woken thread to park again before it takes it for busy or gone."""
+_SETTLE_S: Final = 0.5
+"""How long `advance` gives a woken thread to park again before it takes it for busy: long, for a loaded machine."""
 
 
 class Clock(ABC):
@@ -105,6 +105,11 @@ class ManualClock(Clock):
                 heapq.heapify(self._parked)
         return event.is_set()
 
+    def waits(self, thread: threading.Thread) -> bool:
+        """Whether `thread` waits on this clock now, with nothing but time to come for it."""
+        with self._lock:
+            return any(entry[2] is thread for entry in self._parked)
+
     def parked(self) -> int:
         """How many threads wait on this clock now."""
         with self._lock:
@@ -117,14 +122,17 @@ class ManualClock(Clock):
         runs as often as it would in real time.
         """
         end_s = self.monotonic() + duration_s
-        while (due := self._next_due(end_s)) is not None:
-            self._move_to(due[0])
-            self._settle(due)
+        while due := self._next_due(end_s):
+            self._move_to(due[0][0])
+            for entry in due:
+                self._settle(entry)
         self._move_to(end_s)
 
-    def _next_due(self, end_s: float) -> tuple[float, int, threading.Thread] | None:
+    def _next_due(self, end_s: float) -> list[tuple[float, int, threading.Thread]]:
+        """All that wake at the next moment at which anybody does: they wake by themselves once it has come."""
         with self._lock:
-            return self._parked[0] if self._parked and self._parked[0][0] <= end_s else None
+            moment_s = self._parked[0][0] if self._parked else float("inf")
+            return sorted(entry for entry in self._parked if entry[0] == moment_s) if moment_s <= end_s else []
 
     def _move_to(self, now_s: float) -> None:
         with self._lock:

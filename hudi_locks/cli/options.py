@@ -84,7 +84,7 @@ def make_provider(
     """The provider alone, for commands that look at locks of others."""
     name, options = gather(key, provider, settings=settings, config=config)
     kind = load_provider_class(name)
-    return kind(check_options(options), clock=SystemClock(), on_lost=lambda *_: None)
+    return kind(check_options(options, known=kind.short_options.values()), clock=SystemClock(), on_lost=lambda *_: None)
 
 
 def parse_scope(file_group: str | None) -> LockScope:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
@@ -19,18 +19,23 @@ _SECRET_WORDS: Final = ("secret", "password", "token", "credential", "access.key
 _HIDDEN: Final = "***"
 
 
-def check_options(options: Mapping[str, object]) -> Options:
+def check_options(options: Mapping[str, object], *, known: Collection[str] = ()) -> Options:
     """Check every key and value that a user gave, and return them.
 
     A slip of the pen in a key raises; a key that is merely unknown only warns, since Hudi has more than this package
     reads. Contradictions raise.
+
+    Args:
+        options: Keys as the user wrote them.
+        known: Further names that are no slips: those that a provider of somebody else's declares.
 
     Raises:
         ConfigError: With the key at fault, or the nearest known one.
     """
     checked = options if isinstance(options, Options) else Options(options)
     for name in checked:
-        _check_name(name)
+        if name not in known:
+            _check_name(name)
     for key in KEYS.values():
         checked.find(key)
     refuse_contradictions(checked)

@@ -238,13 +238,19 @@ class Held(Renewable):
                 self.lose(error.facts.get("reason", LossReason.EXPIRED))
             except (BackendRefused, ProviderClosed):
                 self.lose(LossReason.UNREACHABLE)
+            except BackendUnavailable as error:
+                _logger.warning("renewal of the lock on %s failed: %s", self.scope, error)
+                self._note_failure(error)
             except Exception as error:  # whatever it is, it must not end the renewals of all others
                 _logger.warning("renewal of the lock on %s failed", self.scope, exc_info=True)
-                self._failure = error
-                self.due_s = min(self.alarm_s(), self._clock.monotonic() + self._interval_s / _RETRIES_PER_INTERVAL)
+                self._note_failure(error)
             else:
                 self._failure = None
                 self.due_s = self._clock.monotonic() + self._interval_s
+
+    def _note_failure(self, error: Exception) -> None:
+        self._failure = error
+        self.due_s = min(self.alarm_s(), self._clock.monotonic() + self._interval_s / _RETRIES_PER_INTERVAL)
 
     def __enter__(self) -> Held:
         return self

@@ -78,13 +78,13 @@ class LockManager:
         require: Iterable[Capability] = (),
         metrics: Metrics | None = None,
     ) -> None:
-        self.options = check_options(options or {})
+        kind = load_provider_class(provider, require=require)
+        self.options = check_options(options or {}, known=kind.short_options.values())
         self.policy = RetryPolicy.from_options(self.options)
         self.metrics = metrics or Metrics()
         self._clock = clock or SystemClock()
         self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
         self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"
-        kind = load_provider_class(provider, require=require)
         self.provider: LockProvider = kind(self.options, clock=self._clock, on_lost=self._provider_lost)
         self._heartbeat_s = self.options.get_value(lock_keys.HEARTBEAT_INTERVAL_MS) / 1000
         self._generation = generation()

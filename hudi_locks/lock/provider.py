@@ -26,7 +26,8 @@ class LockProvider(ABC):
 
     Attributes:
         capabilities: What this class claims; the conformance kit judges every claim.
-        short_options: Short names for `--option` on the command line, each for a full key.
+        short_options: Short names for `--option` on the command line, each for a full key; a key that stands here is
+            the provider's own, and never taken for a slip.
 
     Args:
         options: All keys of the writer, Hudi's own and the provider's.

@@ -42,9 +42,8 @@ class Renewals:
         self._clock = clock
         self._lock = threading.Lock()
         self._tended: dict[Renewable, None] = {}
-        self._idle: list[threading.Event] = []
+        self._idle: dict[threading.Event, float] = {}
         self._threads: list[threading.Thread] = []
-        self._wakes_s = float("inf")
         self._closed = False
         self._generation = generation()
 
@@ -54,7 +53,7 @@ class Renewals:
             self._tended[renewable] = None
             if not self._threads:
                 self._start_thread()
-            elif renewable.due_s < self._wakes_s:
+            elif not any(wakes_s <= renewable.due_s for wakes_s in self._idle.values()):
                 self._wake_all()
 
     def discard(self, renewable: Renewable) -> None:
@@ -91,12 +90,11 @@ class Renewals:
                 now_s = self._clock.monotonic()
                 if first is not None and first.due_s <= now_s:
                     return self._begin(first)
-                self._wakes_s = first.due_s if first else float("inf")
-                event = threading.Event()
-                self._idle.append(event)
-            self._clock.wait(event, None if first is None else self._wakes_s - now_s)
+                event, wakes_s = threading.Event(), first.due_s if first else float("inf")
+                self._idle[event] = wakes_s
+            self._clock.wait(event, wakes_s - now_s if first else None)
             with self._lock:
-                self._idle.remove(event)
+                del self._idle[event]
 
     def _begin(self, renewable: Renewable) -> Renewable:
         renewable.due_s = renewable.alarm_s()

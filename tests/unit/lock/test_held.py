@@ -178,6 +178,26 @@ def test_a_hung_renewal_does_not_keep_others_from_being_renewed(make_manager: Ma
     go_on.set()
 
 
+def test_a_lock_acquired_while_a_renewal_hangs_is_renewed(make_manager: Make, leased: Any, clock: Any) -> None:
+    manager = make_manager(leased)
+    hung, go_on = threading.Event(), threading.Event()
+
+    def hang(lease: Lease) -> None:
+        if lease.scope.is_table:
+            hung.set()
+            assert go_on.wait(20)
+
+    manager.provider.on_renew = hang
+    manager.lock()
+    clock.let_pass(20)
+    assert hung.wait(5)
+    other = manager.lock(LockScope.file_group("p", "f"))
+    for _ in range(20):
+        clock.let_pass(5)
+    assert other.state.name == "HELD"
+    go_on.set()
+
+
 def test_release_wins_over_a_renewal_in_flight(make_manager: Make, leased: Any, clock: Any) -> None:
     manager = make_manager(leased)
     inside, go_on = threading.Event(), threading.Event()
