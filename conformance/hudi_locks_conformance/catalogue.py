@@ -1,0 +1,54 @@
+"""All checks that are built. Importing this module declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hudi_locks_conformance.check import CHECKS, Check, Level
+from hudi_locks_conformance.checks import (
+    contract,
+    exclusion,
+    expiry,
+    failures,
+    hygiene,
+    loading,
+    ownership,
+    processes,
+    waiting,
+)
+
+__all__ = ["GROUPS", "select_checks"]
+
+GROUPS: Final = {
+    "A": contract,
+    "B": exclusion,
+    "C": ownership,
+    "D": waiting,
+    "E": expiry,
+    "H": failures,
+    "J": processes,
+    "K": loading,
+    "L": hygiene,
+}
+"""The modules of the groups, by letter."""
+
+
+def select_checks(level: Level = Level.CORE, only: Iterable[str] = ()) -> list[Check]:
+    """The checks up to `level`, or those that `only` names: an id, a group's letter, or an id without its part.
+
+    Raises:
+        KeyError: A word of `only` names no check.
+    """
+    words = list(only)
+    ordered = sorted(CHECKS.values(), key=lambda found: (found.group, int(found.number), found.id))
+    unknown = [word for word in words if not any(_is_named(found, word) for found in ordered)]
+    if unknown:
+        raise KeyError(", ".join(unknown))
+    if words:
+        return [found for found in ordered if any(_is_named(found, word) for word in words)]
+    return [found for found in ordered if found.level <= level]
+
+
+def _is_named(found: Check, word: str) -> bool:
+    return word in (found.id, found.group, f"{found.group}{found.number}")

@@ -1,0 +1,101 @@
+"""A check: one demand on a lock provider, with an id that never changes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hudi_locks import Capability
+
+if TYPE_CHECKING:
+    from hudi_locks_conformance.bench import Bench
+
+__all__ = ["CHECKS", "Check", "Level", "Mode", "NotRun", "Violation", "check"]
+
+
+class Level(enum.IntEnum):
+    """What a provider is asked for; each level contains those before it."""
+
+    CORE = 1
+    LEASE = 2
+    EXTRA = 3
+
+
+class Mode(enum.Enum):
+    """Where the time of a check comes from, on a provider that keeps virtual time."""
+
+    VIRTUAL = "V"
+    CONDITION = "C"
+    REAL = "R"
+    FORCED = "I"
+
+
+class Violation(AssertionError):
+    """The provider does not do what the check demands."""
+
+
+class NotRun(Exception):  # an outcome, not an error
+    """The check cannot be judged here; says what is missing."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One demand.
+
+    Attributes:
+        id: Group letter and number, with a small letter where one demand has several parts.
+        name: In words, joined by hyphens.
+        demand: One sentence: what must hold.
+        why: One sentence: what goes wrong on a table otherwise.
+        level: From which level on it is asked.
+        mode: Where its time comes from.
+        needs: Capabilities without whose claim it is unsupported.
+        beyond_process: Whether it is about providers that exclude more than threads.
+        run: Judges; raises `Violation` or `NotRun`.
+    """
+
+    id: str
+    name: str
+    demand: str
+    why: str
+    level: Level
+    mode: Mode
+    needs: frozenset[Capability]
+    beyond_process: bool
+    run: Callable[[Bench], None]
+
+    @property
+    def group(self) -> str:
+        """The letter of its group."""
+        return self.id[0]
+
+    @property
+    def number(self) -> str:
+        """Its number within the group."""
+        return self.id[1:].rstrip("abcdefgh")
+
+
+CHECKS: Final[dict[str, Check]] = {}
+"""All checks that are built, by id, in the order of their groups."""
+
+
+def check(
+    id: str,  # noqa: A002  # the word of the list
+    name: str,
+    *,
+    why: str,
+    level: Level = Level.CORE,
+    mode: Mode = Mode.CONDITION,
+    needs: Iterable[Capability] = (),
+    beyond_process: bool = False,
+) -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
+    """Declare the decorated function a check; its docstring is the demand."""
+
+    def declare(run: Callable[[Bench], None]) -> Callable[[Bench], None]:
+        demand = " ".join((run.__doc__ or "").split())
+        CHECKS[id] = Check(id, name, demand, why, level, mode, frozenset(needs), beyond_process, run)
+        return run
+
+    return declare

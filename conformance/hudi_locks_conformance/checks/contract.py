@@ -1,0 +1,243 @@
+"""Group A: the shape of the contract."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from hudi_locks import Capability, LockError, LockScope, ProviderClosed
+from hudi_locks_conformance.bench import Bench
+from hudi_locks_conformance.check import check
+from hudi_locks_conformance.observation import LogCapture, count_descriptors
+
+_SCOPES: Final = {Capability.SCOPE_THREADS, Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS}
+_ROUNDS: Final = 100
+_SECRET: Final = "s3cr3t-of-the-kit"  # noqa: S105  # planted, to be looked for
+
+
+@check("A0", "claims-are-consistent", why="a caller that requires a capability must be able to believe the claim")
+def claims_are_consistent(bench: Bench) -> None:
+    """Exactly one SCOPE is claimed, and not both REENTRANT and REACQUIRE, nor NEEDS_CLOCK_SYNC and CLOCK_FREE."""
+    claims = bench.harness.claims
+    bench.expect(len(_SCOPES & claims) == 1, f"{len(_SCOPES & claims)} SCOPE claims instead of one, the widest")
+    for pair in (
+        {Capability.REENTRANT, Capability.REACQUIRE},
+        {Capability.NEEDS_CLOCK_SYNC, Capability.CLOCK_FREE},
+    ):
+        bench.expect(not pair <= claims, f"claims both of {', '.join(sorted(claim.name for claim in pair))}")
+
+
+@check("A1", "fresh-holds-nothing", why="a client that believes it holds what it never acquired writes unprotected")
+def fresh_holds_nothing(bench: Bench) -> None:
+    """A lock that nobody acquired has no holder, and a new client holds nothing."""
+    provider = bench.provider()
+    bench.expect(provider.holder(bench.scope()) is None, "a lock that nobody acquired has a holder")
+    provider.close()
+    bench.expect_free(bench.scope(), "a client that held nothing kept the lock from others")
+
+
+@check("A2", "acquire-then-release", why="a lock that stays behind stops every writer of the table")
+def acquire_then_release(bench: Bench) -> None:
+    """An acquired lock is held until its release, and free at once afterwards; the table's and a file group's."""
+    for scope in bench.scopes():
+        provider = bench.provider()
+        lease = bench.acquire(provider, scope)
+        bench.expect((lease.scope, lease.owner) == (scope, bench.owner()), "the lease names another scope or owner")
+        provider.renew(lease)
+        bench.expect_taken(scope, f"the lock on {scope} was granted twice")
+        provider.release(lease)
+        bench.expect_free(scope, f"the lock on {scope} is not free after its release")
+
+
+@check("A3", "hundred-rounds-leave-nothing", why="a writer that leaks for every commit dies after some thousands")
+def hundred_rounds_leave_nothing(bench: Bench) -> None:
+    """A hundred rounds of acquire and release leave no record, thread or descriptor behind."""
+    provider = bench.provider()
+    _rounds(bench, provider, 3)
+    threads, descriptors = threading.active_count(), count_descriptors()
+    _rounds(bench, provider, _ROUNDS)
+    bench.expect(provider.holder(bench.scope()) is None, "a record is left")
+    bench.expect(threading.active_count() <= threads, f"{threading.active_count() - threads} more threads")
+    if descriptors is not None:
+        bench.expect((count_descriptors() or 0) <= descriptors, "more open descriptors than before")
+
+
+def _rounds(bench: Bench, provider: Any, number: int) -> None:
+    for _ in range(number):
+        provider.release(bench.acquire(provider, bench.scope()))
+
+
+@check("A4", "release-without-hold", why="a writer's clean-up must not free the lock of another one")
+def release_without_hold(bench: Bench) -> None:
+    """Releasing a lease that was released before does nothing to the next holder."""
+    provider, other = bench.provider(), bench.provider()
+    old = bench.acquire(provider, bench.scope())
+    provider.release(old)
+    new = bench.acquire(other, bench.scope(), "b")
+    provider.release(old)
+    bench.expect_taken(bench.scope(), "a second release of an old lease freed the lock of its next holder")
+    other.renew(new)
+
+
+@check("A5", "release-twice", why="clean-up code runs twice when errors meet")
+def release_twice(bench: Bench) -> None:
+    """Releasing twice is quiet, through the provider and through the manager."""
+    provider = bench.provider()
+    lease = bench.acquire(provider, bench.scope())
+    provider.release(lease)
+    provider.release(lease)
+    held = bench.manager().lock(bench.scope(1))
+    held.release()
+    held.release()
+    bench.expect_free(bench.scope(1), "the lock is not free after two releases")
+
+
+@check("A6", "close-releases", why="a job that ends must not leave its lock behind")
+def close_releases(bench: Bench) -> None:
+    """Close before release frees the lock, ends all threads, and may be called twice."""
+    threads = threading.active_count()
+    provider = bench.provider()
+    lease = bench.acquire(provider, bench.scope())
+    provider.close()
+    bench.expect_free(bench.scope(), "the lock outlived the close of its holder's client")
+    provider.release(lease)
+    provider.close()
+    bench.expect(threading.active_count() <= threads, "a thread outlived the close of its client")
+
+
+@check("A7", "acquire-after-close", why="a closed client that answers 'taken' makes its writer wait for nothing")
+def acquire_after_close(bench: Bench) -> None:
+    """Acquiring after close raises `ProviderClosed`; it never answers."""
+    provider = bench.provider()
+    provider.close()
+    with bench.expect_raises(ProviderClosed, "an acquire after close did not raise ProviderClosed"):
+        provider.try_acquire(bench.scope(), bench.owner(), 0.0)
+    manager = bench.manager()
+    manager.close()
+    with bench.expect_raises(ProviderClosed, "a lock() after close did not raise ProviderClosed"):
+        manager.lock(bench.scope())
+
+
+@check(
+    "A8", "two-names-are-independent", why="file groups that share a lock by accident make writers queue or deadlock"
+)
+def two_names_are_independent(bench: Bench) -> None:
+    """Two scopes are two locks, the table's own among them."""
+    provider, other = bench.provider(), bench.provider()
+    scopes = (LockScope.table(), bench.scope(1), bench.scope(2))
+    clients = zip((provider, other, provider), scopes, ("a", "b", "c"), strict=True)
+    leases = [bench.acquire(client, scope, name) for client, scope, name in clients]
+    provider.release(leases[2])
+    bench.expect_taken(scopes[1], "releasing one scope freed another")
+    provider.release(leases[0])
+    other.release(leases[1])
+
+
+@check("A9", "odd-names", why="two file groups whose names meet share a lock, or none")
+def odd_names(bench: Bench) -> None:
+    """Names with slashes, spaces, other alphabets or a thousand letters are accepted or refused, and never collide."""
+    tail = bench.scope().file_id or ""
+    pairs = [
+        ("a", f"b-{tail}"),
+        ("a/b", tail),
+        ("a-b", tail),
+        ("a b", tail),
+        ("a%20b", tail),
+        ("A", f"b-{tail}"),
+        ("größe=1/日本", tail),
+        ("x" * 1000, tail),
+        ("..", tail),
+        ("", f"a/b/{tail}"),
+    ]
+    provider = bench.provider()
+    held = []
+    for partition, file_id in pairs:
+        scope = LockScope.file_group(partition, file_id)
+        try:
+            lease = provider.try_acquire(scope, bench.owner(), 0.0)
+        except (LockError, ValueError) as error:
+            bench.note(f"refuses {scope}: {error}"[:200])
+            continue
+        bench.expect(lease is not None, f"the lock on {scope!r} met another one held by the kit")
+        held.append(lease)
+    for lease in held:
+        provider.release(lease)  # type: ignore[arg-type]  # None was ruled out above
+
+
+@check("A10", "block-keeps-its-exception", why="an error that is replaced by a lock error hides what went wrong")
+def block_keeps_its_exception(bench: Bench) -> None:
+    """A `with` block releases when it raises, and its own exception comes out."""
+    manager = bench.manager()
+    with bench.expect_raises(ZeroDivisionError, "the block's own exception was replaced"), manager.lock(bench.scope()):
+        _fail()
+    bench.expect_free(bench.scope(), "the lock outlived its block")
+
+
+def _fail() -> None:
+    raise ZeroDivisionError
+
+
+@check("A11", "no-secret-shown", why="locks are logged, and logs are read by many")
+def no_secret_shown(bench: Bench) -> None:
+    """No secret option appears in a repr, a holder record, an error or a log."""
+    options = {**bench.harness.options, "hoodie.aws.secret.key": _SECRET, "hoodie.aws.session.token": _SECRET}
+    with LogCapture(logging.DEBUG) as captured:
+        provider = bench.provider(options)
+        manager = bench.manager(options)
+        with manager.lock(bench.scope()) as held:
+            holder = provider.holder(bench.scope())
+            shown = [repr(provider), str(provider), repr(manager), repr(held), repr(held.lease), repr(holder)]
+            with bench.expect_raises(LockError, "a taken lock was granted") as refused:
+                bench.manager(options).lock(bench.scope(), timeout_s=0)
+    shown += [str(refused.error), repr(provider.options), captured.text()]
+    bench.expect(not any(_SECRET in text for text in shown), "a secret option is shown")
+
+
+@check(
+    "A12", "constructor-does-no-io", why="building a manager on a driver must not hang on a lock service that is down"
+)
+def constructor_does_no_io(bench: Bench) -> None:
+    """The constructor opens no file and no connection, and starts no thread."""
+    bench.provider()
+    _AUDIT.begin()
+    try:
+        bench.provider()
+    finally:
+        events = _AUDIT.end()
+    bench.expect(not events, f"the constructor does I/O: {', '.join(events[:5])}")
+
+
+class _Audit:
+    """Sees what Python tells its audit hooks; such a hook stays for ever, so there is one, and it is mostly off."""
+
+    _WATCHED: Final = ("open", "os.mkdir", "os.link", "os.rename", "os.listdir", "os.scandir", "socket.connect")
+    _MORE: Final = ("socket.getaddrinfo", "subprocess.Popen", "_thread.start_new_thread")
+
+    def __init__(self) -> None:
+        self._installed = False
+        self._thread: int | None = None
+        self._events: list[str] = []
+
+    def begin(self) -> None:
+        if not self._installed:
+            sys.addaudithook(self._hear)
+            self._installed = True
+        self._events = []
+        self._thread = threading.get_ident()
+
+    def end(self) -> list[str]:
+        self._thread = None
+        return self._events
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._thread != threading.get_ident() or event not in (*self._WATCHED, *self._MORE):
+            return
+        if event == "open" and Path(str(arguments[0])).suffix in (".py", ".pyc"):
+            return
+        self._events.append(f"{event} {arguments[:1]}")
+
+
+_AUDIT: Final = _Audit()

@@ -1,0 +1,106 @@
+"""Judge a lock provider: `hudi-locks conformance`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
+from hudi_locks_conformance.catalogue import select_checks
+from hudi_locks_conformance.check import Check, Level
+from hudi_locks_conformance.harness import Harness
+from hudi_locks_conformance.history import History, find_overlaps, is_linearizable
+from hudi_locks_conformance.report import (
+    EXIT_UNREACHABLE,
+    describe_check,
+    exit_status,
+    render,
+    save_evidence,
+    to_json,
+)
+from hudi_locks_conformance.runner import is_reachable, run_checks
+
+__all__ = ["command"]
+
+command = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+_VIOLATION, _USAGE, _UNJUDGED = 1, 2, 3
+
+
+class LevelName(str, Enum):
+    """What a provider can be asked for on the command line."""
+
+    CORE = "core"
+    LEASE = "lease"
+    EXTRA = "extra"
+
+
+@command.command()
+def conformance(
+    provider: Provider = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    level: Annotated[LevelName, typer.Option(help="Each level contains those before it.")] = LevelName.CORE,
+    only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
+    seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every check.")] = False,  # noqa: FBT002
+    list_only: Annotated[bool, typer.Option("--list", help="Print every check, and run none.")] = False,  # noqa: FBT002
+    history: Annotated[Path, typer.Option(help="Folder for the histories of failed checks.")] = Path("conformance-out"),
+    recheck: Annotated[Path | None, typer.Option(exists=True, help="Judge a saved history again.")] = None,
+) -> None:
+    """Judge a lock provider.
+
+    Exit status: 0 conformant at the level; 1 a violation; 2 a wrong command line; 3 some check of the level could not
+    be judged; 4 the lock service cannot be reached; 70 the kit itself broke.
+    """
+    if recheck is not None:
+        raise typer.Exit(_recheck(recheck))
+    checks = _select(level, only)
+    if list_only:
+        typer.echo("\n".join(describe_check(found) for found in checks))
+        return
+    name, options = gather(None, provider, settings=option, config=config)
+    harness = Harness(
+        name, {key: value for key, value in options.items() if key != "hoodie.write.lock.provider"}, seed=seed
+    )
+    logging.getLogger("hudi_locks").addHandler(logging.NullHandler())  # planted failures are not news
+    unreachable = is_reachable(harness)
+    if unreachable is not None:
+        typer.echo(f"error: the lock service cannot be reached: {unreachable}", err=True)
+        raise typer.Exit(EXIT_UNREACHABLE)
+    outcomes = run_checks(checks, harness)
+    evidence = save_evidence(outcomes, history)
+    report = json.dumps(to_json(harness, outcomes), indent=1) if as_json else None
+    typer.echo(report or render(harness, outcomes, evidence=evidence, verbose=verbose))
+    raise typer.Exit(exit_status(outcomes))
+
+
+def _select(level: LevelName, only: str) -> list[Check]:
+    words = [
+        word.strip().upper() if len(word.strip()) == 1 else word.strip() for word in only.split(",") if word.strip()
+    ]
+    try:
+        return select_checks(Level[level.name], words)
+    except KeyError as unknown:
+        typer.echo(f"error: --only names no check: {unknown.args[0]}; see --list", err=True)
+        raise typer.Exit(_USAGE) from None
+
+
+def _recheck(path: Path) -> int:
+    try:
+        history = History.load(path)
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        return _USAGE
+    overlaps, linearizable = find_overlaps(history), is_linearizable(history)
+    for overlap in overlaps:
+        typer.echo(str(overlap))
+    typer.echo(f"{len(history.holds())} holds, {len(overlaps)} overlaps, linearizable: {linearizable}")
+    if overlaps or linearizable is False:
+        return _VIOLATION
+    return _UNJUDGED if linearizable is None else 0

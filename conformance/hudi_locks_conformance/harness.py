@@ -1,0 +1,78 @@
+"""The provider under judgement: how to make it, what it claims, which back doors it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from hudi_locks import Capability, LockProvider
+from hudi_locks.lock import load_provider_class
+
+__all__ = ["Harness"]
+
+_HOOKS = (
+    "peek",
+    "expire",
+    "steal",
+    "corrupt",
+    "remove",
+    "fail_acquire",
+    "fresh_options",
+    "unreachable_options",
+    "lease_options",
+)
+
+
+class Harness:
+    """One provider with one set of options. The kit makes many clients of it, in this process and in others.
+
+    Args:
+        provider: As in `hoodie.write.lock.provider`. Other processes load it by this name.
+        options: The keys that the provider needs.
+        seed: For everything that is drawn at random.
+        virtual_time: Whether the provider keeps the time of its clock alone; None to believe its hooks.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        options: Mapping[str, object] | None = None,
+        *,
+        seed: int = 0,
+        virtual_time: bool | None = None,
+    ) -> None:
+        self.name = provider
+        self.options = {key: str(value) for key, value in (options or {}).items()}
+        self.seed = seed
+        self._virtual_time = virtual_time
+        self.shared: dict[str, Any] = {}
+
+    @cached_property
+    def kind(self) -> type[LockProvider]:
+        """The provider's class.
+
+        Raises:
+            ProviderLoadError: The name does not lead to one.
+        """
+        return load_provider_class(self.name)
+
+    @property
+    def claims(self) -> frozenset[Capability]:
+        """What the class claims."""
+        return self.kind.capabilities
+
+    @cached_property
+    def hooks(self) -> Any:
+        """The class of back doors, or None."""
+        return self.kind.conformance_hooks()
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its leases and waits can be judged on a clock that the kit moves."""
+        return bool(getattr(self.hooks, "virtual_time", False)) if self._virtual_time is None else self._virtual_time
+
+    def hook_names(self) -> tuple[list[str], list[str]]:
+        """The back doors that are there, and those that are missing."""
+        there = [name for name in _HOOKS if hasattr(self.hooks, name)]
+        return there, [name for name in _HOOKS if name not in there]

@@ -1,0 +1,48 @@
+"""Another process in which no optional package can be imported."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from hudi_locks_conformance.bench import Bench
+from hudi_locks_conformance.storm import run_in_process
+
+__all__ = ["try_without_extras"]
+
+_WITHOUT_EXTRAS: Final = """
+import importlib, importlib.metadata, json, sys
+import hudi_locks, hudi_locks_conformance
+module, name, options = json.loads(sys.argv[1])
+core = {name.partition(".")[0] for name in sys.modules} | {"fastavro", "fsspec", "pyarrow", "rich", "typer", "numpy"}
+core |= {module.partition(".")[0]} | set(sys.stdlib_module_names)
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in core and top in importlib.metadata.packages_distributions():
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+sys.meta_path.insert(0, Blocker())
+told = {"import": "", "use": ""}
+try:
+    importlib.import_module(module)
+except ImportError as error:
+    told["import"] = f"{type(error).__name__}: {error}"
+try:
+    with hudi_locks.LockManager(name, options) as manager:
+        manager.holder()
+except ImportError as error:
+    told["use"] = f"{type(error).__name__}: {error}"
+except hudi_locks.HudiLocksError:
+    pass
+print(json.dumps(told))
+"""
+
+
+def try_without_extras(bench: Bench) -> dict[str, str]:
+    """What importing the provider's module, and using it, says there: `import` and `use`, empty if nothing."""
+    harness = bench.harness
+    if "without extras" not in harness.shared:
+        arguments = json.dumps([harness.kind.__module__, harness.name, harness.options])
+        harness.shared["without extras"] = json.loads(run_in_process(["-c", _WITHOUT_EXTRAS, arguments]))
+    told: dict[str, str] = harness.shared["without extras"]
+    return told

@@ -1,0 +1,132 @@
+"""Runs checks and takes down how each ended."""
+
+from __future__ import annotations
+
+import enum
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
+from hudi_locks_conformance.bench import Bench, close_bench
+from hudi_locks_conformance.check import Check, Mode, NotRun, Violation
+from hudi_locks_conformance.harness import Harness
+from hudi_locks_conformance.history import History
+
+__all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks"]
+
+_OWN_FOLDER = Path(__file__).parent
+_EXAMPLES = ("sample.py", "broken.py")
+
+
+class Status(enum.Enum):
+    """How a check ended. Only PASS and UNSUPPORTED let a provider reach a level."""
+
+    PASS = "pass"  # noqa: S105  # no secret
+    FAIL = "fail"
+    ERROR = "error"
+    UNSUPPORTED = "unsupported"
+    NOT_RUN = "not-run"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one check ended.
+
+    Attributes:
+        check: Which.
+        status: How.
+        message: What was found, or what is missing.
+        duration_s: Real seconds.
+        virtual: Whether the kit moved the time.
+        notes: What else a person should know.
+        history: What happened, if the check recorded it.
+    """
+
+    check: Check
+    status: Status
+    message: str = ""
+    duration_s: float = 0.0
+    virtual: bool = False
+    notes: tuple[str, ...] = ()
+    history: History = field(default_factory=History, compare=False)
+
+
+def is_reachable(harness: Harness) -> str | None:
+    """None if the lock service answers, else what it said."""
+    provider = harness.kind(harness.options, clock=SystemClock(), on_lost=lambda *_: None)
+    try:
+        provider.holder(LockScope.table())
+    except BackendUnavailable as error:
+        return str(error)
+    finally:
+        provider.close()
+    return None
+
+
+def run_checks(
+    checks: Iterable[Check], harness: Harness, on_outcome: Callable[[Outcome], None] = lambda _: None
+) -> list[Outcome]:
+    """Run all, in order; none is left out because another failed."""
+    outcomes: list[Outcome] = []
+    for check in checks:
+        outcomes.append(run_check(check, harness))
+        on_outcome(outcomes[-1])
+    return outcomes
+
+
+def run_check(check: Check, harness: Harness) -> Outcome:
+    """Run one check on a bench of its own."""
+    reason = _unsupported(check, harness)
+    if reason:
+        return Outcome(check, Status.UNSUPPORTED, reason)
+    bench = Bench(harness, check.id, real_time=check.mode is Mode.REAL)
+    began_s = SystemClock().monotonic()
+    status, message = _judge(check, bench)
+    return Outcome(
+        check,
+        status,
+        message,
+        SystemClock().monotonic() - began_s,
+        bench.is_virtual,
+        tuple(bench.notes),
+        bench.history,
+    )
+
+
+def _unsupported(check: Check, harness: Harness) -> str:
+    missing = sorted(claim.name for claim in check.needs - harness.claims)
+    if missing:
+        return f"{', '.join(missing)} is not claimed"
+    wider = {Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS}
+    if check.beyond_process and Capability.SCOPE_THREADS in harness.claims and not wider & harness.claims:
+        return "only exclusion among threads is claimed"
+    return ""
+
+
+def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
+    try:
+        try:
+            check.run(bench)
+        finally:
+            close_bench(bench)
+    except Violation as violation:
+        return Status.FAIL, str(violation)
+    except NotRun as missing:
+        return Status.NOT_RUN, str(missing)
+    except Exception as error:  # noqa: BLE001  # becomes the outcome, with the place where it was raised
+        return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
+    return Status.PASS, ""
+
+
+def _is_own(error: Exception) -> bool:
+    """Whether the kit itself broke: no frame outside it, its example providers being outside."""
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    return all(file.is_relative_to(_OWN_FOLDER) and file.name not in _EXAMPLES for file in files)
+
+
+def _say_unexpected(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"unexpected {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"

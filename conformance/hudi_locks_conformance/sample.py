@@ -1,0 +1,218 @@
+"""A lock provider on one screen: a file for each lock, made whole by a hard link. Also what the kit tests itself on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hudi_locks import (
+    AlreadyHeld,
+    BackendUnavailable,
+    Capability,
+    Clock,
+    ConfigError,
+    Holder,
+    Lease,
+    LockLost,
+    LockProvider,
+    LockScope,
+    LossReason,
+    Owner,
+    ProviderClosed,
+)
+from hudi_locks.lock import LossCallback
+
+__all__ = ["SampleHooks", "SampleLockProvider"]
+
+_LEASE_S = 60.0
+
+
+class SampleLockProvider(LockProvider):
+    """Locks in the folder that the option `folder` names; a lease of a minute, judged by the clock it is given."""
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.SCOPE_PROCESSES,
+            Capability.LEASE,
+            Capability.RENEWAL,
+            Capability.OWNER_INFO,
+            Capability.NEEDS_CLOCK_SYNC,
+            Capability.CREATES_BACKEND,
+        }
+    )
+    short_options: ClassVar[dict[str, str]] = {"folder": "hoodie.sample.folder"}
+
+    def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
+        super().__init__(options, clock=clock, on_lost=on_lost)
+        if "hoodie.sample.folder" not in self.options:
+            raise ConfigError("the sample lock provider needs hoodie.sample.folder", key="hoodie.sample.folder")
+        self.folder = Path(self.options["hoodie.sample.folder"])
+        self.held: dict[LockScope, Lease] = {}
+        self.closed = False
+        self.serial = itertools.count(1)
+
+    def path(self, scope: LockScope) -> Path:
+        """Where the lock's file lies."""
+        named = f"{len(scope.partition or '')}:{scope.partition}/{scope.file_id}"
+        return self.folder / hashlib.sha256(named.encode()).hexdigest()
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002
+        """See `LockProvider.try_acquire`."""
+        if self.closed:
+            raise ProviderClosed("the sample lock provider is closed", scope=scope)
+        held = self.held.get(scope)
+        if held is not None and held.owner == owner and self.is_ours(held):
+            raise AlreadyHeld(f"{owner} holds {scope} already", scope=scope, owner=owner)
+        sent_s = self.clock.monotonic()
+        lease = Lease(scope, owner, next(self.serial), sent_s + _LEASE_S, uuid.uuid4().hex)
+        try:
+            self.remove_expired(scope)
+            made = self.create(self.path(scope), self.encode(lease)) or self.is_ours(lease)
+        except OSError as error:
+            made = self.settle(lease, error)
+        if made:
+            self.held[scope] = lease
+        return lease if made else None
+
+    def settle(self, lease: Lease, error: OSError) -> bool:
+        """Whether a create that failed was made nevertheless, its answer being lost."""
+        with contextlib.suppress(OSError):
+            if self.is_ours(lease):
+                return True
+        raise BackendUnavailable(f"{self.path(lease.scope)}: {error}", key=str(self.path(lease.scope))) from error
+
+    def create(self, path: Path, data: bytes) -> bool:
+        """Make a file whole or not at all; False if it is there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".{uuid.uuid4().hex}")
+        fresh.write_bytes(data)
+        try:
+            self.link(fresh, path)
+        except FileExistsError:
+            return False
+        finally:
+            fresh.unlink()
+        return True
+
+    def link(self, fresh: Path, path: Path) -> None:
+        """Give a file its name; the one step that counts."""
+        path.hardlink_to(fresh)
+
+    def encode(self, lease: Lease) -> bytes:
+        """The record of a lease."""
+        owner = {"id": lease.owner.id, "host": lease.owner.host, "pid": lease.owner.pid}
+        return json.dumps({**owner, "hold": lease.state, "until": self.clock.wall_ms() + 1000 * _LEASE_S}).encode()
+
+    def read(self, scope: LockScope) -> dict[str, Any] | None:
+        """The record under the name: None if there is none, empty if it cannot be read."""
+        try:
+            record = json.loads(self.path(scope).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {}
+        return record if isinstance(record, dict) else {}
+
+    def is_ours(self, lease: Lease) -> bool:
+        """Whether the record is that of this lease."""
+        return bool((self.read(lease.scope) or {}).get("hold") == lease.state)
+
+    def remove_expired(self, scope: LockScope) -> None:
+        """Remove a record that says of itself that it is over."""
+        until_ms = (self.read(scope) or {}).get("until")
+        if until_ms is not None and until_ms < self.clock.wall_ms():
+            self.path(scope).unlink(missing_ok=True)
+
+    def renew(self, lease: Lease) -> Lease:
+        """See `LockProvider.renew`."""
+        sent_s = self.clock.monotonic()
+        own = self.held.get(lease.scope)
+        if own is None or own.state != lease.state or own.owner != lease.owner or not self.is_ours(lease):
+            raise LockLost(f"{lease.scope} is not held", scope=lease.scope, reason=LossReason.STOLEN)
+        self.path(lease.scope).write_bytes(self.encode(lease))
+        return replace(lease, deadline_s=sent_s + _LEASE_S)
+
+    def release(self, lease: Lease) -> None:
+        """See `LockProvider.release`."""
+        own = self.held.get(lease.scope)
+        if own is not None and own.state == lease.state and own.owner == lease.owner:
+            del self.held[lease.scope]
+            if self.is_ours(lease):
+                self.path(lease.scope).unlink()
+
+    def holder(self, scope: LockScope) -> Holder | None:
+        """See `LockProvider.holder`."""
+        record = self.read(scope)
+        if record is None:
+            return None
+        owner = Owner(str(record.get("id", "")), str(record.get("host", "")), int(record.get("pid", 0)))
+        raw = self.path(scope).read_bytes().decode("utf-8", "replace")
+        return Holder(str(self.path(scope)), owner, token=str(record.get("hold", "unreadable")), raw=raw)
+
+    def close(self) -> None:
+        """See `LockProvider.close`."""
+        self.closed = True
+        for lease in list(self.held.values()):
+            self.release(lease)
+
+    @classmethod
+    def conformance_hooks(cls) -> Any:
+        """See `LockProvider.conformance_hooks`."""
+        return SampleHooks
+
+
+class SampleHooks:
+    """The back doors of `SampleLockProvider`."""
+
+    virtual_time: ClassVar[bool] = True
+    lease_options: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, provider: Any) -> None:
+        self._provider: SampleLockProvider = provider
+
+    @staticmethod
+    def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
+        """Options for a folder that is not there yet."""
+        return {**options, "hoodie.sample.folder": f"{options['hoodie.sample.folder']}/{name}"}
+
+    @staticmethod
+    def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
+        """Options for a folder that cannot be."""
+        return {**options, "hoodie.sample.folder": "/dev/null/locks"}
+
+    def peek(self, scope: LockScope) -> bytes | None:
+        """The raw record."""
+        path = self._provider.path(scope)
+        return path.read_bytes() if path.exists() else None
+
+    def corrupt(self, scope: LockScope, data: bytes) -> None:
+        """Put `data` in place of the record."""
+        self._provider.folder.mkdir(parents=True, exist_ok=True)
+        self._provider.path(scope).write_bytes(data)
+
+    def remove(self, scope: LockScope) -> None:
+        """Delete the record."""
+        self._provider.path(scope).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
+        """Let the next link fail, before its effect or after it."""
+        link = self._provider.link
+
+        def fail(fresh: Path, path: Path) -> None:
+            if after_effect:
+                link(fresh, path)
+            raise OSError("planted by the conformance kit")
+
+        self._provider.link = fail  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self._provider.link = link  # type: ignore[method-assign]

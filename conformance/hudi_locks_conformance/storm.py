@@ -1,0 +1,146 @@
+"""Many contenders at once, as processes where the provider reaches that far, else as threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from hudi_locks import Capability, LockScope, SystemClock
+from hudi_locks_conformance.bench import Bench
+from hudi_locks_conformance.check import NotRun, Violation
+from hudi_locks_conformance.history import History
+from hudi_locks_conformance.worker import WorkSpec, work
+
+__all__ = ["Storm", "reaches_beyond_process", "run_in_process", "run_storm", "start_process"]
+
+_CONTENDERS: Final = 4
+_HOLDS: Final = 15
+_PATIENCE_S: Final = 90
+
+
+@dataclass(frozen=True)
+class Storm:
+    """What came of it.
+
+    Attributes:
+        history: All operations.
+        expected: How often the lock was to be held.
+        counter: What the protected counter came to.
+        occupied: Entries that met somebody inside.
+        listed: Entries of the protected list.
+    """
+
+    history: History
+    expected: int
+    counter: int
+    occupied: tuple[str, ...]
+    listed: tuple[str, ...]
+
+
+def run_storm(bench: Bench, *, beyond_process: bool) -> Storm:
+    """The storm of this run, on the table's lock; made once and judged by several checks."""
+    key = f"storm {beyond_process}"
+    if key not in bench.harness.shared:
+        with tempfile.TemporaryDirectory(prefix="hudi-locks-conformance-") as folder:
+            bench.harness.shared[key] = _storm(bench, Path(folder), beyond_process=beyond_process)
+    storm: Storm = bench.harness.shared[key]
+    bench.history.merge(storm.history.operations)
+    return storm
+
+
+def _storm(bench: Bench, folder: Path, *, beyond_process: bool) -> Storm:
+    for name in ("counter", "listed"):
+        (folder / name).touch()
+    scope = LockScope.table()
+    specs = [
+        WorkSpec(
+            f"contender-{number}",
+            bench.harness.name,
+            bench.harness.options,
+            scope.partition,
+            scope.file_id,
+            _HOLDS,
+            str(folder),
+            bench.harness.seed,
+        )
+        for number in range(_CONTENDERS)
+    ]
+    histories = _run_processes(specs) if beyond_process else _run_threads(bench, specs)
+    history = History()
+    history.merge([operation for one in histories for operation in one.operations])
+    occupied = folder / "occupied"
+    return Storm(
+        history,
+        _CONTENDERS * _HOLDS,
+        int((folder / "counter").read_text() or 0),
+        tuple(occupied.read_text().split()) if occupied.exists() else (),
+        tuple((folder / "listed").read_text().split()),
+    )
+
+
+def _run_threads(bench: Bench, specs: list[WorkSpec]) -> list[History]:
+    histories: list[History] = []
+
+    def contend(spec: WorkSpec) -> None:
+        histories.append(work(spec, bench.provider(clock=SystemClock())))
+
+    threads = [threading.Thread(target=contend, args=(spec,)) for spec in specs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_PATIENCE_S)
+    if len(histories) < len(specs):
+        raise Violation(f"{len(specs) - len(histories)} of {len(specs)} contenders did not finish")
+    return histories
+
+
+def _run_processes(specs: list[WorkSpec]) -> list[History]:
+    module = ["-m", "hudi_locks_conformance.worker"]
+    running = [start_process([*module, json.dumps(asdict(spec))]) for spec in specs]
+    for process in running:
+        _finish(process)
+    return [History.load(Path(spec.folder, f"{spec.name}.jsonl")) for spec in specs]
+
+
+def run_in_process(arguments: list[str]) -> str:
+    """Run Python with these arguments, on the same import path; what it printed.
+
+    Raises:
+        Violation: It failed.
+        NotRun: It could not import the provider.
+    """
+    return _finish(start_process(arguments))
+
+
+def start_process(arguments: list[str]) -> subprocess.Popen[str]:
+    """Start Python with these arguments, on the same import path."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(  # noqa: S603  # our own module
+        [sys.executable, *arguments], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def _finish(process: subprocess.Popen[str]) -> str:
+    try:
+        printed, errors = process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise Violation(f"a process did not end within {_PATIENCE_S} s") from None
+    if "ProviderLoadError" in errors:
+        raise NotRun(f"another process cannot import the provider: {errors.strip().splitlines()[-1]}")
+    if process.returncode:
+        raise Violation(f"a process failed: {(errors.strip().splitlines() or ['no message'])[-1]}")
+    return printed
+
+
+def reaches_beyond_process(bench: Bench) -> bool:
+    """Whether exclusion of processes is claimed."""
+    return bool({Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS} & bench.harness.claims)

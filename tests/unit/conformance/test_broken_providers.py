@@ -1,0 +1,30 @@
+"""The kit judged itself: each planted fault is caught by the check that is named for it, and each check can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hudi_locks_conformance import Harness, Status, run_check, select_checks
+from hudi_locks_conformance.broken import BROKEN
+
+from hudi_locks import LockProvider
+
+
+@pytest.mark.parametrize(
+    ("kind", "check_id"),
+    [pytest.param(kind, check, id=f"{kind.__name__}-{check}") for kind, checks in BROKEN for check in checks],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_fault_is_caught(kind: type[LockProvider], check_id: str, tmp_path: Path) -> None:
+    harness = Harness(f"{kind.__module__}:{kind.__qualname__}", {"hoodie.sample.folder": str(tmp_path / "locks")})
+    outcome = run_check(select_checks(only=[check_id])[0], harness)
+    assert outcome.status is Status.FAIL, outcome
+    assert outcome.message
+
+
+def test_the_table_is_sorted_and_names_checks_that_exist() -> None:
+    names = [kind.__name__ for kind, _ in BROKEN]
+    assert names == sorted(set(names))
+    for _, checks in BROKEN:
+        assert len(select_checks(only=checks)) == len(checks)
