@@ -14,7 +14,7 @@ from hudi_locks_conformance.check import Check, Mode, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 
-__all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks"]
+__all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
 
 _OWN_FOLDER = Path(__file__).parent
 _EXAMPLES = ("sample.py", "broken.py")
@@ -79,7 +79,7 @@ def run_checks(
 
 def run_check(check: Check, harness: Harness) -> Outcome:
     """Run one check on a bench of its own."""
-    reason = _unsupported(check, harness)
+    reason = say_unsupported(check, harness.claims)
     if reason:
         return Outcome(check, Status.UNSUPPORTED, reason)
     bench = Bench(harness, check.id, real_time=check.mode is Mode.REAL)
@@ -96,12 +96,13 @@ def run_check(check: Check, harness: Harness) -> Outcome:
     )
 
 
-def _unsupported(check: Check, harness: Harness) -> str:
-    missing = sorted(claim.name for claim in check.needs - harness.claims)
+def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:
+    """Why a class with these claims is not asked for `check`; empty if it is."""
+    missing = sorted(claim.name for claim in check.needs - claims)
     if missing:
         return f"{', '.join(missing)} is not claimed"
     wider = {Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS}
-    if check.beyond_process and Capability.SCOPE_THREADS in harness.claims and not wider & harness.claims:
+    if check.beyond_process and Capability.SCOPE_THREADS in claims and not wider & claims:
         return "only exclusion among threads is claimed"
     return ""
 

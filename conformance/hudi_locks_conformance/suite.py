@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from hudi_locks import Capability
 from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.pytest_plugin import pytest_configure
-from hudi_locks_conformance.runner import Outcome, Status, run_check
+from hudi_locks_conformance.runner import Outcome, Status, run_check, say_unsupported
 
 __all__ = ["LockProviderSuite"]
 
@@ -25,15 +26,18 @@ class LockProviderSuite:
             def harness(self, tmp_path):
                 return Harness("my.package:MyProvider", {"my.folder": str(tmp_path)})
 
-    A check that is unsupported, or that lacks a hook, is skipped with its reason.
+    A check that is unsupported, or that lacks a hook, is skipped with its reason; with `claims` given, unsupported
+    ones are not collected at all.
 
     Attributes:
         level: Up to which level to ask.
         only: Ids or groups to choose instead.
+        claims: The provider's capabilities, where they are at hand before a harness is made.
     """
 
     level: ClassVar[Level] = Level.CORE
     only: ClassVar[tuple[str, ...]] = ()
+    claims: ClassVar[frozenset[Capability] | None] = None
     _shared: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
@@ -48,7 +52,8 @@ class LockProviderSuite:
         """Give `test_conforms` one parameter for each check."""
         if "check" in metafunc.fixturenames:
             pytest_configure(metafunc.config)  # where plugins are not loaded by themselves
-            checks = select_checks(self.level, self.only)
+            selected = select_checks(self.level, self.only)
+            checks = [one for one in selected if self.claims is None or not say_unsupported(one, self.claims)]
             marked = [pytest.param(check, id=check.id, marks=pytest.mark.conformance(check.id)) for check in checks]
             metafunc.parametrize("check", marked)
 

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 from hudi_locks_conformance import Harness, Level
+from hudi_locks_conformance.sample import SampleLockProvider
 from hudi_locks_conformance.suite import LockProviderSuite
+from hudi_locks_providers.filesystem import FileSystemLockProvider
+from hudi_locks_providers.in_process import InProcessLockProvider
 
 
 class TestFileSystem(LockProviderSuite):
     level = Level.EXTRA
+    claims = FileSystemLockProvider.capabilities
 
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Harness:
@@ -18,7 +22,8 @@ class TestFileSystem(LockProviderSuite):
 
 
 class TestFileSystemWithExpiry(LockProviderSuite):
-    only = ("A", "C", "D", "E", "H")
+    only = ("C", "D11", "E", "H")
+    claims = FileSystemLockProvider.capabilities
 
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Harness:
@@ -28,6 +33,7 @@ class TestFileSystemWithExpiry(LockProviderSuite):
 
 class TestInProcess(LockProviderSuite):
     level = Level.EXTRA
+    claims = InProcessLockProvider.capabilities
 
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Harness:
@@ -35,7 +41,8 @@ class TestInProcess(LockProviderSuite):
 
 
 class TestSample(LockProviderSuite):
-    level = Level.EXTRA
+    only = ("A", "B1", "B2", "C", "D", "E", "H", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
+    claims = SampleLockProvider.capabilities
 
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Harness:
