@@ -1,48 +1,88 @@
-"""Whether an instant was archived (layout 2: Parquet files `<first>_<last>_<level>.parquet` of the history)."""
+"""The archived timeline (layout 2): Parquet files `<first>_<last>_<level>.parquet` of the history."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
+from hudi_locks.format import add_ms
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
-__all__ = ["is_archived"]
+__all__ = ["ArchivedInstant", "is_archived", "list_archived_since"]
 
 _NAME: Final = re.compile(r"(\d+)_(\d+)_\d+\.parquet")
+_LONGEST_WRITE_MS: Final = 86_400_000
+"""Hudi's own bound when it looks for archived instants by completion time."""
+
+
+@dataclass(frozen=True)
+class ArchivedInstant:
+    """A completed instant that left the active timeline.
+
+    Attributes:
+        requested: When it was begun.
+        completion: When it was completed.
+        action: Its action.
+        metadata: Bytes of its completed file.
+    """
+
+    requested: str
+    completion: str
+    action: str
+    metadata: bytes
 
 
 def is_archived(storage: Storage, layout: TimelineLayout, *, requested: str) -> bool:
     """Whether the history holds the instant begun at `requested`, which was thus completed.
 
-    Files that a compaction of the history left behind are looked at too: what they hold was archived all the same. If
-    one of them goes away meanwhile, the folder is listed again, since another holds its instants now.
+    Files that a compaction of the history left behind are looked at too: what they hold was archived all the same.
 
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
+    parts = _read_parts(storage, layout, columns=["instantTime"], first=requested, last=requested)
+    return any(bool(pc.any(pc.equal(part["instantTime"], requested)).as_py()) for part in parts)
+
+
+def list_archived_since(storage: Storage, layout: TimelineLayout, *, completed_after: str) -> list[ArchivedInstant]:
+    """Archived instants with a later completion time, of writes that lasted less than a day.
+
+    Raises:
+        DamagedTable: A file of the history is unreadable.
+    """
+    columns = ["instantTime", "completionTime", "action", "metadata"]
+    first = add_ms(completed_after, -_LONGEST_WRITE_MS)
+    parts = _read_parts(storage, layout, columns=columns, first=first, last="9")
+    later = [part.filter(pc.greater(part["completionTime"], completed_after)) for part in parts]
+    rows = [row for part in later for row in part.to_pylist()]
+    found = {row["instantTime"]: ArchivedInstant(*(row[column] for column in columns)) for row in rows}
+    return [found[requested] for requested in sorted(found)]
+
+
+def _read_parts(
+    storage: Storage, layout: TimelineLayout, *, columns: list[str], first: str, last: str
+) -> list[pa.Table]:
+    """Parts that may hold instants from `first` to `last`; if one goes away meanwhile, another has its instants."""
     while True:
-        parts = [_read_times(storage, f"{layout.archive}/{name}") for name in _parts(storage, layout, requested)]
-        if None not in parts:
-            return any(requested in times for times in parts if times is not None)
+        matches = [_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive)]
+        names = [match[0] for match in matches if match and match[1] <= last and first <= match[2]]
+        parts = [_read_part(storage, f"{layout.archive}/{name}", columns) for name in names]
+        if all(part is not None for part in parts):
+            return [part for part in parts if part is not None]
 
 
-def _parts(storage: Storage, layout: TimelineLayout, requested: str) -> list[str]:
-    found = [_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive)]
-    return [match[0] for match in found if match and match[1] <= requested <= match[2]]
-
-
-def _read_times(storage: Storage, path: str) -> set[str] | None:
+def _read_part(storage: Storage, path: str, columns: list[str]) -> pa.Table | None:
     data = storage.read(path)
     if data is None:
         return None
     try:
-        table = pq.read_table(pa.BufferReader(data), columns=["instantTime"])
+        return pq.read_table(pa.BufferReader(data), columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise DamagedTable(f"{path} is no readable part of the archived timeline: {error}", path=path) from error
-    return set(table.column("instantTime").to_pylist())

@@ -116,7 +116,7 @@ class Begin:
             begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._heartbeat(time))
             if begun.heartbeat.start():
                 self._context.trace(StopPoint.BEGIN_HEARTBEAT)
-                if self._create(begun, begun.instant):
+                if self._context.is_free(time) and self._create(begun, begun.instant):
                     self._context.trace(StopPoint.BEGIN_REQUESTED)
                     return begun
                 begun.heartbeat.stop()

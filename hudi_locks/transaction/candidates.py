@@ -8,9 +8,18 @@ from hudi_locks.format import CommitMetadata, Instant, clustered_file_groups
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, read_instant
+from hudi_locks.timeline.archive import ArchivedInstant
 from hudi_locks.transaction.conflicts import ConcurrentOperation
 
-__all__ = ["claimed_operations", "completed_operation", "drop_void", "planned_operations", "this_operation"]
+__all__ = [
+    "archived_operation",
+    "claimed_operations",
+    "completed_operation",
+    "drop_void",
+    "file_groups",
+    "planned_operations",
+    "this_operation",
+]
 
 _PLANNED = ("clustering", "replacecommit")
 
@@ -51,11 +60,17 @@ def completed_operation(storage: Storage, timeline: Timeline, instant: Instant) 
     """
     data = read_instant(storage, timeline, instant=instant)
     metadata = CommitMetadata.decode(data, timeline.paths[instant])
-    operation = "COMPACT" if metadata.compacted else metadata.operation
-    groups = file_groups(metadata)
-    return ConcurrentOperation(
-        instant.requested, instant.action, operation, True, groups, completion_time=instant.completion
-    )
+    return _operation(instant.requested, instant.action, instant.completion, metadata)
+
+
+def archived_operation(instant: ArchivedInstant) -> ConcurrentOperation:
+    """An instant that was completed and archived while a write was under way.
+
+    Raises:
+        DamagedTable: Its metadata is unreadable.
+    """
+    metadata = CommitMetadata.decode(instant.metadata, f"archived {instant.action} {instant.requested}")
+    return _operation(instant.requested, instant.action, instant.completion, metadata)
 
 
 def planned_operations(storage: Storage, timeline: Timeline) -> Iterator[ConcurrentOperation]:
@@ -78,6 +93,11 @@ def this_operation(instant: str, action: str, metadata: CommitMetadata) -> Concu
 def file_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     """Every file group that an instant writes or replaces."""
     return frozenset(map(_group, metadata.written_file_groups | metadata.replaced_file_groups))
+
+
+def _operation(requested: str, action: str, completion: str | None, metadata: CommitMetadata) -> ConcurrentOperation:
+    operation = "COMPACT" if metadata.compacted else metadata.operation
+    return ConcurrentOperation(requested, action, operation, True, file_groups(metadata), completion_time=completion)
 
 
 def _group(pair: tuple[str, str]) -> FileGroupId:

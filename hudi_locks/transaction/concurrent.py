@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hudi_locks.format import CommitMetadata, Instant, epoch_ms
+from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, Instant, add_ms
 from hudi_locks.format.claim import Claim
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.archive import is_archived
+from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.transaction.begin import Begun
 from hudi_locks.transaction.candidates import (
+    archived_operation,
     claimed_operations,
     completed_operation,
     planned_operations,
@@ -53,7 +54,7 @@ class ConcurrentWrites:
         others = [*claimed_operations(claims, self._begun.timeline)]
         others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
         if self._context.expects_foreign_writers():
-            others += planned_operations(storage, timeline)
+            others += [*planned_operations(storage, timeline), *self._archived(claims)]
         return next((self._describe(o) for o in others if self._is_conflict(o)), None)
 
     def detect(self, claim: Claim, checked: Timeline) -> list[str]:
@@ -80,6 +81,12 @@ class ConcurrentWrites:
         found = find_unclaimed(timeline, known=known, claims=claims)
         return [instant for instant in found if instant.requested != self._this.requested]
 
+    def _archived(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
+        since = add_ms(self._this.requested, -self._context.settings.skew_ms)
+        found = list_archived_since(self._context.storage, self._context.layout, completed_after=since)
+        known = {claim.instant for claim in claims} | {i.requested for i in self._begun.timeline.completed()}
+        return [archived_operation(i) for i in found if i.action in WRITE_ACTIONS and i.requested not in known]
+
     def _is_conflict(self, other: ConcurrentOperation) -> bool:
         return other.requested != self._this.requested and self._strategy.is_conflict(self._this, other)
 
@@ -104,13 +111,16 @@ class ConcurrentWrites:
 
     def _describe(self, other: ConcurrentOperation) -> Conflict:
         groups = self._strategy.conflicting_groups(self._this, other)
-        now_ms = self._context.clock.wall_ms()
         return Conflict(
             instant=self._this.requested,
             groups=tuple(sorted(groups)),
             other=other.requested,
             other_action=other.action,
             other_writer=other.writer,
-            other_age_ms=None if other.completion_time is None else max(0, now_ms - epoch_ms(other.completion_time)),
+            other_age_ms=self._age_ms(other),
             advice=_ADVICE,
         )
+
+    def _age_ms(self, other: ConcurrentOperation) -> int | None:
+        time = other.completion_time
+        return None if time is None else max(0, self._context.clock.wall_ms() - self._context.epoch_ms(time))

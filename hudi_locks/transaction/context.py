@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import ClockRefused
-from hudi_locks.format import Instant, State, add_ms, epoch_ms, format_time
+from hudi_locks.format import Instant, State, add_ms, epoch_ms
 from hudi_locks.format.claim import Claim
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout
@@ -25,7 +25,6 @@ class Context:
     Attributes:
         storage: Of the table.
         layout: Of its timeline.
-        is_merge_on_read: Whether the table appends logs.
         settings: Of the writer.
         log: Its view of the claim log.
         notices: What every writer must know.
@@ -36,7 +35,6 @@ class Context:
 
     storage: Storage
     layout: TimelineLayout
-    is_merge_on_read: bool
     settings: Settings
     log: ClaimLog
     notices: Notices
@@ -56,13 +54,25 @@ class Context:
         """Whether the inflight file of a claim's instant is there: it outlives completion, not rollback or archival."""
         return self.storage.exists(self.layout.path(Instant(claim.instant, claim.action, State.INFLIGHT)))
 
+    def is_free(self, requested: str) -> bool:
+        """Whether no instant has this requested time, asked by whoever holds its heartbeat file.
+
+        Instants of two actions would otherwise get one time: each has its heartbeat until it is done, and this listing
+        shows what was done before.
+        """
+        return self.load_timeline().get(requested) is None
+
     def later_than(self, *times: str | None) -> str:
         """Now, or one millisecond after the latest of `times` if that is later."""
-        return max(format_time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
+        return max(self.layout.time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
 
     def expects_foreign_writers(self) -> bool:
         """Whether JVM writers may be at work: as the table says, or as one of them was seen."""
         return self.settings.foreign_writers or self.notices.foreign_writer_seen
+
+    def epoch_ms(self, time: str) -> int:
+        """An instant time of this table in ms since the epoch."""
+        return epoch_ms(time, self.layout.zone)
 
     def check_clock(self, timeline: Timeline) -> None:
         """Refuse to order instants by times that are far from the store's: everybody would be dragged along.
@@ -72,7 +82,7 @@ class Context:
         """
         store_ms, now_ms, bound_ms = self.storage.now_ms(), self.clock.wall_ms(), self.settings.drift_ms
         newest = timeline.newest_time()
-        ahead_ms = epoch_ms(newest) - store_ms if newest else 0
+        ahead_ms = self.epoch_ms(newest) - store_ms if newest else 0
         if abs(now_ms - store_ms) > bound_ms:
             found = f"this machine's clock is {now_ms - store_ms:+d} ms off the store's"
         elif ahead_ms > bound_ms:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.timeline.archive import is_archived
+from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import find_appeared
@@ -88,7 +88,13 @@ class RollForward:
         return self.settle(claim)
 
     def _was_overtaken(self, claim: Claim) -> bool:
-        return bool(find_appeared(claim, self._context.load_timeline()))
+        return bool(find_appeared(claim, self._context.load_timeline())) or self._was_overtaken_long_ago(claim)
+
+    def _was_overtaken_long_ago(self, claim: Claim) -> bool:
+        if claim.seen is None:
+            return False
+        found = list_archived_since(self._storage, self._context.layout, completed_after=claim.time)
+        return any(instant.requested != claim.instant for instant in found)
 
     def _is_completed(self, claim: Claim) -> bool:
         return self._storage.exists(self._completed_path(claim))

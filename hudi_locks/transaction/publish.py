@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hudi_locks.errors import LockLost, StorageError, UpdateEndangered, WriteAborted
-from hudi_locks.format import CommitMetadata, State, epoch_ms
+from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.markers import DirectMarkers, staging_folder
 from hudi_locks.timeline import Timeline
@@ -141,7 +141,7 @@ class Publish:
     def _take_time(self, head: ClaimEntry, timeline: Timeline) -> str:
         time = self._context.later_than(head.time, timeline.newest_time())
         if self._context.expects_foreign_writers():
-            ahead_ms = max(0, epoch_ms(time) - self._context.clock.wall_ms())
+            ahead_ms = max(0, self._context.epoch_ms(time) - self._context.clock.wall_ms())
             self._context.clock.sleep((ahead_ms + self._context.settings.skew_ms) / 1000)
         self._context.trace(StopPoint.PUBLISH_TIMED)
         return time

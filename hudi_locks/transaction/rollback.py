@@ -73,16 +73,17 @@ class Rollback:
             StorageError: The store failed; the next writer goes on.
         """
         rollback = Instant(claim.rollback_instant or claim.time, "rollback", State.REQUESTED)
-        done = rollback.as_completed(claim.time)
-        if self._storage.exists(self._context.layout.path(done)):
-            return
-        self._refuse_completed(claim)
+        timeline = self._context.load_timeline()
+        found = timeline.get(rollback.requested)
+        if found is not None and found.is_completed:
+            return  # perhaps by a JVM writer, which goes on with pending rollbacks and takes a time of its own
+        self._refuse_completed(claim, timeline)
         started_s = self._context.clock.monotonic()
         deleted = self._undo(claim, rollback)
         took_ms = round((self._context.clock.monotonic() - started_s) * 1000)
         rolled_back = ((claim.instant, claim.action),)
         metadata = RollbackMetadata(rollback.requested, took_ms, rolled_back, self._by_partition(deleted))
-        self._storage.create_if_absent(self._context.layout.path(done), metadata.encode())
+        self._storage.create_if_absent(self._context.layout.path(rollback.as_completed(claim.time)), metadata.encode())
         self._storage.delete(heartbeat_path(rollback.requested))
         self._context.trace(StopPoint.ROLLBACK_COMPLETED)
 
@@ -143,12 +144,21 @@ class Rollback:
         self._storage.delete(heartbeat_path(requested))
 
     def _reserve(self, requested: str) -> str:
-        while not self._storage.create_if_absent(heartbeat_path(requested), b""):
+        while not self._take(requested):
             requested = add_ms(requested, 1)
         return requested
 
-    def _refuse_completed(self, claim: Claim) -> None:
-        found = self._context.load_timeline().get(claim.instant)
+    def _take(self, requested: str) -> bool:
+        path = heartbeat_path(requested)
+        if not self._storage.create_if_absent(path, b""):
+            return False
+        is_free = self._context.is_free(requested)
+        if not is_free:
+            self._storage.delete(path)
+        return is_free
+
+    def _refuse_completed(self, claim: Claim, timeline: Timeline) -> None:
+        found = timeline.get(claim.instant)
         if found is None or not found.is_completed:
             return
         reason = f"claim {claim.number} rolls {claim.instant} back, and it is completed on the timeline"

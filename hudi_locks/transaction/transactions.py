@@ -105,7 +105,6 @@ class Transactions:
         self._context = Context(
             storage=table.storage,
             layout=table.layout,
-            is_merge_on_read=is_merge_on_read,
             settings=settings,
             log=ClaimLog(table.storage, clock),
             notices=Notices(table.storage),

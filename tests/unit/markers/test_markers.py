@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.errors import DamagedTable, WriteAborted
+from hudi_locks.format import Instant, IOType, State
+from hudi_locks.markers import DirectMarkers, FinalFiles, read_markers, staging_folder
+from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.timeline import LAYOUT_2
+
+T = "20231114221320000"
+FOLDER = f".hoodie/.temp/{T}"
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    return MemoryStorage(ManualClock())
+
+
+@pytest.fixture
+def files(storage: MemoryStorage) -> FinalFiles:
+    storage.replace(LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT)), b"")
+    return FinalFiles(storage, LAYOUT_2, T, "commit")
+
+
+def paths(storage: MemoryStorage) -> set[str]:
+    return {str(name) for name in read_markers(storage, T).names}
+
+
+def test_direct_markers_are_created_listed_and_removed(storage: MemoryStorage) -> None:
+    markers = DirectMarkers(storage, T)
+    markers.create("a=1/b=2", "f-0_0-0-0_1.parquet", io_type=IOType.MERGE)
+    markers.create("", f".f-0_{T}.log.1_0-0-0", io_type=IOType.CREATE)
+    markers.create("", f".f-0_{T}.log.1_0-0-0", io_type=IOType.CREATE)
+    assert sorted(str(name) for name in markers.names()) == [
+        f".f-0_{T}.log.1_0-0-0.marker.CREATE",
+        "a=1/b=2/f-0_0-0-0_1.parquet.marker.MERGE",
+    ]
+    found = read_markers(storage, T)
+    assert (len(found.names), found.is_complete) == (2, True)
+    markers.delete()
+    markers.delete()
+    assert markers.names() == []
+    assert not read_markers(storage, T).is_complete
+
+
+def test_reconciliation_removes_what_is_not_in_the_commit(storage: MemoryStorage) -> None:
+    markers = DirectMarkers(storage, T)
+    for name in ("kept", "stray", "never-made"):
+        markers.create("p", name, io_type=IOType.CREATE)
+    markers.create("p", "appended", io_type=IOType.APPEND)
+    for name in ("kept", "stray", "appended"):
+        storage.replace(f"p/{name}", b"x")
+    with pytest.raises(WriteAborted, match="p/stray") as caught:
+        markers.reconcile({"p/kept"}, fail_on_stray=True)
+    assert caught.value.stray == ("p/stray",)
+    assert markers.reconcile({"p/kept"}) == ["p/stray"]
+    assert [entry.name for entry in storage.list("p")] == ["appended", "kept"]
+
+
+def test_markers_of_a_timeline_server_are_read_whatever_their_state(storage: MemoryStorage) -> None:
+    storage.replace(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.replace(f"{FOLDER}/MARKERS0", b"p/a.parquet.marker.CREATE\np/b.parquet.marker.MERGE\n")
+    storage.replace(f"{FOLDER}/MARKERS1", b"")
+    assert paths(storage) == {"p/a.parquet.marker.CREATE", "p/b.parquet.marker.MERGE"}
+    assert read_markers(storage, T).is_complete
+    storage.replace(f"{FOLDER}/MARKERS2", b"x,y/c.parquet.marker.CREATE,p/d.parquet.marker.CREATE\np/e.par")
+    assert paths(storage) >= {"x,y/c.parquet.marker.CREATE", "p/d.parquet.marker.CREATE"}
+    assert not read_markers(storage, T).is_complete
+
+
+def test_server_files_without_a_type_and_direct_markers_beside_them_count(storage: MemoryStorage) -> None:
+    storage.replace(f"{FOLDER}/MARKERS0", b"p/a.parquet.marker.CREATE\n")
+    DirectMarkers(storage, T).create("p", "b.parquet", io_type=IOType.CREATE)
+    assert paths(storage) == {"p/a.parquet.marker.CREATE", "p/b.parquet.marker.CREATE"}
+
+
+def test_an_unknown_type_is_named(storage: MemoryStorage) -> None:
+    storage.replace(f"{FOLDER}/MARKERS.type", b"DIRECT")
+    with pytest.raises(DamagedTable, match=r"MARKERS.type says 'DIRECT'"):
+        read_markers(storage, T)
+
+
+def test_a_second_attempt_finds_the_first_ones_file(storage: MemoryStorage, files: FinalFiles) -> None:
+    first, zombie = (files.start("p", "f", io_type=IOType.CREATE) for _ in range(2))
+    assert not first.is_taken
+    storage.replace(first.path, b"first")
+    storage.replace(zombie.path, b"zombie")
+    assert files.finish(first)
+    assert not files.finish(zombie)
+    second = files.start("p", "f", io_type=IOType.CREATE)
+    assert second.is_taken
+    assert not files.finish(second)
+    assert storage.read("p/f") == b"first"
+    assert storage.list(staging_folder(T)) == []
+
+
+def test_a_zombie_never_takes_away_the_file_of_a_commit_that_was_archived(
+    storage: MemoryStorage, files: FinalFiles
+) -> None:
+    first, zombie = (files.start("p", "f", io_type=IOType.CREATE) for _ in range(2))
+    for staged in (first, zombie):
+        storage.replace(staged.path, b"rows")
+    files.finish(first)
+    storage.delete(LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT)))
+    with pytest.raises(WriteAborted, match=T):
+        files.finish(zombie)
+    assert storage.read("p/f") == b"rows"
+
+
+def test_what_executors_get_can_travel(tmp_path: Path) -> None:
+    files = FinalFiles(LocalStorage(str(tmp_path)), LAYOUT_2, T, "commit")
+    (tmp_path / ".hoodie/timeline").mkdir(parents=True)
+    (tmp_path / ".hoodie/timeline" / f"{T}.inflight").touch()
+    copy = pickle.loads(pickle.dumps(files))
+    staged = copy.start("p", "f", io_type=IOType.CREATE)
+    Path(staged.native).parent.mkdir(parents=True)
+    Path(staged.native).write_bytes(b"rows")
+    assert copy.finish(staged)
+    assert (tmp_path / "p/f").read_bytes() == b"rows"

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import ConfigError, DamagedTable, WriteConflict
+from hudi_locks.format import Instant, State, clustered_file_groups
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.transaction import ConcurrentOperation, Conflict, Outcome, PublishResult, SimpleConcurrentFileWrites
+from hudi_locks.transaction.conflicts import load_strategy
+from hudi_locks.transaction.stop import STOP_AT, StopPoint, tracer_from
+
+G, H = FileGroupId("p", "g-0"), FileGroupId("p", "h-0")
+SIMPLE = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
+
+
+def operation(requested: str, action: str = "commit", *groups: FileGroupId, **facts: Any) -> ConcurrentOperation:
+    how = {"operation": "UPSERT", "is_completed": True, "groups": frozenset(groups), **facts}
+    return ConcurrentOperation(requested, action, **how)
+
+
+THIS = operation("5", "commit", G, is_completed=False)
+
+
+@pytest.mark.parametrize(
+    ("other", "on_write", "on_read"),
+    [
+        (operation("6", "commit", G), True, True),
+        (operation("4", "commit", G), True, True),
+        (operation("6", "commit", H), False, False),
+        (operation("6", "commit", G, operation="COMPACT"), True, False),
+        (operation("6", "replacecommit", G, H), True, True),
+        (operation("4", "clustering", G, is_completed=False), True, True),
+        (operation("6", "replacecommit", G, is_completed=False), True, True),
+        (operation("4", "replacecommit", G, is_completed=False), False, False),
+        (operation("6", "compaction", G, is_completed=False), False, False),
+        (operation("6", "commit", G, is_completed=False), False, False),
+        (operation("6", "restore", covers_table=True), True, True),
+    ],
+)
+def test_the_simple_strategy(other: ConcurrentOperation, on_write: bool, on_read: bool) -> None:
+    assert SimpleConcurrentFileWrites(is_merge_on_read=False).is_conflict(THIS, other) is on_write
+    assert SimpleConcurrentFileWrites(is_merge_on_read=True).is_conflict(THIS, other) is on_read
+
+
+@pytest.mark.parametrize("name", ["simple", SIMPLE, "hudi_locks.transaction.conflicts:SimpleConcurrentFileWrites"])
+def test_a_strategy_is_found_by_each_of_its_names(name: str) -> None:
+    assert type(load_strategy(name, is_merge_on_read=True)) is SimpleConcurrentFileWrites
+
+
+@pytest.mark.parametrize("name", ["smple", "no.such.module:Class", "json:loads", "hudi_locks.errors:TableError"])
+def test_a_name_that_means_no_strategy_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        load_strategy(name, is_merge_on_read=False)
+
+
+def test_a_pending_clustering_of_the_jvm_keeps_its_inputs_to_itself(desk: Any, clustering_plan: Any) -> None:
+    desk.foreign = True
+    tx = desk.open().begin("commit", "UPSERT")
+    metadata = desk.write(tx, "g-0")
+    clustering = Instant("20231114221319000", "clustering", State.REQUESTED)
+    desk.storage.replace(LAYOUT_2.path(clustering), clustering_plan(("p", "g-0")))
+    desk.storage.replace(LAYOUT_2.path(clustering.as_inflight()), b"")
+    result = tx.publish(metadata)
+    assert (result.outcome, result.conflict.other, result.conflict.other_age_ms) == (
+        Outcome.ABORTED,
+        clustering.requested,
+        None,
+    )
+    assert "is pending" in str(result.conflict)
+
+
+def test_plans_are_read_and_damaged_ones_named(clustering_plan: Any) -> None:
+    assert clustered_file_groups(clustering_plan(("p", "a"), ("", "b")), "x") == {("p", "a"), ("", "b")}
+    assert clustered_file_groups(b"", "x") == frozenset()
+    with pytest.raises(DamagedTable, match=r"x\.requested"):
+        clustered_file_groups(b"nonsense", "x.requested")
+
+
+def test_a_conflict_travels_between_processes() -> None:
+    conflict = Conflict("5", (G, H), "6", "commit", "job (pid 1 on host)", 2500, "Try again.")
+    result = PublishResult("5", Outcome.ABORTED, conflict=conflict)
+    with pytest.raises(WriteConflict) as caught:
+        result.raise_unless_committed()
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.partition, again.file_id, again.groups, again.other_age_ms) == ("p", "g-0", (G, H), 2500)
+    assert "g-0 of partition 'p' and 1 more" in str(again)
+    assert "2.5 s ago" in str(again)
+
+
+@pytest.mark.parametrize(("suffix", "expected"), [("", signal.SIGKILL), (":kill", signal.SIGKILL)])
+def test_a_process_stops_where_the_environment_says(suffix: str, expected: signal.Signals) -> None:
+    code = (
+        "import os; from hudi_locks.transaction.stop import *; trace = tracer_from(os.environ);"
+        "trace(StopPoint.BEGIN_LOCKED); trace(StopPoint.PUBLISH_CLAIMED); print('alive')"
+    )
+    environment = {**os.environ, STOP_AT: f"publish:claimed{suffix}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-expected, b"")
+
+
+def test_no_stop_is_asked_for_by_default_and_slips_are_named() -> None:
+    tracer_from({})(StopPoint.PUBLISH_CLAIMED)
+    with pytest.raises(ConfigError, match="publish:claimed"):
+        tracer_from({STOP_AT: "publish:clamed"})

@@ -1,0 +1,203 @@
+"""The product's own code in seeded histories of several processes; `HUDI_LOCKS_HISTORIES=5000` plays more of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import UpdateEndangered
+from hudi_locks.format.claim import Claim, ClaimKind, digest_of, encode_claim
+from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
+from hudi_locks.transaction import Outcome, PublishResult, StopPoint
+from hudi_locks.transaction.begin import Begin
+from hudi_locks.transaction.concurrent import ConcurrentWrites
+from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.publish import Publish
+from hudi_locks.transaction.rollback import Rollback
+
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "150"))
+Patch = pytest.MonkeyPatch
+
+
+def test_native_histories_lose_nothing_without_any_lock(native: Any) -> None:
+    for seed in range(HISTORIES):
+        world = native(seed)
+        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+
+
+def test_mixed_histories_lose_nothing_while_the_lock_works(mixed: Any) -> None:
+    for seed in range(HISTORIES):
+        world = mixed(seed)
+        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+
+
+def test_the_histories_meet_what_they_are_for(native: Any, mixed: Any) -> None:
+    worlds = [play(seed) for play in (native, mixed) for seed in range(60)]
+    kinds = {claim.kind for world in worlds for claim in world.claims()}
+    outcomes = {outcome for world in worlds for outcome in world.outcomes.values()}
+    assert kinds >= {ClaimKind.PUBLISH, ClaimKind.ROLLBACK, ClaimKind.VOID}
+    assert outcomes >= {Outcome.COMMITTED, Outcome.ABORTED}
+    assert any("is dead" in line for world in worlds for line in world.trail)
+    assert any("is lost (late)" in line for world in worlds for line in world.trail)
+
+
+# ---- planted breaks: each drops one rule of the protocol, and must be found ----
+
+
+def drop_claims(patch: Patch) -> None:
+    def append(self: ClaimLog, draft: Claim) -> ClaimEntry:
+        data = encode_claim(draft)
+        self._create(draft.number, data)
+        return ClaimEntry(draft.number, digest_of(data), draft)
+
+    patch.setattr(ClaimLog, "append", append)
+
+
+def check_once(patch: Patch) -> None:
+    find = Publish._find_conflict
+
+    def find_once(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = None if getattr(self, "was_checked", False) else find(self, *args, **kwargs)
+        self.was_checked = found is None
+        return found
+
+    patch.setattr(Publish, "_find_conflict", find_once)
+
+
+def roll_back_without_claim(patch: Patch) -> None:
+    patch.setattr(Rollback, "append", lambda _, draft: ClaimEntry(draft.number, "", draft))
+
+
+def begin_without_rolling_forward(patch: Patch) -> None:
+    patch.setattr(Begin, "_read", lambda self: (self._context.log.read_head(), self._context.load_timeline()))
+    patch.setattr(ConcurrentWrites, "_unclaimed", lambda *_, **__: [])
+
+
+def take_the_time_first(patch: Patch) -> None:
+    prepare, request = Begin._prepare, Begin._request
+
+    def prepare_late(self: Any) -> Any:
+        self.early = self._context.later_than()
+        return prepare(self)
+
+    def request_early(self: Any, action: str, **kwargs: Any) -> Any:
+        context, early = self._context, self.early
+        self._context = replace(context)
+        object.__setattr__(self._context, "later_than", lambda *_: early)
+        try:
+            return request(self, action, **kwargs)
+        finally:
+            self._context = context
+
+    patch.setattr(Begin, "_prepare", prepare_late)
+    patch.setattr(Begin, "_request", request_early)
+
+
+def forget_the_late_request(patch: Patch) -> None:
+    def look_only(self: Any, head: ClaimEntry, _: Any, *, reason: str) -> PublishResult | None:
+        if self._context.log.read_head().number != head.number:
+            return None
+        self._rollback.remove_traces(self._instant)
+        return PublishResult(self._instant, Outcome.ABORTED, reason=reason)
+
+    patch.setattr(Publish, "_occupy", look_only)
+
+
+def make_without_looking(self: Any, claim: Claim) -> bool:
+    content = self._log.read_content(claim)
+    if content is not None and not self._is_completed(claim):
+        self._storage.create_if_absent(self._completed_path(claim), content)
+    return True
+
+
+def forward_what_was_archived(patch: Patch) -> None:
+    patch.setattr(RollForward, "_see_to_publish", make_without_looking)
+
+
+def forward_what_was_rolled_back(patch: Patch) -> None:
+    patch.setattr(
+        RollForward, "settle", lambda self, claim: self._is_archived(claim) or make_without_looking(self, claim)
+    )
+
+
+def forward_past_foreign_writers(patch: Patch) -> None:
+    patch.setattr(RollForward, "_was_overtaken", lambda *_: False)
+
+
+def never_look_again(patch: Patch) -> None:
+    patch.setattr(RollForward, "_look_again", lambda *_: True)
+
+
+def never_reload_after_the_heartbeat_test(patch: Patch) -> None:
+    def clean_at_once(self: Any, timeline: Any) -> list[str]:
+        expired = self._find_expired(timeline)
+        head = self._forward.to_head()
+        for instant in timeline.pending(("commit",)):
+            if instant.requested in expired:
+                draft = self._rollback.draft(head, instant, kind=ClaimKind.ROLLBACK, timeline=timeline)
+                if entry := self._rollback.append(draft):
+                    self._rollback.execute(entry.claim)
+                return [instant.requested]
+        return []
+
+    patch.setattr(Begin, "_clean_one", clean_at_once)
+
+
+NATIVE_BREAKS: list[Callable[[Patch], None]] = [
+    drop_claims,
+    check_once,
+    roll_back_without_claim,
+    begin_without_rolling_forward,
+    take_the_time_first,
+    forget_the_late_request,
+    forward_what_was_archived,
+    never_reload_after_the_heartbeat_test,
+]
+MIXED_BREAKS: list[Callable[[Patch], None]] = [
+    forward_past_foreign_writers,
+    forward_what_was_rolled_back,
+    forward_what_was_archived,
+]
+
+
+def is_found(play: Any, limit: int = 600) -> bool:
+    """Whether some history goes wrong: by what the table holds, by an alarm of the product, or by never ending."""
+    return any(goes_wrong(play, seed) for seed in range(limit))
+
+
+def goes_wrong(play: Any, seed: int) -> bool:
+    try:
+        return bool(play(seed).wrong())
+    except (AssertionError, UpdateEndangered):
+        return True
+
+
+@pytest.mark.parametrize("plant", NATIVE_BREAKS)
+def test_a_break_planted_in_a_native_table_is_found(
+    native: Any, plant: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    assert is_found(native)
+
+
+def test_a_missing_second_look_brings_an_archived_instant_back(desk: Any, at: Any, monkeypatch: Patch) -> None:
+    def complete_and_archive() -> None:
+        desk.open().roll_back_failed()
+        desk.archive(tx.instant)
+
+    never_look_again(monkeypatch)
+    tx = desk.open(trace=at(StopPoint.PUBLISH_LOOKED, complete_and_archive)).begin("commit", "UPSERT")
+    assert tx.publish(desk.write(tx, "g-0")).is_committed
+    assert desk.timeline().get(tx.instant) is not None
+
+
+@pytest.mark.parametrize("plant", MIXED_BREAKS)
+def test_a_break_planted_beside_a_jvm_writer_is_found(
+    mixed: Any, plant: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    assert is_found(mixed)
