@@ -58,20 +58,7 @@ def run_storm(bench: Bench, *, beyond_process: bool) -> Storm:
 def _storm(bench: Bench, folder: Path, *, beyond_process: bool) -> Storm:
     for name in ("counter", "listed"):
         (folder / name).touch()
-    scope = LockScope.table()
-    specs = [
-        WorkSpec(
-            f"contender-{number}",
-            bench.harness.name,
-            bench.harness.options,
-            scope.partition,
-            scope.file_id,
-            _HOLDS,
-            str(folder),
-            bench.harness.seed,
-        )
-        for number in range(_CONTENDERS)
-    ]
+    specs = [_spec(bench, f"contender-{number}", folder) for number in range(_CONTENDERS)]
     histories = _run_processes(specs) if beyond_process else _run_threads(bench, specs)
     history = History()
     history.merge([operation for one in histories for operation in one.operations])
@@ -82,6 +69,20 @@ def _storm(bench: Bench, folder: Path, *, beyond_process: bool) -> Storm:
         int((folder / "counter").read_text() or 0),
         tuple(occupied.read_text().split()) if occupied.exists() else (),
         tuple((folder / "listed").read_text().split()),
+    )
+
+
+def _spec(bench: Bench, name: str, folder: Path) -> WorkSpec:
+    scope, harness = LockScope.table(), bench.harness
+    return WorkSpec(
+        name=name,
+        provider=harness.name,
+        options=harness.options,
+        partition=scope.partition,
+        file_id=scope.file_id,
+        holds=_HOLDS,
+        folder=str(folder),
+        seed=harness.seed,
     )
 
 

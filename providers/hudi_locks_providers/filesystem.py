@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys, table_keys
-from hudi_locks.errors import AlreadyHeld, ConfigError, LockLost, ProviderClosed
+from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
 from hudi_locks.lock import Capability, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
 from hudi_locks_providers._files.hooks import FileSystemHooks
 from hudi_locks_providers._files.local import LocalLockFolder
@@ -105,10 +105,16 @@ class FileSystemLockProvider(LockProvider):
     @functools.cached_property
     def _folder(self) -> LockFolder:
         if self._scheme != "file":
-            with translate_errors(self._folder_url):
-                return RemoteLockFolder(self._folder_url, self._scheme)
+            return self._open_remote()
         has_scheme = self._folder_url.startswith("file:")
         return LocalLockFolder(url2pathname(urlsplit(self._folder_url).path) if has_scheme else self._folder_url)
+
+    def _open_remote(self) -> LockFolder:
+        try:
+            with translate_errors(self._folder_url):
+                return RemoteLockFolder(self._folder_url, self._scheme)
+        except (ImportError, ValueError) as error:
+            raise BackendRefused(f"{self._folder_url}: fsspec cannot open it: {error}", key=self._folder_url) from error
 
     def _file(self, scope: LockScope) -> LockFile:
         return self._table_file if scope.is_table else self._file_group_file(scope)
@@ -124,8 +130,8 @@ class FileSystemLockProvider(LockProvider):
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
         """See `LockProvider.try_acquire`."""
         file = self._file(scope)
-        self._check_free(scope, owner)
         with translate_errors(file.path):
+            self._check_free(scope, owner)
             sent_s, now_ms = self.clock.monotonic(), self.clock.wall_ms()
             data = self._encode(scope, owner, now_ms)
             modified_ms = now_ms if self._lease_ms else None

@@ -139,7 +139,21 @@ def two_names_are_independent(bench: Bench) -> None:
 @check("A9", "odd-names", why="two file groups whose names meet share a lock, or none")
 def odd_names(bench: Bench) -> None:
     """Names with slashes, spaces, other alphabets or a thousand letters are accepted or refused, and never collide."""
-    tail = bench.scope().file_id or ""
+    provider = bench.provider()
+    held = []
+    for scope in _odd_scopes(bench.scope().file_id or ""):
+        try:
+            lease = provider.try_acquire(scope, bench.owner(), 0.0)
+        except (LockError, ValueError) as error:
+            bench.note(f"refuses {scope}: {error}"[:200])
+            continue
+        bench.expect(lease is not None, f"the lock on {scope!r} met another one held by the kit")
+        held.append(lease)
+    for lease in held:
+        provider.release(lease)  # type: ignore[arg-type]  # None was ruled out above
+
+
+def _odd_scopes(tail: str) -> list[LockScope]:
     pairs = [
         ("a", f"b-{tail}"),
         ("a/b", tail),
@@ -152,19 +166,7 @@ def odd_names(bench: Bench) -> None:
         ("..", tail),
         ("", f"a/b/{tail}"),
     ]
-    provider = bench.provider()
-    held = []
-    for partition, file_id in pairs:
-        scope = LockScope.file_group(partition, file_id)
-        try:
-            lease = provider.try_acquire(scope, bench.owner(), 0.0)
-        except (LockError, ValueError) as error:
-            bench.note(f"refuses {scope}: {error}"[:200])
-            continue
-        bench.expect(lease is not None, f"the lock on {scope!r} met another one held by the kit")
-        held.append(lease)
-    for lease in held:
-        provider.release(lease)  # type: ignore[arg-type]  # None was ruled out above
+    return [LockScope.file_group(partition, file_id) for partition, file_id in pairs]
 
 
 @check("A10", "block-keeps-its-exception", why="an error that is replaced by a lock error hides what went wrong")

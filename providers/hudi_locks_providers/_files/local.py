@@ -151,7 +151,13 @@ class LocalLockFile(LockFile):
         if not meant:
             _put_back(away, self.path)
         os.unlink(away)  # noqa: PTH108
+        if meant:
+            self._remove_checksum()
         return bool(meant)
+
+    def _remove_checksum(self) -> None:
+        """Hadoop keeps a checksum beside each local file; left there, it would make the next file unreadable to it."""
+        Path(self._folder, f".{Path(self.path).name}.crc").unlink(missing_ok=True)
 
 
 class LocalLockFolder(LockFolder):

@@ -301,6 +301,17 @@ def test_the_owner_asking_again_is_refused_but_not_after_a_loss(
     provider.renew(second)
 
 
+def test_the_checksum_that_hadoop_left_goes_with_its_file(
+    make: Make, lock_file: Path, table: Any, ada: Owner, clock: ManualClock
+) -> None:
+    put(lock_file, JVM_RECORD, clock)
+    checksum = lock_file.with_name(".lock.crc")
+    checksum.write_bytes(b"crc")
+    clock.advance(61)
+    assert make(expire=1).try_acquire(table, ada, 0) is not None
+    assert not checksum.exists()
+
+
 def test_file_groups_have_files_of_their_own(make: Make, table: Any, ada: Owner) -> None:
     provider = make()
     scopes = [
@@ -350,12 +361,6 @@ def test_a_folder_in_the_way_or_no_folder_possible_is_final(
         make(path=str(tmp_path / "file/locks")).try_acquire(table, ada, 0)
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/locks", "gs://b/l", "memory://locks"])
-def test_a_scheme_without_atomic_create_is_refused(make: Make, path: str) -> None:
-    with pytest.raises(ConfigError, match=r"not known to create files atomically.*hoodie.fs.atomic_creation.support"):
-        make(path=path)
-
-
 def test_a_path_or_a_base_path_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"needs hoodie.write.lock.filesystem.path or hoodie.base.path"):
         LockManager("filesystem", {})
@@ -364,50 +369,3 @@ def test_a_path_or_a_base_path_is_needed() -> None:
 def test_negative_expiry_is_refused(make: Make) -> None:
     with pytest.raises(ConfigError, match="expire=-1 is below"):
         make(expire=-1)
-
-
-@pytest.mark.parametrize("scheme", ["memory", "hdfs"])
-def test_other_file_systems_through_fsspec(
-    scheme: str, table: Any, ada: Owner, bob: Owner, clock: ManualClock, monkeypatch: Any
-) -> None:
-    import fsspec
-
-    if scheme == "hdfs":
-        monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (no_replace(fsspec.filesystem("memory")), "/hdfs"))
-    options = {
-        "hoodie.write.lock.filesystem.path": f"{scheme}://locks",
-        "hoodie.fs.atomic_creation.support": "memory",
-        "hoodie.write.lock.filesystem.expire": 0,
-    }
-    one, two = (LockManager("filesystem", options, clock=clock).provider for _ in range(2))
-    lease = one.try_acquire(table, ada, 0)
-    assert lease is not None
-    assert two.try_acquire(table, bob, 0) is None
-    assert one.renew(lease).token == lease.token
-    holder = two.holder(table)
-    assert holder is not None
-    assert holder.owner == ada
-    two.close()
-    one.release(lease)
-    again = one.try_acquire(table, ada, 0)
-    assert again is not None
-    assert (again.token or 0) > (lease.token or 0)
-    assert two.break_if(table, holder.token) is False
-    shown = two.holder(table)
-    assert shown is not None
-    assert two.break_if(table, shown.token) is True
-    with pytest.raises(LockLost):
-        one.renew(again)
-
-
-def no_replace(fs: Any) -> Any:
-    """A memory file system whose moves never replace, as on HDFS."""
-    move = type(fs).mv
-
-    def mv(source: str, target: str) -> None:
-        if fs.exists(target):
-            raise FileExistsError(target)
-        move(fs, source, target)
-
-    fs.mv = mv
-    return fs
