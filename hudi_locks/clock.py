@@ -54,7 +54,7 @@ class SystemClock(Clock):
 
     def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
         """See `Clock.wait`."""
-        return event.wait(None if timeout_s is None else max(0.0, timeout_s))
+        return event.wait(None if timeout_s is None else min(max(0.0, timeout_s), threading.TIMEOUT_MAX))
 
     def sleep(self, duration_s: float) -> None:
         """See `Clock.sleep`."""

@@ -1,0 +1,63 @@
+"""Clocks: the real one waits for any length, the manual one moves only when told."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from hudi_locks.clock import Clock, ManualClock, SystemClock
+
+
+@pytest.mark.parametrize("timeout_s", [None, float("inf"), 1e300])
+def test_a_wait_without_end_ends_with_its_event(timeout_s: float | None) -> None:
+    event, waiting, seen = threading.Event(), threading.Event(), []
+
+    def wait() -> None:
+        waiting.set()
+        seen.append(SystemClock().wait(event, timeout_s))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    waiting.wait(5)
+    event.set()
+    thread.join(5)
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), ManualClock()])
+@pytest.mark.parametrize("timeout_s", [0, -1, float("-inf")])
+def test_a_wait_of_no_length_tells_whether_the_event_is_set(clock: Clock, timeout_s: float) -> None:
+    event = threading.Event()
+    assert not clock.wait(event, timeout_s)
+    event.set()
+    assert clock.wait(event, timeout_s)
+
+
+def test_waiters_wake_in_the_order_of_their_deadlines() -> None:
+    clock, woken = ManualClock(), []
+
+    def sleep(duration_s: float) -> None:
+        clock.sleep(duration_s)
+        woken.append((duration_s, clock.monotonic()))
+
+    start_s = clock.monotonic()
+    threads = [threading.Thread(target=sleep, args=(duration_s,)) for duration_s in (3.0, 1.0, 2.0)]
+    for thread in threads:
+        thread.start()
+    while clock.parked() < len(threads):
+        threading.Event().wait(0.001)
+    clock.advance(2.5)
+    assert [duration_s for duration_s, _ in woken] == [1.0, 2.0]
+    assert all(now_s - start_s >= duration_s for duration_s, now_s in woken)
+    clock.advance(1)
+    for thread in threads:
+        thread.join(5)
+    assert len(woken) == 3
+
+
+def test_the_wall_clock_jumps_alone() -> None:
+    clock = ManualClock(wall_ms=5_000)
+    before_s = clock.monotonic()
+    clock.jump_wall(-3_600_000)
+    assert (clock.wall_ms(), clock.monotonic()) == (5_000 - 3_600_000, before_s)
