@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, Instant, add_ms
 from hudi_locks.format.claim import Claim
 from hudi_locks.timeline import Timeline
@@ -65,6 +66,9 @@ class ConcurrentWrites:
 
         Returns:
             What was found, in words.
+
+        Raises:
+            UpdateEndangered: The instant is gone again, so that nobody may be told that it is committed.
         """
         if not self._context.expects_foreign_writers():
             return []
@@ -75,7 +79,8 @@ class ConcurrentWrites:
         unclaimed = self._unclaimed(timeline, claims, known=checked)
         intruders = [completed_operation(storage, timeline, instant) for instant in unclaimed]
         found = [self._intrusion(other) for other in intruders if self._is_conflict(other)]
-        return found + self._missing(claim, timeline)
+        self._require_present(claim, timeline)
+        return found
 
     def _unclaimed(self, timeline: Timeline, claims: Iterable[Claim], *, known: Timeline) -> list[Instant]:
         found = find_unclaimed(timeline, known=known, claims=claims)
@@ -98,16 +103,17 @@ class ConcurrentWrites:
         self._context.notices.endanger(self._this.requested, other=other.requested, found=found)
         return found
 
-    def _missing(self, claim: Claim, timeline: Timeline) -> list[str]:
+    def _require_present(self, claim: Claim, timeline: Timeline) -> None:
         mine = timeline.get(claim.instant)
         if mine is not None and mine.is_completed:
-            return []
+            return
         if is_archived(self._context.storage, self._context.layout, requested=claim.instant):
-            return []
+            return
         others = [i.requested for i in timeline.instants if i.action in ("rollback", "restore")]
         found = f"{claim.instant} was completed and is gone from the timeline: rolled back outside the claim log"
-        self._context.notices.endanger(claim.instant, other=others[-1] if others else "", found=found)
-        return [found]
+        other = others[-1] if others else ""
+        self._context.notices.endanger(claim.instant, other=other, found=found)
+        raise UpdateEndangered(found, instant=claim.instant, other=other, found=found)
 
     def _describe(self, other: ConcurrentOperation) -> Conflict:
         groups = self._strategy.conflicting_groups(self._this, other)
