@@ -61,3 +61,35 @@ def test_the_wall_clock_jumps_alone() -> None:
     before_s = clock.monotonic()
     clock.jump_wall(-3_600_000)
     assert (clock.wall_ms(), clock.monotonic()) == (5_000 - 3_600_000, before_s)
+
+
+def test_time_stands_still_while_any_thread_that_woke_is_busy() -> None:
+    clock = ManualClock()
+    began_s = clock.monotonic()
+    found: dict[str, float] = {}
+
+    def work(name: str, busy_s: float) -> None:
+        clock.sleep(10)
+        threading.Event().wait(busy_s)
+        found[name] = clock.monotonic() - began_s
+        clock.sleep(1000)
+
+    for number, (name, busy_s) in enumerate([("first", 0.03), ("second", 0.1)], 1):
+        threading.Thread(target=work, args=(name, busy_s), daemon=True).start()
+        while clock.parked() < number:
+            threading.Event().wait(0.001)
+    clock.advance(100)
+    assert found == {"first": 10, "second": 10}
+    clock.advance(2000)
+
+
+def test_it_tells_which_thread_waits() -> None:
+    clock, go_on = ManualClock(), threading.Event()
+    thread = threading.Thread(target=lambda: clock.wait(go_on, None))
+    thread.start()
+    while not clock.waits(thread):
+        threading.Event().wait(0.001)
+    assert not clock.waits(threading.current_thread())
+    go_on.set()
+    thread.join(5)
+    assert not clock.waits(thread)
