@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +17,29 @@ def _count_avoidable(reporter: Any) -> int:
     skipped = reporter.stats.get("skipped", [])
     reasons = [report.longrepr[2] if isinstance(report.longrepr, tuple) else "" for report in skipped]
     return sum(not reason.startswith(_DECLARED) for reason in reasons)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session for the whole run; a task that fails is tried a second time."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master("local[2,2]").appName("hudi-locks tests")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.log.level": "OFF",
+        "spark.pyspark.python": sys.executable,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

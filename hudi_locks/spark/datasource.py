@@ -12,9 +12,10 @@ from hudi_locks.errors import BadInput, ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.storage import Storage, open_storage
-from hudi_locks.table import Table
+from hudi_locks.table import Table, check_creatable
 
 __all__ = ["write"]
 
@@ -40,13 +41,16 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         TableExists: Mode `errorifexists`, and there is a table.
         ConfigError: An option or the mode cannot be used.
     """
-    given = Options(options)
+    given, mode = Options(options), mode.lower()
     operation = _read_operation(given)
     storage = open_storage(path)
-    if _refuse_or_skip(storage, mode.lower()):
+    present = _find_table(storage)
+    if _refuse_or_skip(storage, mode, is_there=present is not None):
         return None
-    with HoodieTable(rows.sparkSession, _open_or_create(storage, given), given) as table:
-        return table.write(operation, rows)
+    table = present if present and mode == "append" else _make(storage, given, mode)
+    _refuse_other_keys(table, given)
+    with HoodieTable(rows.sparkSession, table, given) as target:
+        return target.write(operation, rows)
 
 
 def _read_operation(options: Options) -> Operation:
@@ -58,39 +62,34 @@ def _read_operation(options: Options) -> Operation:
     return Operation(asked)
 
 
-def _refuse_or_skip(storage: Storage, mode: str) -> bool:
-    """Do what the save mode asks where a table is; True if that is nothing."""
+def _refuse_or_skip(storage: Storage, mode: str, *, is_there: bool) -> bool:
+    """Whether the save mode asks for nothing, since a table is there."""
     if mode not in _MODES:
         raise ConfigError(f"save mode {mode!r} is none of {', '.join(_MODES)}", mode=mode)
-    if mode == "append" or not _holds_table(storage):
-        return False
+    if is_there and mode.startswith("error"):
+        message = f"{storage.base} holds a table, and the save mode is {mode}; use append, or another path"
+        raise TableExists(message, path=storage.base)
+    return is_there and mode == "ignore"
+
+
+def _find_table(storage: Storage) -> Table | None:
+    try:
+        return Table.load(storage)
+    except NotATable:
+        return None
+
+
+def _make(storage: Storage, options: Options, mode: str) -> Table:
+    """A new table, once every option is known to be good; another writer may make it at the same moment."""
+    config = describe_from_options(options)
+    check_creatable(config)
+    check_pipeline(options, config, storage.base)
     if mode == "overwrite":
         for entry in storage.list(""):
             (storage.delete_folder if entry.is_folder else storage.delete)(entry.name)
-        return False
-    if mode == "ignore":
-        return True
-    message = f"{storage.base} holds a table, and the save mode is {mode}; use append, or another path"
-    raise TableExists(message, path=storage.base)
-
-
-def _holds_table(storage: Storage) -> bool:
-    try:
-        Table.load(storage)
-    except NotATable:
-        return False
-    return True
-
-
-def _open_or_create(storage: Storage, options: Options) -> Table:
-    """The table, made if there is none; another writer may make it at the same moment."""
-    if not _holds_table(storage):
-        config = describe_from_options(options)
-        with suppress(TableExists):
-            return Table.create(storage, config)
-    table = Table.load(storage)
-    _refuse_other_keys(table, options)
-    return table
+    with suppress(TableExists):
+        return Table.create(storage, config)
+    return Table.load(storage)
 
 
 def _refuse_other_keys(table: Table, options: Options) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, check_options, lock_keys, table_keys
+from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.reading import Reader
 from hudi_locks.spark.result import WriteResult
-from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing import Writer
 from hudi_locks.storage import open_storage
@@ -45,7 +45,7 @@ class HoodieTable:
         self.spark = spark
         self.table = table
         self.path = table.storage.base
-        self.options = check_options(options | {table_keys.BASE_PATH.name: self.path})
+        self.options = check_pipeline(options, table.config, self.path)
         self._clock = clock or SystemClock()
         self._writing = threading.Lock()
         self._locks: LockManager | None = None
@@ -85,8 +85,9 @@ class HoodieTable:
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
-        check_options(given)
-        return cls(spark, Table.create(open_storage(path), config), given)
+        storage = open_storage(path)
+        check_pipeline(given, config, storage.base)
+        return cls(spark, Table.create(storage, config), given)
 
     @classmethod
     def load(cls, spark: SparkSession, path: str, *, options: Mapping[str, object] | None = None) -> HoodieTable:

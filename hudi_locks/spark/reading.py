@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_locks.format import META_COLUMNS
+from hudi_locks.spark.files import read_files
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import COMMIT_TIME, BaseFile, Table, add_meta_schema, files_changed, latest_base_files
 
@@ -48,10 +49,11 @@ class Reader:
         return self._select(rows.where(F.col(COMMIT_TIME).isin(list(changes.instants))))
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
-        columns = from_arrow_schema(add_meta_schema(schema if schema is not None else pa.schema([])))
+        user_schema = schema if schema is not None else pa.schema([])
+        columns = from_arrow_schema(add_meta_schema(user_schema), prefer_timestamp_ntz=True)
         if not files:
             return self.spark.createDataFrame([], columns)
-        return self.spark.read.schema(columns).parquet(*[self.table.storage.native(file.path) for file in files])
+        return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
 
     def _select(self, rows: DataFrame) -> DataFrame:
         return rows if self.meta_columns else rows.drop(*META_COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,8 +25,8 @@ def key_rows(rows: DataFrame, config: TableConfig, *, composite: bool) -> DataFr
     Raises:
         BadInput: A key or partition column is missing, or of a type that has no key form.
     """
-    user = rows.select([name for name in rows.columns if name not in META_COLUMNS])
-    _refuse_repeated_columns(user.columns)
+    _refuse_repeated_columns(rows.columns)
+    user = rows.select([_column(name) for name in rows.columns if name not in META_COLUMNS])
     key = record_key(user.schema, config.record_key_fields, composite=composite)
     path = partition_path(
         user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
@@ -70,6 +70,11 @@ def user_schema(keyed: DataFrame) -> pa.Schema:
     """
     fields = [field for field in keyed.schema.fields if field.name not in META_COLUMNS]
     return canonical_schema(to_arrow_schema(T.StructType(fields)))
+
+
+def _column(name: str) -> Column:
+    """A column by its whole name, dots and all."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _refuse_repeated_columns(names: Sequence[str]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, datasource_keys, write_keys
+from hudi_locks.config import Options, check_options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.operation import Operation
 from hudi_locks.table import MergeRule, TableConfig
 
-__all__ = ["PipelineSettings"]
+__all__ = ["PipelineSettings", "check_pipeline"]
 
 _INDEXES = ("SIMPLE", "BUCKET")
 
@@ -93,6 +93,17 @@ class PipelineSettings:
     def sizing(self, measured_record_bytes: int | None) -> FileSizing:
         """How new rows are cut into files, given what rows of the table take on disk."""
         return FileSizing(measured_record_bytes or self.record_bytes, self.max_file_bytes, self.small_file_bytes)
+
+
+def check_pipeline(options: Options, config: TableConfig, base_path: str) -> Options:
+    """The options of a pipeline on a table, with its path, after every check that needs no I/O.
+
+    Raises:
+        ConfigError: One cannot be used.
+    """
+    checked = check_options(options | {table_keys.BASE_PATH.name: base_path})
+    PipelineSettings.of(checked, config)
+    return checked
 
 
 def _read_codec(options: Options) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark.file_sizing import FileSizing
+from hudi_locks.spark.files import read_files
 from hudi_locks.spark.placement import GROUP, ListedGroups, Placement
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
@@ -37,7 +38,7 @@ class SimpleIndex:
         paths = [self.storage.native(file.path) for file in base_files]
         schema = f"{RECORD_KEY} string, {PARTITION_PATH} string"
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-        known = rows.sparkSession.read.schema(schema).parquet(*paths).withColumn(GROUP, file_id)
+        known = read_files(rows.sparkSession, paths, schema).withColumn(GROUP, file_id)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
     def place(self, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:

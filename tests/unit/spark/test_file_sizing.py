@@ -1,4 +1,4 @@
-"""How new rows are shared out among small and new files; needs no session."""
+"""How new rows are shared out among small and new files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.table import BaseFile
-
-pytestmark = pytest.mark.spark
 
 
 def small(file_id: str, size: int, partition: str = "p") -> BaseFile:

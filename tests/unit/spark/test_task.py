@@ -1,4 +1,4 @@
-"""What an executor does, on plain Arrow batches; needs no session."""
+"""What an executor does, on plain Arrow batches."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from hudi_locks.table import (
     TableConfig,
     add_meta_schema,
 )
-
-pytestmark = pytest.mark.spark
 
 FIRST, SECOND = "20240101000000000", "20240101000000001"
 USER = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("text", pa.string())])

@@ -1,0 +1,104 @@
+"""`write` with the options of a Hudi datasource job, and Spark's save modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import BadInput, ConfigError, TableExists
+from hudi_locks.spark import HoodieTable, write
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[..., Any]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "month",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.upsert.shuffle.parallelism": "2",
+}
+FIRST, SECOND = [("a", "1", 1, 1.0)], [("a", "1", 2, 2.0), ("b", "2", 1, 1.0)]
+
+
+def test_the_save_modes(spark: Any, frame: Frame, rows_of: RowsOf, path: str) -> None:
+    result = write(frame(FIRST), path, OPTIONS)
+    assert result is not None
+    assert result.rows_inserted == 1
+    with pytest.raises(TableExists, match="use append"):
+        write(frame(SECOND), path, OPTIONS, "error")
+    assert write(frame(SECOND), path, OPTIONS, "ignore") is None
+    table = HoodieTable.load(spark, path)
+    assert rows_of(table) == FIRST
+    write(frame(SECOND), path, OPTIONS, "Append")
+    assert rows_of(table) == SECOND
+    assert (Path(path) / "month=1").is_dir()
+    write(frame(FIRST), path, {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}, "overwrite")
+    assert rows_of(table) == FIRST
+    assert not (Path(path) / "month=2").exists()
+
+
+def test_the_operations_and_ordering(spark: Any, frame: Frame, rows_of: RowsOf, path: str) -> None:
+    operation = "hoodie.datasource.write.operation"
+    write(frame(SECOND), path, OPTIONS)
+    write(frame([("a", "1", 1, 9.0)]), path, {**OPTIONS, operation: "UPSERT"}, "append")
+    assert rows_of(HoodieTable.load(spark, path)) == SECOND
+    write(frame([("a", "1", 1, 9.0)]), path, {**OPTIONS, operation: "delete"}, "append")
+    assert rows_of(HoodieTable.load(spark, path)) == SECOND[1:]
+    write(frame(SECOND), path, {**OPTIONS, operation: "insert"}, "append")
+    assert rows_of(HoodieTable.load(spark, path)) == [SECOND[0], SECOND[1], SECOND[1]]
+
+
+@pytest.mark.parametrize(
+    ("change", "mode", "error", "match"),
+    [
+        ({"hoodie.datasource.write.operation": "insert_overwrite"}, "append", ConfigError, "is not offered"),
+        ({"hoodie.datasource.write.operation": "upset"}, "append", ConfigError, "hoodie.datasource.write.operation"),
+        ({}, "replace", ConfigError, "'replace'"),
+        ({"hoodie.table.name": None}, "append", ConfigError, "hoodie.table.name"),
+        ({"hoodie.datasource.write.recordkey.field": None}, "append", ConfigError, "recordkey"),
+        ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "append", ConfigError, "MERGE_ON_READ"),
+        ({"hoodie.index.type": "BLOOM"}, "append", ConfigError, "BLOOM"),
+        ({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}, "append", ConfigError, "lock.provider"),
+    ],
+)
+def test_options_that_cannot_be_used_leave_no_table(
+    frame: Frame, path: str, change: dict[str, str | None], mode: str, error: type[Exception], match: str
+) -> None:
+    options = {key: value for key, value in {**OPTIONS, **change}.items() if value is not None}
+    with pytest.raises(error, match=match):
+        write(frame(FIRST), path, options, mode)
+    assert not Path(path).exists()
+
+
+def test_an_overwrite_that_cannot_be_done_removes_nothing(
+    frame: Frame, path: str, files_of: Callable[[], dict[str, bytes]]
+) -> None:
+    write(frame(FIRST), path, OPTIONS)
+    before = files_of()
+    slips = {
+        "hoodie.index.type": "BLOOM",
+        "hoodie.table.name": "",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    for key, value in slips.items():
+        with pytest.raises(ConfigError, match=value or key):
+            write(frame(SECOND), path, {**OPTIONS, key: value}, "overwrite")
+        assert files_of() == before
+
+
+def test_other_keys_than_the_tables_are_refused(
+    frame: Frame, path: str, files_of: Callable[[], dict[str, bytes]]
+) -> None:
+    write(frame(FIRST), path, OPTIONS)
+    before = files_of()
+    for key in ("hoodie.datasource.write.recordkey.field", "hoodie.datasource.write.partitionpath.field"):
+        with pytest.raises(BadInput, match="was made with") as caught:
+            write(frame(SECOND), path, {**OPTIONS, key: "ts"}, "append")
+        assert (caught.value.key, caught.value.asked) == (key, "ts")
+    assert files_of() == before

@@ -1,0 +1,90 @@
+"""Snapshots, time travel and incremental reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import DamagedTable, TableError
+from hudi_locks.format import add_ms
+from hudi_locks.spark import HoodieTable
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[..., Any]
+Create = Callable[..., HoodieTable]
+Load = Callable[..., HoodieTable]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+
+
+def test_time_travel_and_changes(create: Create, load: Load, frame: Frame, rows_of: RowsOf) -> None:
+    table = create()
+    frozen = table.read()
+    first = table.upsert(frame([("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]))
+    second = table.upsert(frame([("b", "1", 2, 2.0), ("d", "2", 2, 2.0)]))
+    third = table.delete(frame([("c", "2")], "id string, month string"))
+    fourth = table.upsert(frame([("b", "1", 4, 4.0)]))
+    reader = load()
+
+    states = {
+        first: [("a", 1), ("b", 1), ("c", 1)],
+        second: [("a", 1), ("b", 2), ("c", 1), ("d", 2)],
+        third: [("a", 1), ("b", 2), ("d", 2)],
+        fourth: [("a", 1), ("b", 4), ("d", 2)],
+    }
+    for result, expected in states.items():
+        assert rows_of(reader.as_of(result.completion_time), "id", "ts") == expected
+        assert rows_of(reader.as_of(requested=result.instant), "id", "ts") == expected
+    assert rows_of(reader.as_of(add_ms(second.completion_time, -1)), "id", "ts") == states[first]
+    assert rows_of(reader.as_of(add_ms(first.instant, -1))) == []
+    assert rows_of(reader, "id", "ts") == states[fourth]
+    assert frozen.count() == 0
+
+    times = [result.completion_time for result in (first, second, third, fourth)]
+    spans = {
+        ("", None): [("a", 1), ("b", 4), ("d", 2)],
+        (times[0], times[1]): [("b", 2), ("d", 2)],
+        (times[0], None): [("b", 4), ("d", 2)],
+        (times[1], times[2]): [],
+        (times[2], times[3]): [("b", 4)],
+        (times[3], None): [],
+        ("", times[0]): [("a", 1), ("b", 1), ("c", 1)],
+    }
+    for (begin, end), expected in spans.items():
+        assert rows_of(reader.incremental(begin, end), "id", "ts") == expected, (begin, end)
+    assert "_hoodie_commit_time" not in reader.incremental("", meta_columns=False).columns
+
+
+def test_a_snapshot_stays_what_it_was_when_it_was_made(create: Create, frame: Frame, rows_of: RowsOf) -> None:
+    table = create()
+    table.upsert(frame([("a", "1", 1, 1.0)]))
+    before = table.read()
+    table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 1, 1.0)]))
+    assert rows_of(before, "id", "ts") == [("a", 1)]
+    assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1)]
+
+
+def test_a_span_that_reaches_into_the_archive_is_refused(create: Create, frame: Frame) -> None:
+    table = create()
+    first = table.upsert(frame([("a", "1", 1, 1.0)]))
+    table.table.storage.replace(".hoodie/timeline/history/000.parquet", b"archived")
+    with pytest.raises(TableError, match="archived") as caught:
+        table.incremental("20000101000000000")
+    assert caught.value.first_active == first.instant
+    assert table.incremental(first.instant).count() == 1
+
+
+def test_a_damaged_instant_is_named_by_reads_and_writes(create: Create, frame: Frame, path: str) -> None:
+    table = create()
+    result = table.upsert(frame([("a", "1", 1, 1.0)]))
+    name = f"{result.instant}_{result.completion_time}.commit"
+    table.table.storage.replace(f".hoodie/timeline/{name}", b"Obj\x01 cut")
+    for use in (table.read, lambda: table.upsert(frame([("b", "1", 1, 1.0)])), lambda: table.incremental("0")):
+        with pytest.raises(DamagedTable, match=name) as caught:
+            use()
+        assert caught.value.path == f".hoodie/timeline/{name}"
+    table.table.storage.replace(f".hoodie/timeline/{result.instant}.comit", b"")
+    with pytest.raises(DamagedTable, match=r"\.comit"):
+        table.read()
