@@ -45,7 +45,7 @@ CHANGES = ("create_if_absent", "replace", "move_if_absent", "delete", "delete_fo
 def write(path: str, key: str, writer: int) -> None:
     """Upsert one row as the pipeline does, without Spark."""
     table = Table.load(LocalStorage(path), for_writing=True)
-    transactions = Transactions(table, None)
+    transactions = Transactions(table, None, options={"hoodie.time.generator.max_expected_clock_skew_ms": "1"})
     with transactions.begin("commit", "UPSERT") as transaction:
         bases = latest_base_files(table.storage, transaction.timeline)
         task = WriteTask(
@@ -127,21 +127,15 @@ def read(path: str) -> dict[str, Any]:
     table = Table.load(LocalStorage(path))
     timeline = table.timeline()
     files = latest_base_files(table.storage, timeline)
-    rows = [
-        row
-        for file in files
-        for piece in read_base_file(table.storage.native(file.path))
-        for row in piece["id"].to_pylist()
-    ]
+    pieces = [piece for file in files for piece in read_base_file(table.storage.native(file.path))]
     names = [path for path, _ in table.storage.walk("") if path.endswith(".parquet")]
     return {
-        "rows": rows,
+        "rows": [row for piece in pieces for row in piece["id"].to_pylist()],
         "pending": [str(instant) for instant in timeline.pending(("commit", "rollback"))],
         "files": len(names),
-        "commits": len(timeline.completed(("commit",))),
-        "heartbeats": [entry.name for entry in table.storage.list(".hoodie/.heartbeat")],
+        "commits": [instant.requested for instant in timeline.completed(("commit",))],
         "staged": [path for path, _ in table.storage.walk(".hoodie/.hudi_locks/staging")],
-        "markers": [path for path, _ in table.storage.walk(".hoodie/.temp")],
+        "marked": [entry.name for entry in table.storage.list(".hoodie/.temp")],
     }
 
 

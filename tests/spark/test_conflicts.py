@@ -1,0 +1,172 @@
+"""Two writers on one table: overlaps are forced, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
+from hudi_locks.spark import HoodieTable
+from hudi_locks.spark.writing import Writer
+from hudi_locks.transaction import Outcome
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[..., Any]
+Create = Callable[..., HoodieTable]
+Load = Callable[..., HoodieTable]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+SHARED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "filesystem",
+    "hoodie.write.lock.wait_time_ms_between_retry": "20",
+    "hoodie.write.num.retries.on.conflict.failures": "1",
+}
+FIRST = [("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Lets something happen once, after the next write has made its files and before it publishes them."""
+    run_job = Writer._run_job
+
+    def arm(action: Callable[[], Any]) -> None:
+        def wrapped(self: Writer, *args: Any) -> Any:
+            found = run_job(self, *args)
+            monkeypatch.setattr(Writer, "_run_job", run_job)
+            action()
+            return found
+
+        monkeypatch.setattr(Writer, "_run_job", wrapped)
+
+    return arm
+
+
+def test_of_two_writers_of_one_file_group_the_later_begins_anew_and_nothing_is_lost(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], path: str
+) -> None:
+    ours = create(options=SHARED)
+    ours.bulk_insert(frame(FIRST))
+    theirs: list[Any] = []
+    after_job(lambda: theirs.append(load(SHARED).upsert(frame([("b", "1", 2, 2.0)]))))
+    result = ours.upsert(frame([("a", "1", 2, 2.0)]))
+    [conflict] = result.conflicts
+    assert conflict.other == theirs[0].instant
+    assert (conflict.partition, conflict.other_action) == ("1", "commit")
+    assert [attempt.outcome for attempt in result.attempts] == [Outcome.ABORTED, Outcome.COMMITTED]
+    assert (result.retries, result.attempts[-1].instant) == (1, result.instant)
+    assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 2, 2.0), ("c", "2", 1, 1.0)]
+    aborted = result.attempts[0].instant
+    assert not [file for file in Path(path).rglob("*.parquet") if aborted in file.name]
+    assert not (Path(path) / ".hoodie/lock").exists()
+
+
+def test_writers_of_different_file_groups_do_not_disturb_each_other(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    ours = create(options=SHARED)
+    ours.bulk_insert(frame(FIRST))
+    after_job(lambda: load(SHARED).upsert(frame([("c", "2", 2, 2.0)])))
+    assert ours.upsert(frame([("a", "1", 2, 2.0)])).conflicts == ()
+    assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 2, 2.0)]
+
+
+def test_without_retries_left_the_conflict_is_raised_with_its_facts(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    ours = create(options={**SHARED, "hoodie.write.num.retries.on.conflict.failures": "0"})
+    ours.bulk_insert(frame(FIRST))
+    theirs: list[Any] = []
+    after_job(lambda: theirs.append(load(SHARED).delete(frame([("b", "1")], "id string, month string"))))
+    with pytest.raises(WriteConflict, match=r"both change file group .* of partition '1'") as caught:
+        ours.upsert(frame([("a", "1", 2, 2.0)]))
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (error.other, error.partition, error.other_action) == (theirs[0].instant, "1", "commit")
+    assert error.instant != error.other
+    assert error.file_id == error.groups[0].file_id
+    assert rows_of(ours) == [FIRST[0], FIRST[2]]
+    assert ours.upsert(frame([("a", "1", 2, 2.0)])).retries == 0
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_two_threads_that_publish_at_once_both_get_through(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    options = {**SHARED, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"}
+    table = create(options=options)
+    table.bulk_insert(frame(FIRST))
+    barrier, run_job, met = threading.Barrier(2), Writer._run_job, set[int]()
+
+    def meet_once(self: Writer, *args: Any) -> Any:
+        found = run_job(self, *args)
+        if threading.get_ident() not in met:
+            met.add(threading.get_ident())
+            barrier.wait(DEADLINE_S)
+        return found
+
+    monkeypatch.setattr(Writer, "_run_job", meet_once)
+    changes = [frame([("a", "1", 2, 2.0), ("n", "1", 1, 0.0)]), frame([("b", "1", 2, 2.0), ("m", "1", 1, 0.0)])]
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda c=c: results.append(load(options).upsert(c))) for c in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert sorted(result.retries for result in results) == [0, 1]
+    assert rows_of(table, "id", "ts") == [("a", 2), ("b", 2), ("c", 1), ("m", 1), ("n", 1)]
+    assert all(result.outcome is Outcome.COMMITTED for result in results)
+
+
+def test_one_object_writes_one_frame_at_a_time(create: Create, frame: Frame, after_job: Callable[..., None]) -> None:
+    table = create()
+    refused: list[BaseException] = []
+
+    def write_again() -> None:
+        with pytest.raises(WriteError, match="load a second object") as caught:
+            table.upsert(frame(FIRST))
+        refused.append(caught.value)
+
+    after_job(write_again)
+    table.upsert(frame(FIRST))
+    assert len(refused) == 1
+
+
+def test_a_lock_that_somebody_else_holds_is_waited_for_and_named(
+    create: Create, frame: Frame, path: str, files_of: Callable[[], dict[str, bytes]]
+) -> None:
+    options = {**SHARED, "hoodie.write.lock.wait_time_ms": "50", "hoodie.write.lock.client.num_retries": "0"}
+    table = create(options=options)
+    lock = Path(path) / ".hoodie/lock"
+    lock.write_text("")
+    before = files_of()
+    with pytest.raises(AcquireTimeout, match="lock"):
+        table.upsert(frame(FIRST))
+    assert files_of() == before
+    lock.unlink()
+    assert table.upsert(frame(FIRST)).rows_inserted == 3
+
+
+def test_an_instant_that_somebody_rolled_back_is_no_commit(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], path: str
+) -> None:
+    """Another writer takes this one for dead, since its heartbeat is old."""
+    table = create(options=SHARED)
+    table.upsert(frame(FIRST[:1]))
+
+    def bury() -> None:
+        for file in Path(path, ".hoodie/.heartbeat").iterdir():
+            os.utime(file, (1_600_000_000, 1_600_000_000))
+        load(SHARED).upsert(frame([("c", "2", 1, 1.0)]))
+
+    after_job(bury)
+    with pytest.raises(WriteError, match=r"rolled"):
+        table.upsert(frame([("z", "9", 1, 1.0)]))
+    assert rows_of(table) == [FIRST[0], FIRST[2]]

@@ -1,0 +1,80 @@
+"""Tasks that fail and are tried again leave no stray file and no double row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.errors import BadInput
+from hudi_locks.spark import HoodieTable, writing
+from hudi_locks.spark.task import WriteTask
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[..., Any]
+Create = Callable[..., HoodieTable]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+ROWS = [(f"k{number}", str(number % 2), 1, 1.0) for number in range(10)]
+
+
+def data_files(path: str) -> list[str]:
+    return sorted(file.name for file in Path(path).rglob("*.parquet"))
+
+
+@pytest.fixture
+def fail_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], int]:
+    """Every task fails once after it has made its files and before it answers; returns how many did so."""
+    folder = str(tmp_path / "attempts")
+    Path(folder).mkdir()
+
+    class FailingTask(WriteTask):
+        def __call__(self, batches: Any) -> Any:
+            answers = list(super().__call__(batches))
+            context = pyspark.TaskContext.get()
+            Path(folder, f"{context.partitionId()}-{context.attemptNumber()}").touch()
+            if context.attemptNumber() == 0:
+                raise RuntimeError("the executor is lost")
+            yield from answers
+
+    monkeypatch.setattr(writing, "WriteTask", FailingTask)
+    return lambda: len(list(Path(folder).glob("*-0")))
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_a_task_that_is_tried_again_leaves_one_file(
+    create: Create, frame: Frame, rows_of: RowsOf, path: str, fail_once: Callable[[], int], index: str
+) -> None:
+    table = create(options={"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"})
+    first = table.upsert(frame(ROWS))
+    assert fail_once() == 2
+    assert first.rows_inserted == len(ROWS)
+    assert len(data_files(path)) == 2
+    newer = [(*row[:2], 2, 2.0) for row in ROWS]
+    second = table.upsert(frame(newer))
+    assert (second.rows_updated, second.rows_inserted) == (len(ROWS), 0)
+    assert rows_of(table) == sorted(newer)
+    assert len(data_files(path)) == 4
+
+
+def test_a_write_whose_tasks_fail_for_good_is_rolled_back(
+    create: Create, frame: Frame, rows_of: RowsOf, path: str, spark: Any
+) -> None:
+    table = create()
+    table.upsert(frame(ROWS[:1]))
+    fails = F.expr("cast(raise_error('the source broke') as double)")
+    with pytest.raises(Exception, match="the source broke"):
+        table.upsert(frame(ROWS).withColumn("value", fails))
+    assert rows_of(table) == ROWS[:1]
+    assert len(data_files(path)) == 1
+
+
+def test_errors_of_tasks_arrive_as_what_they_were(create: Create, frame: Frame) -> None:
+    table = create(options={"hoodie.index.type": "BUCKET"})
+    with pytest.raises(BadInput, match="1 rows have no record key") as caught:
+        table.bulk_insert(frame([(None, "1", 1, 1.0)]))
+    assert caught.value.__cause__ is not None
