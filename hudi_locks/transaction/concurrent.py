@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, Instant, add_ms
@@ -21,6 +22,7 @@ from hudi_locks.transaction.conflicts import ConcurrentOperation, ConflictResolu
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import find_unclaimed
 from hudi_locks.transaction.outcome import Conflict
+from hudi_locks.transaction.schemas import find_schema, unite_schemas
 
 __all__ = ["ConcurrentWrites"]
 
@@ -57,6 +59,23 @@ class ConcurrentWrites:
         if self._context.expects_foreign_writers():
             others += [*planned_operations(storage, timeline), *self._archived(claims)]
         return next((self._describe(o) for o in others if self._is_conflict(o)), None)
+
+    def unite_columns(self, timeline: Timeline, metadata: CommitMetadata) -> tuple[CommitMetadata, Conflict | None]:
+        """The metadata with the columns that the table got meanwhile; a conflict if they contradict those written.
+
+        Raises:
+            DamagedTable: A commit is unreadable.
+        """
+        before = self._begun.timeline
+        if metadata.schema is None or timeline.completed_between("") == before.completed_between(""):
+            return metadata, None
+        storage = self._context.storage
+        now, instant = find_schema(storage, timeline)
+        united = unite_schemas(find_schema(storage, before)[0], now, ours=metadata.schema)
+        if united.clashes and instant is not None:
+            other = completed_operation(storage, timeline, instant)
+            return metadata, replace(self._describe(other), groups=(), columns=united.clashes)
+        return replace(metadata, extra={**metadata.extra, "schema": united.schema}), None
 
     def detect(self, claim: Claim, checked: Timeline) -> list[str]:
         """Look again after the write was completed, if foreign writers may be at work; mark the table if it is hurt.

@@ -90,8 +90,11 @@ class Publish:
         if refusal := self._check_alive(hold, timeline):
             return self._give_up(refusal)
         found = self._find_conflict(head, claims, timeline=timeline)
-        if found is not None:
-            return self._give_up("a conflict", conflict=found) if isinstance(found, Conflict) else None
+        if found is False:
+            return None
+        found = found or self._unite_columns(timeline)
+        if isinstance(found, Conflict):
+            return self._give_up("a conflict", conflict=found)
         self._context.trace(StopPoint.PUBLISH_CHECKED)
         return self._reconcile() or self._claim(head, timeline, hold=hold)
 
@@ -118,6 +121,12 @@ class Publish:
         if self._concurrent.is_ahead(timeline, claims) and self._context.log.read_head().number != head.number:
             return False
         return self._concurrent.find_conflict(timeline, claims)
+
+    def _unite_columns(self, timeline: Timeline) -> Conflict | None:
+        """Record the columns that concurrent writes added beside ours; a conflict if they contradict ours."""
+        united, clash = self._concurrent.unite_columns(timeline, self._metadata)
+        self._metadata = united
+        return clash
 
     def _reconcile(self) -> PublishResult | None:
         try:
