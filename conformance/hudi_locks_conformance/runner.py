@@ -17,7 +17,6 @@ from hudi_locks_conformance.history import History
 __all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
 
 _OWN_FOLDER = Path(__file__).parent
-_EXAMPLES = ("sample.py", "broken.py")
 
 
 class Status(enum.Enum):
@@ -125,7 +124,11 @@ def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
 def _is_own(error: Exception) -> bool:
     """Whether the kit itself broke: no frame outside it, its example providers being outside."""
     files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
-    return all(file.is_relative_to(_OWN_FOLDER) and file.name not in _EXAMPLES for file in files)
+    return all(file.is_relative_to(_OWN_FOLDER) and not _is_example(file) for file in files)
+
+
+def _is_example(file: Path) -> bool:
+    return file.name == "sample.py" or file.parent.name == "broken"
 
 
 def _say_unexpected(error: Exception) -> str:

@@ -28,3 +28,11 @@ def test_the_table_is_sorted_and_names_checks_that_exist() -> None:
     assert names == sorted(set(names))
     for _, checks in BROKEN:
         assert len(select_checks(only=checks)) == len(checks)
+
+
+def test_a_storm_of_processes_finds_what_is_not_atomic(tmp_path: Path) -> None:
+    harness = Harness("hudi_locks_conformance.broken.records:NotAtomic", {"hoodie.sample.folder": str(tmp_path)})
+    outcomes = {check.id: run_check(check, harness) for check in select_checks(only=["B4", "B5", "B6", "B7"])}
+    assert outcomes["B4"].status is Status.FAIL
+    assert "two holders for" in outcomes["B4"].message or "a process failed" in outcomes["B4"].message
+    assert [outcome.status for outcome in outcomes.values()] == [Status.FAIL] * 4

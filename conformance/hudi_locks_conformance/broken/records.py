@@ -1,0 +1,160 @@
+"""Faults in what a lock is and whose: its file, its name, its record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from hudi_locks import (
+    Capability,
+    Holder,
+    Lease,
+    LockScope,
+    Owner,
+    SystemClock,
+)
+from hudi_locks_conformance.sample import SampleLockProvider
+
+__all__ = [
+    "CollidingNames",
+    "GrantsAlways",
+    "HalfMade",
+    "LosesAnswers",
+    "MakesFolderOnce",
+    "NamesNobody",
+    "NeverReleases",
+    "NotAtomic",
+    "OneLockForAll",
+    "ReleasesAnything",
+    "ReleasesTwiceBadly",
+    "StealsGarbage",
+    "TellsAnotherRecord",
+]
+
+
+class NotAtomic(SampleLockProvider):
+    """Looks whether the name is free, and then makes the file."""
+
+    def create(self, path: Path, data: bytes) -> bool:
+        """Check, then act."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            return False
+        SystemClock().sleep(0.001)
+        path.write_bytes(data)
+        return True
+
+
+class ReleasesAnything(SampleLockProvider):
+    """Deletes the file whoever's it is."""
+
+    def release(self, lease: Lease) -> None:
+        """Delete by name."""
+        self.held.pop(lease.scope, None)
+        self.path(lease.scope).unlink(missing_ok=True)
+
+
+class ReleasesTwiceBadly(SampleLockProvider):
+    """Does not stand a second release."""
+
+    def release(self, lease: Lease) -> None:
+        """Raise when nothing is held."""
+        del self.held[lease.scope]
+        self.path(lease.scope).unlink()
+
+
+class NeverReleases(SampleLockProvider):
+    """Forgets the file."""
+
+    def release(self, lease: Lease) -> None:
+        """Forget the lease and leave its file."""
+        self.held.pop(lease.scope, None)
+
+
+class OneLockForAll(SampleLockProvider):
+    """Has one file for all scopes."""
+
+    def path(self, scope: LockScope) -> Path:  # noqa: ARG002
+        """The same for all."""
+        return self.folder / "lock"
+
+
+class CollidingNames(SampleLockProvider):
+    """Takes letters out of names that it does not like."""
+
+    def path(self, scope: LockScope) -> Path:
+        """A name that is not unique."""
+        return self.folder / "".join(char for char in f"{scope.partition}-{scope.file_id}"[-200:] if char.isalnum())
+
+
+class NamesNobody(SampleLockProvider):
+    """Claims to name the holder, and does not."""
+
+    def holder(self, scope: LockScope) -> Holder | None:
+        """A holder without an owner."""
+        found = super().holder(scope)
+        return found and replace(found, owner=Owner(""))
+
+
+class LosesAnswers(SampleLockProvider):
+    """Takes a lost answer for a refusal."""
+
+    def is_ours(self, lease: Lease) -> bool:
+        """Only what it knows to hold."""
+        return lease.scope in self.held and super().is_ours(lease)
+
+
+class HalfMade(SampleLockProvider):
+    """Makes a file of the lock's name before it is sure to get the lock."""
+
+    def create(self, path: Path, data: bytes) -> bool:
+        """Leave an empty file behind when anything fails."""
+        try:
+            return super().create(path, data)
+        except OSError:
+            path.touch()
+            raise
+
+
+class StealsGarbage(SampleLockProvider):
+    """Takes a record that it cannot read for none."""
+
+    def remove_expired(self, scope: LockScope) -> None:
+        """Remove what has no end."""
+        if "until" not in (self.read(scope) or {}):
+            self.path(scope).unlink(missing_ok=True)
+
+
+class GrantsAlways(SampleLockProvider):
+    """Excludes nobody."""
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002
+        """Always granted."""
+        return Lease(scope, owner)
+
+    def renew(self, lease: Lease) -> Lease:
+        """Always renewed."""
+        return lease
+
+
+class TellsAnotherRecord(SampleLockProvider):
+    """Shows something that is not the record."""
+
+    def holder(self, scope: LockScope) -> Holder | None:
+        """The holder, with a record of its own making."""
+        found = super().holder(scope)
+        return found and replace(found, raw=f"held by {found.owner}")
+
+
+class MakesFolderOnce(SampleLockProvider):
+    """Believes that nobody else makes the folder meanwhile."""
+
+    capabilities: ClassVar[frozenset[Capability]] = SampleLockProvider.capabilities
+
+    def create(self, path: Path, data: bytes) -> bool:
+        """Look, wait, make."""
+        if not path.parent.exists():
+            SystemClock().sleep(0.01)
+            path.parent.mkdir(parents=True)
+        return super().create(path, data)
