@@ -90,8 +90,17 @@ class HoodieTable:
         return cls(spark, Table.create(storage, config), given)
 
     @classmethod
-    def load(cls, spark: SparkSession, path: str, *, options: Mapping[str, object] | None = None) -> HoodieTable:
+    def load(
+        cls, spark: SparkSession, path: str, *, options: Mapping[str, object] | None = None, zone: str | None = None
+    ) -> HoodieTable:
         """The table at `path`.
+
+        Args:
+            spark: The session.
+            path: Base path.
+            options: Hudi's keys for writes through this object.
+            zone: The time zone of the writers, such as `Europe/Berlin`, for a table whose timeline is in LOCAL time
+                (the JVM's default); without it such a table can be read and not written.
 
         Raises:
             NotATable: There is none.
@@ -99,7 +108,7 @@ class HoodieTable:
             UnsupportedTable: It is of a kind that cannot be read.
             ConfigError: An option cannot be used.
         """
-        return cls(spark, Table.load(open_storage(path)), Options(options))
+        return cls(spark, Table.load(open_storage(path), zone=zone), Options(options))
 
     def insert(self, rows: DataFrame) -> WriteResult:
         """Add rows without looking for their keys: a key that is there already is there twice afterwards.
@@ -182,7 +191,7 @@ class HoodieTable:
 
     def _open_writer(self) -> Writer:
         if self._writer is None:
-            table = Table.load(self.table.storage, for_writing=True)
+            table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             application = self.spark.sparkContext.applicationId
             if self.options.has(lock_keys.PROVIDER):
                 self._locks = LockManager.from_options(self.options, clock=self._clock, application=application)
