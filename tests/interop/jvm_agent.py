@@ -1,0 +1,143 @@
+"""JVM Hudi in a process of its own: one bundle, one Spark session, commands as lines of JSON.
+
+    python jvm_agent.py JAR
+
+Each request has an `id` and an `op`; each answer has the `id` and `result`, or `error` with the class names from the
+outermost exception to the root. Requests run side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["TZ"] = "UTC"
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+QUIET = {
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.index.bloom.num_entries": "100",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+}
+
+
+class Agent:
+    """Answers requests."""
+
+    def __init__(self, jar: str, answers: Any) -> None:
+        self._answers = answers
+        self._answering = threading.Lock()
+        self._held: dict[str, Any] = {}
+        self.spark = _start(jar)
+
+    def serve(self) -> None:
+        self._answer({"id": "started", "result": self.spark.version})
+        for line in sys.stdin:
+            threading.Thread(target=self._run, args=(json.loads(line),), daemon=True).start()
+
+    def _run(self, request: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"id": request.pop("id")}
+        try:
+            answer["result"] = getattr(self, request.pop("op"))(**request)
+        except BaseException as error:
+            answer |= {"error": _chain(error), "message": str(error)[:2000]}
+        self._answer(answer)
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        with self._answering:
+            self._answers.write(json.dumps(answer) + "\n")
+            self._answers.flush()
+
+    def write(self, path: str, rows: list[list[Any]], schema: str, options: dict[str, str], gate: str) -> None:
+        frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)
+        if gate:
+            wait = F.udf(_make_wait(gate), "string")
+            frame = frame.withColumn(frame.columns[0], wait(frame.columns[0]))
+        frame.write.format("hudi").options(**{**QUIET, **options}).mode("append").save(path)
+
+    def read(self, path: str, options: dict[str, str], columns: list[str]) -> list[list[Any]]:
+        found = self.spark.read.format("hudi").options(**options).load(path).selectExpr(*columns).collect()
+        return [list(row) for row in found]
+
+    def lock(self, path: str) -> bool:
+        """Take the file system lock as a JVM writer does."""
+        jvm = self.spark._jvm
+        properties = jvm.org.apache.hudi.common.config.TypedProperties()
+        for key, value in {
+            "hoodie.base.path": path,
+            "hoodie.write.lock.filesystem.path": f"{path}/.hoodie",
+            "hoodie.write.lock.filesystem.expire": "0",
+        }.items():
+            properties.setProperty(key, value)
+        conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
+        configuration = jvm.org.apache.hudi.common.config.LockConfiguration(properties)
+        provider = jvm.org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider(configuration, conf)
+        self._held[path] = provider
+        return bool(provider.tryLock(1, jvm.java.util.concurrent.TimeUnit.SECONDS))
+
+    def unlock(self, path: str) -> None:
+        provider = self._held.pop(path)
+        provider.unlock()
+        provider.close()
+
+
+def _make_wait(gate: str) -> Callable[[str], str]:
+    """A function that waits until the named pipe `gate` was opened and closed; from then on it does not."""
+
+    def wait(value: str) -> str:
+        if not Path(f"{gate}.passed").exists():
+            with Path(gate).open() as pipe:
+                pipe.read()
+        return value
+
+    return wait
+
+
+def _start(jar: str) -> Any:
+    builder = SparkSession.builder.master("local[2]").appName("JVM Hudi")
+    settings = {
+        "spark.jars": jar,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.log.level": "OFF",
+        "spark.pyspark.python": sys.executable,
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _chain(error: BaseException) -> list[str]:
+    origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    names = [type(error).__name__]
+    while origin is not None:
+        names.append(origin.getClass().getName())
+        origin = origin.getCause()
+    return names
+
+
+if __name__ == "__main__":
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the bundle prints does not get between the answers
+    Agent(sys.argv[1], out).serve()
