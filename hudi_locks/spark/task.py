@@ -187,6 +187,16 @@ class _GroupWriter:
         self._counts["num_writes"] += rows.num_rows
         self._writer.write(rename_file(rows, self._name))
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory that rows take which are not in the file yet."""
+        return self._writer.buffered_bytes if self._writer is not None else 0
+
+    def flush(self) -> None:
+        """Bring them to the file."""
+        if self._writer is not None:
+            self._writer.flush()
+
     def finish(self) -> WriteStat | None:
         """Name the file; None if no row changed, so that no new file is needed.
 
@@ -233,7 +243,7 @@ class _GroupWriter:
 
 
 class _Streams:
-    """The open files of new file groups."""
+    """The open files of new file groups; together they keep no more rows in memory than the task may."""
 
     def __init__(self, task: WriteTask) -> None:
         self._task = task
@@ -243,6 +253,8 @@ class _Streams:
         if group not in self._writers:
             self._writers[group] = _GroupWriter(self._task, group)
         self._writers[group].append(rows)
+        if sum(writer.buffered_bytes for writer in self._writers.values()) > self._task.memory_bytes:
+            max(self._writers.values(), key=lambda writer: writer.buffered_bytes).flush()
 
     def finish(self) -> list[WriteStat | None]:
         return [writer.finish() for writer in self._writers.values()]

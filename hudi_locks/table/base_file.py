@@ -66,11 +66,16 @@ class BaseFileWriter:
         self._buffer.append(rows)
         self._buffered_bytes += rows.nbytes
         if self._buffered_bytes >= self._form.row_group_bytes:
-            self._flush()
+            self.flush()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory that rows of the row group to come take."""
+        return self._buffered_bytes
 
     def close(self, counts: Mapping[str, int]) -> None:
         """Write the footer; `counts` can be read back by `read_counts`."""
-        self._flush()
+        self.flush()
         self._writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
         self._writer.close()
 
@@ -78,7 +83,8 @@ class BaseFileWriter:
         """Close the file handle of a file that nobody will use."""
         self._writer.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Close the row group now, to free memory."""
         if self._buffer:
             rows = pa.concat_tables(self._buffer)
             self._writer.write_table(rows, row_group_size=rows.num_rows)

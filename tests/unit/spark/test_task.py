@@ -25,6 +25,7 @@ from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
     BaseFileFormat,
+    BaseFileWriter,
     MergeRule,
     Table,
     TableConfig,
@@ -169,6 +170,36 @@ def test_a_file_group_larger_than_the_memory_merges(table: Table, make_task: Mak
     assert (second.num_writes, second.num_update_writes, second.num_inserts) == (20_000, 10_000, 0)
     assert [row["ts"] for row in read(table, second)] == [2, 1] * 10_000
     assert {row["_hoodie_commit_time"] for row in read(table, second)} == {FIRST, SECOND}
+
+
+def test_many_new_file_groups_share_the_memory_of_their_task(
+    table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[int, int] = {}
+    write = BaseFileWriter.write
+
+    def watch(self: BaseFileWriter, rows: pa.Table) -> None:
+        write(self, rows)
+        kept[id(self)] = self.buffered_bytes
+
+    monkeypatch.setattr(BaseFileWriter, "write", watch)
+    most = 0
+
+    def batches() -> Any:
+        nonlocal most
+        for number in range(100):
+            yield batch([f"k{number}-{row}" for row in range(100)], group=f"f{number % 10}")
+            most = max(most, sum(kept.values()))
+
+    form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True))
+    task = make_task(operation=Operation.BULK_INSERT, combine=False, memory_bytes=50_000, form=form)
+    monkeypatch.setattr(
+        BaseFileWriter, "flush", lambda self, flush=BaseFileWriter.flush: (flush(self), kept.update({id(self): 0}))[0]
+    )
+    stats = [decode_stat(text) for out in task(batches()) for text in out[STAT].to_pylist()]
+    assert sum(stat.num_inserts for stat in stats) == 10_000
+    assert sum(len(read(table, stat)) for stat in stats) == 10_000
+    assert 0 < most <= 50_000
 
 
 def test_a_delete_that_meets_no_row_writes_no_file(table: Table, make_task: MakeTask) -> None:
