@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,22 +17,43 @@ from hudi_locks.spark.keys import field_type, partition_path, record_key
 from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
-__all__ = ["check_ordering", "count_rows", "key_rows", "user_schema"]
+__all__ = ["KeyColumns", "check_ordering", "count_rows", "make_key_columns", "select_user_columns", "user_schema"]
 
 
-def key_rows(rows: DataFrame, config: TableConfig, *, composite: bool) -> DataFrame:
-    """The user's columns (meta columns of an earlier read dropped) with record key and partition path.
+@dataclass(frozen=True)
+class KeyColumns:
+    """Record key and partition path as expressions over the user's columns."""
+
+    key: Column
+    path: Column
+
+    def add_to(self, rows: DataFrame) -> DataFrame:
+        """The rows with both columns."""
+        return rows.withColumn(RECORD_KEY, self.key).withColumn(PARTITION_PATH, self.path)
+
+
+def select_user_columns(rows: DataFrame) -> DataFrame:
+    """The user's columns; meta columns of an earlier read are left out.
+
+    Raises:
+        BadInput: A column is there twice.
+    """
+    _refuse_repeated_columns(rows.columns)
+    return rows.select([_column(name) for name in rows.columns if name not in META_COLUMNS])
+
+
+def make_key_columns(user: DataFrame, config: TableConfig, *, composite: bool) -> KeyColumns:
+    """How the table keys these rows.
 
     Raises:
         BadInput: A key or partition column is missing, or of a type that has no key form.
     """
-    _refuse_repeated_columns(rows.columns)
-    user = rows.select([_column(name) for name in rows.columns if name not in META_COLUMNS])
-    key = record_key(user.schema, config.record_key_fields, composite=composite)
-    path = partition_path(
-        user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
+    return KeyColumns(
+        record_key(user.schema, config.record_key_fields, composite=composite),
+        partition_path(
+            user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
+        ),
     )
-    return user.withColumn(RECORD_KEY, key).withColumn(PARTITION_PATH, path)
 
 
 def check_ordering(keyed: DataFrame, config: TableConfig) -> None:

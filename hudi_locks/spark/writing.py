@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -17,7 +17,14 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP, Placement
 from hudi_locks.spark.placing import Placer
 from hudi_locks.spark.result import Attempt, WriteResult
-from hudi_locks.spark.rows import check_ordering, count_rows, key_rows, user_schema
+from hudi_locks.spark.rows import (
+    KeyColumns,
+    check_ordering,
+    count_rows,
+    make_key_columns,
+    select_user_columns,
+    user_schema,
+)
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.task import STAT, WriteTask, decode_stat
@@ -36,11 +43,19 @@ _RETRY_MS = 100
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """The input with keys, and how many rows each partition gets (None: not counted)."""
+    """The input with keys.
+
+    Attributes:
+        frame: The rows.
+        schema: Of the user's columns.
+        columns: How the keys are made, to make them again; None where the user's columns are left out.
+        counts: How many rows each partition gets; None if they were not counted.
+    """
 
     frame: DataFrame
     schema: pa.Schema
-    counts: Mapping[str, int] | None
+    columns: KeyColumns | None
+    counts: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,25 +99,29 @@ class Writer:
         They are persisted, so that retries and recomputed stages see the same rows. A bulk insert into buckets, which
         needs its input once, looks at them on the way instead.
         """
-        snapshot = Snapshot.load(self.table)
-        keyed = key_rows(rows, self.table.config, composite=snapshot.has_composite_keys())
-        schema = user_schema(keyed)
-        if operation is Operation.DELETE:
-            keyed = keyed.select(RECORD_KEY, PARTITION_PATH)
-        else:
-            check_ordering(keyed, self.table.config)
-            snapshot.merge_schema(schema)
+        keyed = self._key(operation, rows)
         if operation is Operation.BULK_INSERT and self.settings.index_type == "BUCKET":
-            yield KeyedRows(keyed, schema, None)
+            yield keyed
             return
         report("reading the input")
-        keyed = keyed.persist(StorageLevel.MEMORY_AND_DISK)
+        frame = keyed.frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with typed_task_errors():
-                counts = count_rows(keyed, self.table.config)
-            yield KeyedRows(keyed, schema, counts)
+                counts = count_rows(frame, self.table.config)
+            yield replace(keyed, frame=frame, counts=counts)
         finally:
-            keyed.unpersist()
+            frame.unpersist()
+
+    def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
+        snapshot = Snapshot.load(self.table)
+        user = select_user_columns(rows)
+        columns = make_key_columns(user, self.table.config, composite=snapshot.has_composite_keys())
+        frame, schema = columns.add_to(user), user_schema(user)
+        if operation is Operation.DELETE:
+            return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
+        check_ordering(user, self.table.config)
+        snapshot.merge_schema(schema)
+        return KeyedRows(frame, schema, columns)
 
     def _attempt(
         self, operation: Operation, keyed: KeyedRows, report: Report, attempts: list[Attempt]
@@ -128,9 +147,17 @@ class Writer:
         with typed_task_errors(), placer.place(operation, keyed.frame, keyed.counts) as placement:
             task = self._make_task(transaction, operation, schema, placement)
             report("writing base files")
-            spread = placement.rows.repartition(self._count_tasks(placement), PARTITION_PATH, GROUP)
+            spread = self._spread(placement, keyed.columns)
             reported = spread.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
         return [decode_stat(row[STAT]) for row in reported], schema
+
+    def _spread(self, placement: Placement, columns: KeyColumns | None) -> DataFrame:
+        """Bring the rows of a file group together. Key and path are cheaper to make again than to carry along."""
+        tasks = self._count_tasks(placement)
+        if columns is None:
+            return placement.rows.repartition(tasks, PARTITION_PATH, GROUP)
+        carried = placement.rows.drop(RECORD_KEY, PARTITION_PATH)
+        return columns.add_to(carried.repartition(tasks, columns.path, GROUP))
 
     def _make_task(
         self, transaction: Transaction, operation: Operation, schema: pa.Schema, placement: Placement

@@ -1,0 +1,64 @@
+"""TPC-H lineitem: load, upsert a tenth, read back; beside plain Parquet and JVM Hudi in the same session settings."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hudi_locks_conformance.servers import fetch_bundle
+
+from benchmarks.figures import Figure
+
+__all__ = ["run"]
+
+_BUNDLE = "1.2.0"
+_QUICK_SCALE = 0.01
+_ROUNDS = 3
+_PEERS = {"plain": "Spark's Parquet", "hudi": f"JVM Hudi {_BUNDLE}"}
+
+
+def run(*, quick: bool, scale: float) -> list[Figure]:
+    """The three sides take turns; each figure is the median of its rounds."""
+    jar = str(fetch_bundle(_BUNDLE))
+    with tempfile.TemporaryDirectory() as folder:
+        data = _generate(Path(folder), _QUICK_SCALE if quick else scale)
+        found: dict[str, list[dict[str, float]]] = {"plain": [], "ours": [], "hudi": []}
+        for number in range(1 if quick else _ROUNDS):
+            for side, results in found.items():
+                work = Path(folder) / f"round-{number}"
+                work.mkdir(exist_ok=True)
+                results.append(_run_side(side, data, work, jar if side == "hudi" else None))
+    return _compare({side: _take_medians(results) for side, results in found.items()})
+
+
+def _generate(folder: Path, scale: float) -> Path:
+    """The rows of TPC-H's own generator."""
+    tool = Path(sys.executable).parent / "tpchgen-cli"
+    command = [tool, "parquet", "-s", f"{scale:g}", "--tables", "lineitem", "--output-dir", folder]
+    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    return folder / "lineitem.parquet"
+
+
+def _run_side(side: str, data: Path, work: Path, jar: str | None) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.lineitem_side", side, str(data), str(work), *([jar] if jar else [])]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    seconds: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return seconds
+
+
+def _take_medians(results: list[dict[str, float]]) -> dict[str, float]:
+    return {job: statistics.median(result[job] for result in results) for job in results[0]}
+
+
+def _compare(medians: dict[str, dict[str, float]]) -> list[Figure]:
+    ours = medians["ours"]
+    return [
+        Figure(f"lineitem {job}", ours[job], _PEERS[side], medians[side][job], "s", "lower")
+        for job in ours
+        for side in _PEERS
+        if job in medians[side]
+    ]
