@@ -6,9 +6,11 @@ requested time for the newest, so a write must never build on a snapshot that ho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hudi_locks.errors import StorageError, WriteAborted
+from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State, add_ms, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import Timeline, create_instant
@@ -57,9 +59,10 @@ class Begin:
             self._context.trace(StopPoint.BEGIN_LOCKED)
             head, timeline = self._prepare()
             begun = self._request(action, head=head, timeline=timeline)
-        self._context.trace(StopPoint.BEGIN_UNLOCKED)
-        self._start(begun)
-        self._context.trace(StopPoint.BEGIN_INFLIGHT)
+        with _dying_if_it_fails(begun.heartbeat):
+            self._context.trace(StopPoint.BEGIN_UNLOCKED)
+            self._start(begun.instant)
+            self._context.trace(StopPoint.BEGIN_INFLIGHT)
         return begun
 
     def clean_failed_writes(self) -> list[str]:
@@ -115,26 +118,22 @@ class Begin:
         while True:
             begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._heartbeat(time))
             if begun.heartbeat.start():
-                self._context.trace(StopPoint.BEGIN_HEARTBEAT)
-                if self._context.is_free(time) and self._create(begun, begun.instant):
-                    self._context.trace(StopPoint.BEGIN_REQUESTED)
-                    return begun
+                with _dying_if_it_fails(begun.heartbeat):
+                    self._context.trace(StopPoint.BEGIN_HEARTBEAT)
+                    if self._context.is_free(time) and self._create(begun.instant):
+                        self._context.trace(StopPoint.BEGIN_REQUESTED)
+                        return begun
                 begun.heartbeat.stop()
             time = add_ms(time, 1)
 
-    def _start(self, begun: Begun) -> None:
-        if not self._create(begun, begun.instant.as_inflight()):
-            begun.heartbeat.pause()
-            time = begun.instant.requested
+    def _start(self, instant: Instant) -> None:
+        if not self._create(instant.as_inflight()):
+            time = instant.requested
             raise WriteAborted(f"another process made {time} inflight: begin a new write", instant=time)
 
-    def _create(self, begun: Begun, instant: Instant) -> bool:
+    def _create(self, instant: Instant) -> bool:
         plan = encode_requested_replace() if _needs_plan(instant) else b""
-        try:
-            return create_instant(self._context.storage, self._context.layout, instant=instant, data=plan)
-        except StorageError:
-            begun.heartbeat.pause()
-            raise
+        return create_instant(self._context.storage, self._context.layout, instant=instant, data=plan)
 
     def _heartbeat(self, requested: str) -> WriterHeartbeat:
         settings = self._context.settings
@@ -145,6 +144,16 @@ class Begin:
             tolerable_misses=settings.heartbeat_tolerable_misses,
             clock=self._context.clock,
         )
+
+
+@contextmanager
+def _dying_if_it_fails(heartbeat: WriterHeartbeat) -> Iterator[None]:
+    """Stop beating when a begin fails or is interrupted: a living process would keep its instant pending for ever."""
+    try:
+        yield
+    except BaseException:
+        heartbeat.pause()
+        raise
 
 
 def _needs_plan(instant: Instant) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from hudi_locks.errors import LockLost, StorageError, UpdateEndangered, WriteAborted
+from hudi_locks.errors import LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.markers import DirectMarkers, staging_folder
@@ -21,7 +21,20 @@ from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Hold
 
-__all__ = ["Publish"]
+__all__ = ["Publish", "conclude"]
+
+
+def conclude(context: Context, begun: Begun, claim: Claim, *, warnings: Iterable[str] = ()) -> PublishResult:
+    """The answer to a publish whose completed file is there, after everything of it that nobody needs is gone."""
+    storage, instant = context.storage, begun.instant.requested
+    left = [
+        *_warn_of(DirectMarkers(storage, instant).delete, f"markers of {instant} are left"),
+        *_warn_of(lambda: storage.delete_folder(staging_folder(instant)), "staged files are left"),
+        *_warn_of(begun.heartbeat.stop, f"the heartbeat file of {instant} is left"),
+    ]
+    context.log.write_hint()
+    context.trace(StopPoint.PUBLISH_CLEANED)
+    return PublishResult(instant, Outcome.COMMITTED, completion_time=claim.time, warnings=(*warnings, *left))
 
 
 def _warn_of(step: Callable[[], None], left: str) -> list[str]:
@@ -193,21 +206,9 @@ class Publish:
             if not self._forward.settle(claim):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
             endangered = self._concurrent.detect(claim, timeline)
-        except (StorageError, UpdateEndangered) as error:
+        except (StorageError, TableError) as error:
             return self._unknown(f"claim {claim.number} stands, and its completed file is not certain: {error}")
-        warnings = (*endangered, *self._clean())
-        return PublishResult(self._instant, Outcome.COMMITTED, completion_time=claim.time, warnings=warnings)
-
-    def _clean(self) -> list[str]:
-        storage = self._context.storage
-        warnings = [
-            *_warn_of(DirectMarkers(storage, self._instant).delete, f"markers of {self._instant} are left"),
-            *_warn_of(lambda: storage.delete_folder(staging_folder(self._instant)), "staged files are left"),
-            *_warn_of(self._begun.heartbeat.stop, f"the heartbeat file of {self._instant} is left"),
-        ]
-        self._context.log.write_hint()
-        self._context.trace(StopPoint.PUBLISH_CLEANED)
-        return warnings
+        return conclude(self._context, self._begun, claim, warnings=endangered)
 
     def _give_up(self, reason: str, *, conflict: Conflict | None = None) -> PublishResult:
         return self._retreat.run(self._begun, str(conflict or reason), conflict=conflict)

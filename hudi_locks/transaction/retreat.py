@@ -37,6 +37,17 @@ class Retreat:
             begun.instant.requested, Outcome.ABORTED, conflict=conflict, reason=reason, warnings=tuple(warnings)
         )
 
+    def find_published(self, begun: Begun) -> Claim | None:
+        """The PUBLISH of the write, if one was claimed and counts; it is completed then.
+
+        Raises:
+            DamagedTable: The claim log is unreadable, so that nobody can tell.
+            StorageError: The store does not say.
+            UpdateEndangered: It was undone outside the claim log.
+        """
+        own = self.find_own(begun)
+        return own if own is not None and own.kind is ClaimKind.PUBLISH else None
+
     def find_own(self, begun: Begun) -> Claim | None:
         """The last claim about the write; None if there is none."""
         head = self._forward.to_head()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import Protocol
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.errors import ConfigError, UnsupportedTable, WriteAborted
+from hudi_locks.errors import ConfigError, HudiLocksError, UnsupportedTable, WriteAborted
 from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Owner
 from hudi_locks.markers import DirectMarkers, FinalFiles
@@ -26,7 +27,7 @@ from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.outcome import Outcome, PublishResult
-from hudi_locks.transaction.publish import Publish
+from hudi_locks.transaction.publish import Publish, conclude
 from hudi_locks.transaction.resolve import resolve_instant
 from hudi_locks.transaction.retreat import Retreat
 from hudi_locks.transaction.rollback import Rollback
@@ -36,6 +37,7 @@ from hudi_locks.transaction.table_lock import Locks, hold_table
 
 __all__ = ["Transaction", "TransactionTable", "Transactions"]
 
+_log = logging.getLogger(__name__)
 _ACTIONS = ("commit", "deltacommit", "replacecommit")
 
 
@@ -176,10 +178,14 @@ class Transactions:
         warnings = (*result.warnings, *hold.warnings)
         return replace(result, lock_held_ms=hold.held_ms, lock_wait_ms=hold.wait_ms, warnings=warnings)
 
-    def abort(self, begun: Begun, reason: str) -> PublishResult:
-        """See `Transaction.abort`."""
+    def abort(self, begun: Begun, reason: str, *, is_certain: bool) -> PublishResult:
+        """See `Transaction.abort`; `is_certain` if no publish was begun, so that nothing can be claimed."""
         with hold_table(self._locks, self._context.clock):
-            return Retreat(self._context, self._forward, rollback=self._rollback).run(begun, reason)
+            retreat = Retreat(self._context, self._forward, rollback=self._rollback)
+            claim = None if is_certain else retreat.find_published(begun)
+            if claim is None:
+                return retreat.run(begun, reason)
+            return conclude(self._context, begun, claim)
 
     def files_of(self, begun: Begun) -> FinalFiles:
         """See `Transaction.files`."""
@@ -202,6 +208,7 @@ class Transaction:
         self._begun = begun
         self._lock = threading.Lock()
         self._ended = ""
+        self._is_publishing = False
         self.action = begun.instant.action
         self.operation = operation
 
@@ -242,20 +249,24 @@ class Transaction:
         """
         with self._lock:
             self._require_open()
+            self._is_publishing = True
             result = self._transactions.publish(self._begun, metadata)
             self._ended = result.outcome.value
             return result
 
     def abort(self, reason: str) -> PublishResult:
-        """Roll the write back.
+        """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.
 
         Raises:
             AcquireTimeout: See `publish`.
+            DamagedTable: See `publish`.
+            StorageError: The store does not say whether an interrupted publish made its claim; the write stays open.
+            UpdateEndangered: See `publish`.
             WriteAborted: The write has ended before.
         """
         with self._lock:
             self._require_open()
-            result = self._transactions.abort(self._begun, reason)
+            result = self._transactions.abort(self._begun, reason, is_certain=not self._is_publishing)
             self._ended = result.outcome.value
             return result
 
@@ -270,8 +281,18 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._ended:
+        """Abort what was not published; if that fails, let the heartbeat go out, so that others roll it back."""
+        if self._ended:
+            return
+        try:
             self.abort(f"{type(error).__name__}: {error}" if error else "the block ended without a publish")
+        except HudiLocksError as failure:
+            if error is None:
+                raise
+            _log.warning("%s is not rolled back yet, the next writer does it: %s", self.instant, failure)
+        finally:
+            if not self._ended:
+                self._begun.heartbeat.pause()
 
 
 def _this_process() -> Owner:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hudi_locks.errors import (
+    AcquireTimeout,
     ClockRefused,
     ConfigError,
     LockLost,
@@ -144,6 +146,58 @@ def test_wherever_a_publish_dies_the_next_writer_finds_all_or_nothing(desk: Any,
     assert files == ([tx.instant, following] if is_claimed else [following])
     assert (desk.timeline().get(tx.instant) is not None) is is_claimed
     assert desk.timeline().pending() == ()
+
+
+@pytest.mark.parametrize("point", [p for p in StopPoint if p.value.startswith("publish:")])
+def test_a_block_interrupted_within_its_publish_never_removes_what_it_claimed(
+    desk: Any, at: At, point: StopPoint
+) -> None:
+    """As by Ctrl-C: the process lives on, and the block aborts its write."""
+    with pytest.raises(Killed), desk.open(trace=at(point, kill)).begin("commit", "UPSERT") as tx:
+        tx.publish(desk.write(tx, "g-0"))
+    is_claimed = any(claim.kind is ClaimKind.PUBLISH for claim in desk.claims())
+    assert bool(desk.names("p")) is is_claimed
+    found = desk.timeline().get(tx.instant)
+    assert (found is not None and found.is_completed) is is_claimed
+    assert desk.names(".hoodie/.heartbeat") == []
+
+
+def test_an_abort_of_what_was_claimed_says_that_it_is_committed(desk: Any, at: At) -> None:
+    tx = desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    with pytest.raises(Killed):
+        tx.publish(desk.write(tx, "g-0"))
+    result = tx.abort("the user gave up")
+    assert (result.outcome, result.completion_time) == (Outcome.COMMITTED, desk.claims()[0].time)
+    assert desk.timeline().get(tx.instant).completion == result.completion_time
+    assert len(desk.names("p")) == 1
+
+
+def test_an_abort_that_fails_hides_no_error_and_lets_the_heartbeat_go_out(desk: Any) -> None:
+    lock = LosingLock()
+
+    def fail(tx: Any) -> None:
+        with tx:
+            desk.write(tx, "g-0")
+            lock.is_refused = True
+            raise ZeroDivisionError
+
+    tx = desk.open(locks=lock).begin("commit", "UPSERT")
+    with pytest.raises(ZeroDivisionError):
+        fail(tx)
+    assert lock.holds == 0
+    heartbeats = [thread for thread in threading.enumerate() if thread.name == f"heartbeat-{tx.instant}"]
+    assert heartbeats == []
+    desk.clock.advance(200)
+    desk.commit("h-0")
+    assert desk.timeline().get(tx.instant) is None
+
+
+@pytest.mark.parametrize("point", [p for p in StopPoint if p.value.startswith("begin:")])
+def test_an_interrupted_begin_leaves_no_heartbeat_behind(desk: Any, at: At, point: StopPoint) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(Killed):
+        desk.open(trace=at(point, kill)).begin("commit", "UPSERT")
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("point", [p for p in StopPoint if p.value.startswith("begin:")])
@@ -318,9 +372,11 @@ class LosingLock:
     token = 7
 
     def __init__(self) -> None:
-        self.is_lost, self.holds = False, 0
+        self.is_lost, self.is_refused, self.holds = False, False, 0
 
     def lock(self) -> LosingLock:
+        if self.is_refused:
+            raise AcquireTimeout("somebody else has it")
         self.holds += 1
         return self
 
