@@ -120,7 +120,7 @@ class Publish:
             self._context.notices.check()
         self._context.check_clock(timeline)
         try:
-            hold.check()
+            hold.verify()
         except LockLost as error:
             return str(error)
         if not self._begun.heartbeat.is_fresh:

@@ -23,8 +23,8 @@ class HeldLock(Protocol):
     def token(self) -> int | None:
         """Fencing token."""
 
-    def check(self) -> None:
-        """Raise `LockLost` unless it is held."""
+    def verify(self) -> None:
+        """Raise `LockLost` unless the lock service confirms that it is held."""
 
     def release(self) -> None:
         """Let go of it."""
@@ -58,14 +58,16 @@ class Hold:
         """Fencing token, if the lock has one."""
         return self.held.token if self.held else None
 
-    def check(self) -> None:
-        """Return if the lock is held, or there is none.
+    def verify(self) -> None:
+        """Return if the lock service says that the lock is held, or there is none.
+
+        It is asked each time: a JVM peer that removes a lock file that is not its own goes unnoticed between renewals.
 
         Raises:
-            LockLost: It is not.
+            LockLost: It is not, or the lock service does not answer.
         """
         if self.held is not None:
-            self.held.check()
+            self.held.verify()
 
 
 @contextmanager

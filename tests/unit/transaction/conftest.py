@@ -412,7 +412,7 @@ class WorldLock:
         self._world.lock_owner = self._world.mine()
         return self
 
-    def check(self) -> None:
+    def verify(self) -> None:
         assert self._world.lock_owner is self._world.mine()
 
     def release(self) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from hudi_locks.errors import (
 )
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import ClaimKind, FileGroupId, claim_path
+from hudi_locks.lock import LockManager
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint, Transactions
@@ -380,7 +382,7 @@ class LosingLock:
         self.holds += 1
         return self
 
-    def check(self) -> None:
+    def verify(self) -> None:
         if self.is_lost:
             raise LockLost("the lock is gone")
 
@@ -399,6 +401,19 @@ def test_a_lost_lock_aborts_before_the_claim_and_warns_at_release(desk: Any) -> 
     assert (result.outcome, result.reason) == (Outcome.ABORTED, "the lock is gone")
     assert "not released in order" in result.warnings[0]
     assert lock.holds == 0
+
+
+def test_a_lock_file_that_a_jvm_peer_removed_is_missed_before_the_claim(desk: Any, at: At, tmp_path: Path) -> None:
+    options = {"hoodie.write.lock.provider": "filesystem", "hoodie.write.lock.filesystem.path": str(tmp_path)}
+    lock = tmp_path / "lock"
+    with LockManager.from_options(options) as locks:
+        trace = at(StopPoint.PUBLISH_FORWARDED, lock.unlink)
+        tx = desk.open(locks=locks, trace=trace).begin("commit", "UPSERT")
+        result = tx.publish(desk.write(tx, "g-0"))
+        assert (result.outcome, "no longer held" in result.reason) == (Outcome.ABORTED, True)
+        following = desk.open(locks=locks).begin("commit", "UPSERT")
+        assert following.publish(desk.write(following, "g-0")).is_committed
+    assert not lock.exists()
 
 
 def test_a_lock_lost_after_the_claim_changes_nothing(desk: Any, at: At) -> None:
