@@ -1,6 +1,7 @@
 """Writes that never lose an update: begin, publish, roll forward, roll back."""
 
 from hudi_locks.transaction.conflicts import (
+    BucketIndexConcurrentFileWrites,
     ConcurrentOperation,
     ConflictResolutionStrategy,
     SimpleConcurrentFileWrites,
@@ -13,6 +14,7 @@ from hudi_locks.transaction.transactions import Transaction, Transactions, Trans
 
 __all__ = [
     "STOP_AT",
+    "BucketIndexConcurrentFileWrites",
     "ConcurrentOperation",
     "Conflict",
     "ConflictResolutionStrategy",

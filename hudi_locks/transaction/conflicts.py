@@ -11,6 +11,7 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.format.claim import FileGroupId
 
 __all__ = [
+    "BucketIndexConcurrentFileWrites",
     "ConcurrentOperation",
     "ConflictResolutionStrategy",
     "SimpleConcurrentFileWrites",
@@ -90,20 +91,48 @@ class SimpleConcurrentFileWrites(ConflictResolutionStrategy):
         return this.groups & other.groups
 
 
+class BucketIndexConcurrentFileWrites(SimpleConcurrentFileWrites):
+    """Two writes of one bucket of a partition conflict (BucketIndexConcurrentFileWritesConflictResolutionStrategy).
+
+    The file groups that two writers make for one new bucket have different ids, and readers would show both.
+    """
+
+    def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
+        """See `ConflictResolutionStrategy.conflicting_groups`."""
+        taken = frozenset(map(_bucket, other.groups))
+        return frozenset(group for group in this.groups if _bucket(group) in taken)
+
+
+def _bucket(group: FileGroupId) -> FileGroupId:
+    """The bucket as a JVM names it, without a look at whether the id is that of a bucket."""
+    return FileGroupId(group.partition, group.file_id[:_BUCKET_LENGTH])
+
+
+_BUCKET_LENGTH: Final = 8
 _JAVA: Final = "org.apache.hudi.client.transaction."
 _STRATEGIES: Final = {
     "simple": SimpleConcurrentFileWrites,
     f"{_JAVA}SimpleConcurrentFileWritesConflictResolutionStrategy": SimpleConcurrentFileWrites,
+    "bucket": BucketIndexConcurrentFileWrites,
+    f"{_JAVA}BucketIndexConcurrentFileWritesConflictResolutionStrategy": BucketIndexConcurrentFileWrites,
 }
 
 
-def load_strategy(name: str, *, is_merge_on_read: bool) -> ConflictResolutionStrategy:
+def load_strategy(name: str, *, is_merge_on_read: bool, is_bucketed: bool) -> ConflictResolutionStrategy:
     """The strategy of a short name, Hudi's Java name, or `package.module:Class`.
+
+    Args:
+        name: As written, or the default.
+        is_merge_on_read: Of the table.
+        is_bucketed: Whether the writer has a bucket index. Then buckets are compared even where the simple strategy
+            is asked for, which would let two writers make one bucket twice.
 
     Raises:
         ConfigError: The name means no strategy.
     """
     kind = _STRATEGIES.get(name) or _import(name)
+    if is_bucketed and kind is SimpleConcurrentFileWrites:
+        kind = BucketIndexConcurrentFileWrites
     return kind(is_merge_on_read=is_merge_on_read)
 
 

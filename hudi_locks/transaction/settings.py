@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, lock_keys, write_keys
+from hudi_locks.config import Options, datasource_keys, lock_keys, write_keys
 from hudi_locks.errors import ConfigError
 
 __all__ = ["Settings"]
@@ -25,6 +25,7 @@ class Settings:
         skew_ms: How far their clocks may differ from ours.
         drift_ms: How far any clock may differ from the store's.
         strategy: Conflict resolution strategy as written.
+        is_bucketed: Whether the writer finds file groups by a bucket index.
         fail_on_stray: Whether stray data files fail a commit.
         lock_provider: As written, for a person.
     """
@@ -37,6 +38,7 @@ class Settings:
     skew_ms: int
     drift_ms: int
     strategy: str
+    is_bucketed: bool
     fail_on_stray: bool
     lock_provider: str
 
@@ -61,6 +63,7 @@ class Settings:
             skew_ms=given.get_value(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS),
             drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
+            is_bucketed=given.get_value(datasource_keys.INDEX_TYPE).upper() == "BUCKET",
             fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
         )

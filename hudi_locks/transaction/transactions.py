@@ -103,7 +103,9 @@ class Transactions:
         _refuse(table, locks, settings)
         clock = clock or SystemClock()
         self._locks = locks
-        self._strategy = load_strategy(settings.strategy, is_merge_on_read=is_merge_on_read)
+        self._strategy = load_strategy(
+            settings.strategy, is_merge_on_read=is_merge_on_read, is_bucketed=settings.is_bucketed
+        )
         self._context = Context(
             storage=table.storage,
             layout=table.layout,

@@ -13,7 +13,14 @@ from hudi_locks.errors import ConfigError, DamagedTable, WriteConflict
 from hudi_locks.format import Instant, State, clustered_file_groups
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.transaction import ConcurrentOperation, Conflict, Outcome, PublishResult, SimpleConcurrentFileWrites
+from hudi_locks.transaction import (
+    BucketIndexConcurrentFileWrites,
+    ConcurrentOperation,
+    Conflict,
+    Outcome,
+    PublishResult,
+    SimpleConcurrentFileWrites,
+)
 from hudi_locks.transaction.conflicts import load_strategy
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, tracer_from
 
@@ -50,15 +57,46 @@ def test_the_simple_strategy(other: ConcurrentOperation, on_write: bool, on_read
     assert SimpleConcurrentFileWrites(is_merge_on_read=True).is_conflict(THIS, other) is on_read
 
 
+A1, A2, B1 = (FileGroupId("p", f"{bucket:08d}-{tail}-0") for bucket, tail in ((7, "aa"), (7, "bb"), (8, "aa")))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"), [(A1, {A1}), (A2, {A1}), (B1, set()), (FileGroupId("q", A1.file_id), set())]
+)
+def test_the_bucket_strategy_takes_two_file_groups_of_one_bucket_for_one(
+    theirs: FileGroupId, expected: set[FileGroupId]
+) -> None:
+    strategy = BucketIndexConcurrentFileWrites(is_merge_on_read=False)
+    this, other = operation("5", "commit", A1, G, is_completed=False), operation("6", "commit", theirs, H)
+    assert strategy.conflicting_groups(this, other) == expected
+    assert strategy.is_conflict(this, other) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"hoodie__write__lock__conflict__resolution__strategy": SIMPLE},
+        {"hoodie__write__lock__conflict__resolution__strategy": SIMPLE.replace("Simple", "BucketIndex")},
+    ],
+)
+def test_two_writers_that_make_the_same_new_bucket_conflict(desk: Any, options: Any) -> None:
+    first, second = (desk.open(hoodie__index__type="BUCKET", **options).begin("commit", "UPSERT") for _ in range(2))
+    metadata = desk.write(second, A2.file_id)
+    assert first.publish(desk.write(first, A1.file_id)).is_committed
+    result = second.publish(metadata)
+    assert (result.outcome, result.conflict.groups) == (Outcome.ABORTED, (A2,))
+
+
 @pytest.mark.parametrize("name", ["simple", SIMPLE, "hudi_locks.transaction.conflicts:SimpleConcurrentFileWrites"])
 def test_a_strategy_is_found_by_each_of_its_names(name: str) -> None:
-    assert type(load_strategy(name, is_merge_on_read=True)) is SimpleConcurrentFileWrites
+    assert type(load_strategy(name, is_merge_on_read=True, is_bucketed=False)) is SimpleConcurrentFileWrites
 
 
 @pytest.mark.parametrize("name", ["smple", "no.such.module:Class", "json:loads", "hudi_locks.errors:TableError"])
 def test_a_name_that_means_no_strategy_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        load_strategy(name, is_merge_on_read=False)
+        load_strategy(name, is_merge_on_read=False, is_bucketed=False)
 
 
 def test_a_pending_clustering_of_the_jvm_keeps_its_inputs_to_itself(desk: Any, clustering_plan: Any) -> None:
