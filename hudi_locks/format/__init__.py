@@ -1,6 +1,6 @@
 """Names and bytes of Hudi's files: pure values, no I/O."""
 
-from hudi_locks.format.bucket import assign_buckets, bucket_file_id, bucket_of_file_id
+from hudi_locks.format.bucket import assign_buckets, bucket_file_id, bucket_of_file_id, is_bucket_file_id
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.instant import (
     ACTIONS,
@@ -51,6 +51,7 @@ __all__ = [
     "encode_requested_replace",
     "epoch_ms",
     "format_time",
+    "is_bucket_file_id",
     "is_time",
     "merge_schemas",
     "new_file_id",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["assign_buckets", "bucket_file_id", "bucket_of_file_id"]
+__all__ = ["assign_buckets", "bucket_file_id", "bucket_of_file_id", "is_bucket_file_id"]
 
 _NULL: Final = "__null__"
 _EMPTY: Final = "__empty__"
@@ -54,6 +54,11 @@ def bucket_file_id(bucket: int, seed: uuid.UUID, *, partition: str) -> str:
 def bucket_of_file_id(file_id: str) -> int:
     """The bucket that a file id was made for."""
     return int(file_id[:8])
+
+
+def is_bucket_file_id(file_id: str) -> bool:
+    """Whether a file id has the form that a bucket index gives; one random id in 4,096 has it too."""
+    return file_id[:8].isdigit() and file_id.startswith("000")
 
 
 def _fold(hashes: Sequence[UInt32s]) -> UInt32s:

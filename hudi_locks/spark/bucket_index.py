@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,6 +40,31 @@ class BucketIndex:
         seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
         located = rows.withColumn(GROUP, self._bucket_column())
         return Placement(located, BucketGroups(bases, seed), max(len(bases), self.buckets))
+
+    def check(self, base_files: Iterable[BaseFile], samples: Mapping[BaseFile, str]) -> None:
+        """Whether rows of the table lie where this index would look for them.
+
+        Args:
+            base_files: All of the table.
+            samples: A record key of each of a few of them.
+
+        Raises:
+            UnsupportedTable: A file or key belongs to another bucket: the number of buckets or the hash fields differ.
+        """
+        self._by_bucket(base_files)
+        for file, key in samples.items():
+            bucket = assign_buckets(pa.array([key]), self.hash_fields, buckets=self.buckets)[0].as_py()
+            if bucket != _read_bucket(file):
+                fields = ", ".join(self.hash_fields)
+                raise UnsupportedTable(
+                    f"{file.path} holds the key {key!r}, which {self.buckets} buckets over {fields} would put"
+                    f" into bucket {bucket}; set hoodie.bucket.index.num.buckets and"
+                    " hoodie.bucket.index.hash.field to what the table was written with",
+                    path=file.path,
+                    partition=file.partition,
+                    buckets=self.buckets,
+                    hash_fields=list(self.hash_fields),
+                )
 
     def _bucket_column(self) -> Column:
         hash_fields, buckets = list(self.hash_fields), self.buckets

@@ -14,10 +14,12 @@ from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.reading import Reader
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
+from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing import Writer
 from hudi_locks.storage import open_storage
@@ -197,6 +199,7 @@ class HoodieTable:
                 self._locks = LockManager.from_options(self.options, clock=self._clock, application=application)
             transactions = Transactions(table, self._locks, options=self.options, clock=self._clock)
             settings = PipelineSettings.of(self.options, table.config)
+            check_index(settings, Snapshot.load(table))
             self._writer = Writer(table, transactions, settings, self._clock)
         return self._writer
 

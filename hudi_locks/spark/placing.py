@@ -10,13 +10,16 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import is_bucket_file_id
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP, Placement
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.simple_index import SimpleIndex
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.table_options import LAYOUT_KEYS
 
-__all__ = ["Placer"]
+__all__ = ["Placer", "check_index"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,25 @@ class Placer:
         if operation is Operation.DELETE:
             return tagged.where(F.col(GROUP).isNotNull())
         return tagged if operation is Operation.UPSERT else tagged.where(F.col(GROUP).isNull())
+
+
+def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:
+    """Whether the rows of a table lie where the index of a writer looks for them.
+
+    A table that we made remembers its index; of others a few rows are looked at, for a writer with another index would
+    double them.
+
+    Raises:
+        UnsupportedTable: They lie elsewhere.
+    """
+    if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
+        return
+    base_files = snapshot.base_files()
+    if bucket_index := settings.bucket_index():
+        bucket_index.check(base_files, snapshot.sample_keys(base_files))
+    elif base_files and all(is_bucket_file_id(file.file_id) for file in base_files):
+        raise UnsupportedTable(
+            f"{base_files[0].path} and all others belong to buckets; set hoodie.index.type=BUCKET and"
+            " hoodie.bucket.index.num.buckets to the number that the table was written with",
+            path=base_files[0].path,
+        )

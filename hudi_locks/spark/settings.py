@@ -9,6 +9,7 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.table_options import LAYOUT_KEYS
 from hudi_locks.table import MergeRule, TableConfig
 
 __all__ = ["PipelineSettings", "check_pipeline"]
@@ -52,11 +53,12 @@ class PipelineSettings:
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
-        """Read the options, the table's own filling gaps.
+        """Read the options; where the table remembers its index, that is taken.
 
         Raises:
-            ConfigError: A value is malformed, or the index is none of SIMPLE and BUCKET.
+            ConfigError: A value is malformed, the index is none of SIMPLE and BUCKET, or not the one of the table.
         """
+        options = _with_index_of(config, options)
         fields = options.find(datasource_keys.BUCKET_INDEX_HASH_FIELD)
         return cls(
             codec=_read_codec(options),
@@ -104,6 +106,21 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str) -> Opt
     checked = check_options(options | {table_keys.BASE_PATH.name: base_path})
     PipelineSettings.of(checked, config)
     return checked
+
+
+def _with_index_of(config: TableConfig, options: Options) -> Options:
+    kept = {key.name: config.extra[key.name] for key in LAYOUT_KEYS if key.name in config.extra}
+    for key in LAYOUT_KEYS:
+        name = options.name_used(key)
+        if name and key.name in kept and options[name].lower() != kept[key.name].lower():
+            raise ConfigError(
+                f"{name}={options[name]}, but the table was made with {kept[key.name]}, and its rows lie accordingly;"
+                " leave the option out",
+                key=key.name,
+                asked=options[name],
+                table=kept[key.name],
+            )
+    return options | kept
 
 
 def _read_codec(options: Options) -> str:

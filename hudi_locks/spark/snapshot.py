@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from hudi_locks.timeline import Timeline
 __all__ = ["Snapshot"]
 
 _PREFIXED_KEYS_SINCE = 9
+_SAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ class Snapshot:
             if rows:
                 return max(1, sum(stat.file_size_bytes for stat in stats) // rows)
         return None
+
+    def sample_keys(self, base_files: Sequence[BaseFile]) -> dict[BaseFile, str]:
+        """A record key out of each of a few base files."""
+        storage = self.table.storage
+        sampled = base_files[:: max(1, len(base_files) // _SAMPLES)][:_SAMPLES]
+        found = {file: read_first_key(storage.native(file.path)) for file in sampled}
+        return {file: key for file, key in found.items() if key is not None}
 
     def has_composite_keys(self) -> bool:
         """Whether record keys are written `name:value,…`.

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
-from hudi_locks.config import Options, datasource_keys, table_keys, write_keys
+from hudi_locks.config import Key, Options, datasource_keys, table_keys, write_keys
 from hudi_locks.table import TableConfig
 
-__all__ = ["describe_from_options", "describe_table"]
+__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table"]
+
+LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
+    datasource_keys.INDEX_TYPE,
+    datasource_keys.BUCKET_INDEX_NUM_BUCKETS,
+    datasource_keys.BUCKET_INDEX_HASH_FIELD,
+)
+"""Options that decide where a key lies. A table remembers those that it was made with, since a writer that is given
+others would look for its rows in the wrong place and double them."""
+_KEPT: Final = (write_keys.FOREIGN_WRITERS, *LAYOUT_KEYS)
 
 
 def describe_table(
@@ -31,8 +41,13 @@ def describe_table(
         url_encode=options.get_value(datasource_keys.PARTITIONPATH_URLENCODE),
         database=options.find(table_keys.DATABASE_NAME) or "",
         declared_merge_mode=(options.find(table_keys.RECORD_MERGE_MODE) or "").upper(),
-        extra={name: options[name] for name in (write_keys.FOREIGN_WRITERS.name,) if name in options},
+        extra=_keep(options),
     )
+
+
+def _keep(options: Options) -> dict[str, str]:
+    given = {key.name: options.name_used(key) for key in _KEPT}
+    return {key: options[name] for key, name in given.items() if name is not None}
 
 
 def describe_from_options(options: Options) -> TableConfig:
