@@ -17,7 +17,9 @@ def golden(tmp_path: Path) -> Callable[[str], LocalStorage]:
 
     def unpack(name: str) -> LocalStorage:
         with tarfile.open(GOLDEN / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
+            if hasattr(tarfile, "data_filter"):  # not in the first releases of 3.10 and 3.11, which Debian still has
+                archive.extraction_filter = tarfile.data_filter
+            archive.extractall(tmp_path)
         return LocalStorage(str(tmp_path / name))
 
     return unpack
