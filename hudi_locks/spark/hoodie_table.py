@@ -116,21 +116,24 @@ class HoodieTable:
         """Add rows without looking for their keys: a key that is there already is there twice afterwards.
 
         `hoodie.combine.before.insert` merges rows of the input with one key, and
-        `hoodie.datasource.write.insert.drop.duplicates` leaves out those whose key the table has; two inserts at the
-        same time may still bring one key twice, as in Hudi. For arguments and errors see `upsert`.
+        `hoodie.datasource.write.insert.drop.duplicates` leaves out those whose key the table has. For arguments and
+        errors see `upsert`.
         """
         return self.write(Operation.INSERT, rows)
 
     def upsert(self, rows: DataFrame) -> WriteResult:
         """Insert new rows and replace those whose record key is in the same partition.
 
+        A key that another write of this package, whatever its operation, or one of the JVM brought in the meantime is
+        a conflict too, so that it is not there twice. A JVM writer that completes after this one does not look.
+
         Args:
             rows: All columns of the table, in any order, and new ones, which are added to it.
 
         Raises:
             BadInput: A column is missing, has changed its type, or a row has no record key; nothing was written.
-            WriteConflict: Another writer changed the same file groups first, and the retries of
-                `hoodie.write.num.retries.on.conflict.failures` are used up.
+            WriteConflict: Another writer changed the same file groups or brought the same new keys first, and the
+                retries of `hoodie.write.num.retries.on.conflict.failures` are used up.
             WriteAborted: The instant was rolled back by somebody who took this writer for dead.
             OutcomeUnknown: The store did not say whether the commit was published; `resolve` finds out.
             UnsupportedTable: The table must not be written by this package.

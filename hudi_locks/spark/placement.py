@@ -14,6 +14,8 @@ from hudi_locks.table import BaseFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from hudi_locks.transaction import NewKeys
+
 __all__ = ["GROUP", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
 
 GROUP: Final = "_hudi_locks_group"
@@ -85,8 +87,10 @@ class Placement:
         rows: The input with GROUP.
         groups: Resolves it.
         expected_groups: About how many file groups the rows touch, for the number of tasks.
+        new_keys: The keys among them that no file group has, if they may not come twice.
     """
 
     rows: DataFrame
     groups: Groups
     expected_groups: int
+    new_keys: NewKeys | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.files import read_files
+from hudi_locks.spark.inserted_keys import InsertedKeys
 from hudi_locks.spark.placement import GROUP, ListedGroups, Placement
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
@@ -43,8 +44,10 @@ class SimpleIndex:
 
     def place(self, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
         """Give the new keys of a tagged input their file groups; counts them, so the input should be persisted."""
-        fresh = tagged.where(F.col(GROUP).isNull()).groupBy(PARTITION_PATH).count().collect()
-        return self._share(tagged, base_files, {row[PARTITION_PATH]: row["count"] for row in fresh})
+        fresh = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
+        counts = {row[PARTITION_PATH]: row["count"] for row in fresh.groupBy(PARTITION_PATH).count().collect()}
+        placement = self._share(tagged, base_files, counts)
+        return replace(placement, new_keys=InsertedKeys(fresh, self.storage, frozenset(counts)))
 
     def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
         """Give rows file groups without looking at their keys."""

@@ -127,29 +127,37 @@ class Writer:
         self, operation: Operation, keyed: KeyedRows, report: Report, attempts: list[Attempt]
     ) -> tuple[PublishResult, list[WriteStat]]:
         began_ms = self.clock.wall_ms()
-        with self.transactions.begin(_ACTION, operation.value.upper()) as transaction:
-            stats, schema = self._run_job(transaction, operation, keyed, report)
+        with (
+            self.transactions.begin(_ACTION, operation.value.upper()) as transaction,
+            typed_task_errors(),
+            self._place(transaction, operation, keyed, report) as (placement, schema),
+        ):
+            stats = self._run_job(self._make_task(transaction, operation, schema, placement), placement, keyed, report)
             report("publishing")
             avro = avro_schema(schema, self.table.config.name)
-            published = transaction.publish(CommitMetadata.of(stats, transaction.operation, schema=avro))
+            metadata = CommitMetadata.of(stats, transaction.operation, schema=avro)
+            published = transaction.publish(metadata, new_keys=placement.new_keys)
         ended_ms = self.clock.wall_ms()
         attempts.append(Attempt(transaction.instant, began_ms, ended_ms, published.outcome, published.conflict))
         return published, stats
 
-    def _run_job(
+    @contextmanager
+    def _place(
         self, transaction: Transaction, operation: Operation, keyed: KeyedRows, report: Report
-    ) -> tuple[list[WriteStat], pa.Schema]:
+    ) -> Iterator[tuple[Placement, pa.Schema]]:
         snapshot = Snapshot(self.table, transaction.timeline)
         is_delete = operation is Operation.DELETE
         schema = (snapshot.schema or keyed.schema) if is_delete else snapshot.merge_schema(keyed.schema)
         report("finding file groups")
         placer = Placer(self.settings, snapshot, transaction.instant)
-        with typed_task_errors(), placer.place(operation, keyed.frame, keyed.counts) as placement:
-            task = self._make_task(transaction, operation, schema, placement)
-            report("writing base files")
-            spread = self._spread(placement, keyed.columns)
-            reported = spread.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
-        return [decode_stat(row[STAT]) for row in reported], schema
+        with placer.place(operation, keyed.frame, keyed.counts) as placement:
+            yield placement, schema
+
+    def _run_job(self, task: WriteTask, placement: Placement, keyed: KeyedRows, report: Report) -> list[WriteStat]:
+        report("writing base files")
+        spread = self._spread(placement, keyed.columns)
+        reported = spread.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
+        return [decode_stat(row[STAT]) for row in reported]
 
     def _spread(self, placement: Placement, columns: KeyColumns | None) -> DataFrame:
         """Bring the rows of a file group together. Key and path are cheaper to make again than to carry along."""

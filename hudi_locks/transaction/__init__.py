@@ -6,6 +6,7 @@ from hudi_locks.transaction.conflicts import (
     ConflictResolutionStrategy,
     SimpleConcurrentFileWrites,
 )
+from hudi_locks.transaction.new_keys import NewKeys
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
@@ -20,6 +21,7 @@ __all__ = [
     "ConflictResolutionStrategy",
     "HeldLock",
     "Locks",
+    "NewKeys",
     "Notices",
     "Outcome",
     "PublishResult",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hudi_locks.format import CommitMetadata, Instant, clustered_file_groups
+from hudi_locks.format import BaseFileName, CommitMetadata, Instant, clustered_file_groups
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, read_instant
@@ -46,6 +46,7 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
                 operation=None,
                 is_completed=claim.kind is not ClaimKind.SCHEDULE,
                 groups=claim.groups,
+                paths=frozenset(_path(group, claim.instant) for group in claim.writes),
                 covers_table=claim.kind is ClaimKind.RESTORE,
                 completion_time=None if claim.kind is ClaimKind.SCHEDULE else claim.time,
                 writer=claim.owner or "another writer",
@@ -97,7 +98,14 @@ def file_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
 
 def _operation(requested: str, action: str, completion: str | None, metadata: CommitMetadata) -> ConcurrentOperation:
     operation = "COMPACT" if metadata.compacted else metadata.operation
-    return ConcurrentOperation(requested, action, operation, True, file_groups(metadata), completion_time=completion)
+    groups, paths = file_groups(metadata), metadata.paths
+    return ConcurrentOperation(requested, action, operation, True, groups, paths, completion_time=completion)
+
+
+def _path(group: FileGroupId, instant: str) -> str:
+    """The file that a write of this package made: its name follows from file group and instant."""
+    name = str(BaseFileName(group.file_id, instant))
+    return f"{group.partition}/{name}" if group.partition else name
 
 
 def _group(pair: tuple[str, str]) -> FileGroupId:

@@ -21,6 +21,7 @@ from hudi_locks.transaction.candidates import (
 from hudi_locks.transaction.conflicts import ConcurrentOperation, ConflictResolutionStrategy
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import find_unclaimed
+from hudi_locks.transaction.new_keys import NewKeys
 from hudi_locks.transaction.outcome import Conflict
 from hudi_locks.transaction.schemas import find_schema, unite_schemas
 
@@ -33,16 +34,35 @@ class ConcurrentWrites:
     """What happened beside one write."""
 
     def __init__(
-        self, context: Context, begun: Begun, *, metadata: CommitMetadata, strategy: ConflictResolutionStrategy
+        self,
+        context: Context,
+        begun: Begun,
+        *,
+        metadata: CommitMetadata,
+        strategy: ConflictResolutionStrategy,
+        new_keys: NewKeys | None = None,
     ) -> None:
         self._context = context
         self._begun = begun
         self._strategy = strategy
+        self._new_keys = new_keys
         self._this = this_operation(begun.instant.requested, begun.instant.action, metadata)
 
     def is_ahead(self, timeline: Timeline, claims: Iterable[Claim]) -> bool:
         """Whether `timeline` shows writes that none of `claims` tells of: foreign ones, or claimed a moment ago."""
         return bool(self._unclaimed(timeline, claims, known=self._begun.timeline))
+
+    def look_ahead(self) -> None:
+        """Look for keys that others inserted too while the table lock is not held yet: that reads files.
+
+        Raises:
+            DamagedTable: The metadata of a completed instant is unreadable.
+        """
+        if self._new_keys is not None:
+            timeline = self._context.load_timeline()
+            came = self._unclaimed(timeline, (), known=self._begun.timeline)
+            for instant in came:
+                self._doubled_keys(completed_operation(self._context.storage, timeline, instant))
 
     def find_conflict(self, timeline: Timeline, claims: list[Claim]) -> Conflict | None:
         """The first conflict with anything that came after the snapshot of the write.
@@ -58,7 +78,8 @@ class ConcurrentWrites:
         others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
         if self._context.expects_foreign_writers():
             others += [*planned_operations(storage, timeline), *self._archived(claims)]
-        return next((self._describe(o) for o in others if self._is_conflict(o)), None)
+        conflict = next((self._describe(other) for other in others if self._is_conflict(other)), None)
+        return conflict or self._find_doubled(others)
 
     def unite_columns(self, timeline: Timeline, metadata: CommitMetadata) -> tuple[CommitMetadata, Conflict | None]:
         """The metadata with the columns that the table got meanwhile; a conflict if they contradict those written.
@@ -100,6 +121,17 @@ class ConcurrentWrites:
         found = [self._intrusion(other) for other in intruders if self._is_conflict(other)]
         self._require_present(claim, timeline)
         return found
+
+    def _find_doubled(self, others: Iterable[ConcurrentOperation]) -> Conflict | None:
+        doubled = ((other, self._doubled_keys(other)) for other in others if other.is_completed)
+        return next((replace(self._describe(other), groups=(), keys=keys) for other, keys in doubled if keys), None)
+
+    def _doubled_keys(self, other: ConcurrentOperation) -> tuple[str, ...]:
+        """Keys that this write inserts and `other` wrote, in any file group."""
+        if self._new_keys is None:
+            return ()
+        paths = {path for path in other.paths if path.rpartition("/")[0] in self._new_keys.partitions}
+        return self._new_keys.find_among(paths, other.requested) if paths else ()
 
     def _unclaimed(self, timeline: Timeline, claims: Iterable[Claim], *, known: Timeline) -> list[Instant]:
         found = find_unclaimed(timeline, known=known, claims=claims)

@@ -31,6 +31,7 @@ class ConcurrentOperation:
         operation: Hudi's name of the operation, such as UPSERT, COMPACT or CLUSTER; None if it is not known.
         is_completed: Whether it is published; else it is a plan.
         groups: File groups that it changes or replaces.
+        paths: Base files that it wrote, relative to the base path; of a plan none.
         covers_table: Whether it concerns every file group, as a restore does.
         completion_time: When it was published, or None.
         writer: Who made it, for a person.
@@ -41,6 +42,7 @@ class ConcurrentOperation:
     operation: str | None
     is_completed: bool
     groups: frozenset[FileGroupId]
+    paths: frozenset[str] = frozenset()
     covers_table: bool = False
     completion_time: str | None = None
     writer: str = "a JVM writer"

@@ -32,6 +32,7 @@ class Conflict:
         other_age_ms: How long ago it was decided, ms; None if it is still pending.
         advice: What to do.
         columns: Columns that both changed in different ways, if that is the conflict.
+        keys: Some of the record keys that both insert, if that is the conflict.
     """
 
     instant: str
@@ -42,6 +43,7 @@ class Conflict:
     other_age_ms: int | None
     advice: str
     columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def partition(self) -> str | None:
@@ -57,6 +59,7 @@ class Conflict:
         more = f" and {len(self.groups) - 1} more" if len(self.groups) > 1 else ""
         where = f"file group {self.file_id} of partition {self.partition!r}{more}" if self.groups else "the whole table"
         where = f"column {', '.join(self.columns)}" if self.columns else where
+        where = f"record key {', '.join(map(repr, self.keys))}" if self.keys else where
         when = "is pending" if self.other_age_ms is None else f"came first, {self.other_age_ms / 1000:.1f} s ago"
         who = f"{self.other_action} {self.other} of {self.other_writer}"
         return f"instant {self.instant} and {who} both change {where}; the other {when}. {self.advice}"
@@ -113,6 +116,6 @@ class PublishResult:
 def _facts_of(conflict: Conflict) -> dict[str, object]:
     names = (
         "instant", "partition", "file_id", "groups", "other", "other_action", "other_writer", "other_age_ms", "advice",
-        "columns",
+        "columns", "keys",
     )  # fmt: skip
     return {name: getattr(conflict, name) for name in names}

@@ -25,6 +25,7 @@ from hudi_locks.transaction.concurrent import ConcurrentWrites
 from hudi_locks.transaction.conflicts import load_strategy
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.new_keys import NewKeys
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.outcome import Outcome, PublishResult
 from hudi_locks.transaction.publish import Publish, conclude
@@ -161,12 +162,14 @@ class Transactions:
         """Roll back every pending write whose writer has no fresh heartbeat; returns their requested times."""
         return self._begin.clean_failed_writes()
 
-    def publish(self, begun: Begun, metadata: CommitMetadata) -> PublishResult:
+    def publish(self, begun: Begun, metadata: CommitMetadata, new_keys: NewKeys | None = None) -> PublishResult:
         """See `Transaction.publish`."""
         context = self._context
+        strategy = self._strategy
+        concurrent = ConcurrentWrites(context, begun, metadata=metadata, strategy=strategy, new_keys=new_keys)
+        concurrent.look_ahead()
         with hold_table(self._locks, context.clock) as hold:
             context.trace(StopPoint.PUBLISH_LOCKED)
-            concurrent = ConcurrentWrites(context, begun, metadata=metadata, strategy=self._strategy)
             publish = Publish(
                 context,
                 begun,
@@ -239,20 +242,26 @@ class Transaction:
         """Its markers."""
         return self.files.markers
 
-    def publish(self, metadata: CommitMetadata) -> PublishResult:
+    def publish(self, metadata: CommitMetadata, *, new_keys: NewKeys | None = None) -> PublishResult:
         """Make the write part of the table, if no other got in its way. Nothing is raised for an abort: look at it.
+
+        Args:
+            metadata: What it wrote.
+            new_keys: The keys that it inserts, if no other write that it did not see may bring one of them too; None
+                where doubled keys are nobody's concern, as in an insert.
 
         Raises:
             AcquireTimeout: The table lock could not be had; the write stays open.
             ClockRefused: The times are out of bounds; the write stays open.
             DamagedTable: The timeline or the claim log is unreadable; the write stays open.
+            StorageError: The store failed before the lock was taken; the write stays open.
             UpdateEndangered: Writes are refused until a notice is acknowledged; the write stays open.
             WriteAborted: The write has ended before.
         """
         with self._lock:
             self._require_open()
             self._is_publishing = True
-            result = self._transactions.publish(self._begun, metadata)
+            result = self._transactions.publish(self._begun, metadata, new_keys)
             self._ended = result.outcome.value
             return result
 

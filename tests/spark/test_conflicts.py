@@ -79,6 +79,55 @@ def test_writers_of_different_file_groups_do_not_disturb_each_other(
     assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 2, 2.0)]
 
 
+@pytest.mark.parametrize("first", ["upsert", "insert", "bulk_insert"])
+def test_a_key_that_is_new_to_two_writers_is_there_once(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], first: str
+) -> None:
+    """Their rows go to two new file groups, which no comparison of file groups can see."""
+    ours = create(options=SHARED)
+    ours.bulk_insert(frame(FIRST))
+    theirs: list[Any] = []
+    write = getattr(load(SHARED), first)
+    after_job(lambda: theirs.append(write(frame([("n", "9", 2, 2.0), ("m", "9", 2, 2.0)]))))
+    result = ours.upsert(frame([("n", "9", 3, 3.0), ("o", "9", 3, 3.0)]))
+    [conflict] = result.conflicts
+    assert (conflict.other, conflict.keys, conflict.groups) == (theirs[0].instant, ("n",), ())
+    assert "both change record key 'n'" in str(conflict)
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert rows_of(ours)[3:] == [("m", "9", 2, 2.0), ("n", "9", 3, 3.0), ("o", "9", 3, 3.0)]
+
+
+def test_new_keys_that_differ_do_not_disturb_each_other(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    """Neither does one key in two partitions."""
+    ours = create(options=SHARED)
+    after_job(lambda: load(SHARED).upsert(frame([("m", "9", 2, 2.0), ("n", "8", 2, 2.0)])))
+    assert ours.upsert(frame([("n", "9", 3, 3.0)])).conflicts == ()
+    assert rows_of(ours, "id", "month") == [("m", "9"), ("n", "8"), ("n", "9")]
+
+
+def test_two_inserts_that_drop_duplicates_bring_a_key_once(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    options = {**SHARED, "hoodie.datasource.write.insert.drop.duplicates": "true"}
+    ours = create(options=options)
+    after_job(lambda: load(options).insert(frame([("n", "9", 2, 2.0)])))
+    assert ours.insert(frame([("n", "9", 3, 3.0)])).retries == 1
+    assert rows_of(ours) == [("n", "9", 2, 2.0)]
+
+
+def test_two_writers_that_make_the_same_new_bucket_lose_and_double_nothing(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    options = {**SHARED, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    ours = create(options=options)
+    after_job(lambda: load(options).upsert(frame([("n", "9", 2, 2.0), ("m", "9", 2, 2.0)])))
+    assert ours.upsert(frame([("n", "9", 3, 3.0)])).retries == 1
+    assert rows_of(ours) == [("m", "9", 2, 2.0), ("n", "9", 3, 3.0)]
+    assert ours.upsert(frame([("m", "9", 4, 4.0)])).rows_updated == 1
+
+
 def test_without_retries_left_the_conflict_is_raised_with_its_facts(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
 ) -> None:
