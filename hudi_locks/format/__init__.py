@@ -13,6 +13,7 @@ from hudi_locks.format.instant import (
     format_time,
     is_time,
     parse_instant_name,
+    parse_moment,
 )
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, new_file_id
 from hudi_locks.format.plans import clustered_file_groups
@@ -56,4 +57,5 @@ __all__ = [
     "merge_schemas",
     "new_file_id",
     "parse_instant_name",
+    "parse_moment",
 ]

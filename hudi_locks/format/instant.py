@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from enum import IntEnum
 from typing import Final
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import BadInput, DamagedTable
 
 __all__ = [
     "ACTIONS",
@@ -21,6 +21,7 @@ __all__ = [
     "format_time",
     "is_time",
     "parse_instant_name",
+    "parse_moment",
 ]
 
 ACTIONS: Final = frozenset(
@@ -39,6 +40,8 @@ _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")
 _LOOKS_LIKE_INSTANT = re.compile(r"\d{14}")
 _TEMPORARY = re.compile(r".*\.(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp|_COPYING_|crc)")
 _TIME = re.compile(r"\d{14}(?:\d{3}){0,2}")
+_DIGITS = re.compile(r"\d{0,20}")
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -136,6 +139,24 @@ def _interpret(requested: str, completion: str | None, word: str, suffix: str | 
 def is_time(text: str) -> bool:
     """Whether `text` has the form of an instant time: 14 or 17 digits, 20 in metadata tables of old releases."""
     return _TIME.fullmatch(text) is not None
+
+
+def parse_moment(text: str) -> str:
+    """A moment that a user named, as text that compares with instant times.
+
+    Args:
+        text: An instant time or the beginning of one (`0`: before all), or as the JVM takes it for `as.of.instant`:
+            `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd HH:mm:ss.SSS`, in the zone of the timeline.
+
+    Raises:
+        BadInput: It is none of these.
+    """
+    match = _MOMENT.fullmatch(text)
+    digits = "".join(match.groups("")) if match else text
+    if not _DIGITS.fullmatch(digits):
+        message = f"{text!r} is no time of this table: give one such as WriteResult.completion_time, or yyyy-MM-dd"
+        raise BadInput(message, time=text)
+    return digits
 
 
 def format_time(ms: int, zone: tzinfo = timezone.utc) -> str:

@@ -168,6 +168,10 @@ class HoodieTable:
             time: A completion time, such as `WriteResult.completion_time`: what was committed by then.
             requested: Instead, a requested time: what was begun by then, as the JVM's `as.of.instant` means it.
             meta_columns: See `read`.
+
+        Raises:
+            BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
+            DamagedTable: See `read`.
         """
         return self._reader(meta_columns).snapshot(completed=time, requested=requested)
 
@@ -177,6 +181,7 @@ class HoodieTable:
         A row that a later commit of the span deleted is not among them.
 
         Raises:
+            BadInput: A time is none; for the beginning of the table give "0".
             TableError: Commits of the span are archived.
         """
         return self._reader(meta_columns).changes(begin, end)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_locks.format import META_COLUMNS
+from hudi_locks.format import META_COLUMNS, parse_moment
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import COMMIT_TIME, BaseFile, Table, add_meta_schema, files_changed, latest_base_files
@@ -38,12 +38,15 @@ class Reader:
     def snapshot(self, *, completed: str | None = None, requested: str | None = None) -> DataFrame:
         """The rows now, or as of a completion time, or as of a requested time as the JVM's `as.of.instant` means it."""
         snapshot = Snapshot.load(self.table)
-        files = latest_base_files(self.table.storage, snapshot.timeline, as_of=completed, as_of_requested=requested)
+        times = {"as_of": completed, "as_of_requested": requested}
+        limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
+        files = latest_base_files(self.table.storage, snapshot.timeline, **limits)
         return self._select(self._open(files, snapshot.schema))
 
     def changes(self, begin: str, end: str | None) -> DataFrame:
         """Rows written by commits with begin < completion time <= end, each as the last of them left it."""
         snapshot = Snapshot.load(self.table)
+        begin, end = parse_moment(begin), end if end is None else parse_moment(end)
         changes = files_changed(self.table.storage, snapshot.timeline, begin=begin, end=end)
         rows = self._open(changes.files, snapshot.schema)
         return self._select(rows.where(F.col(COMMIT_TIME).isin(list(changes.instants))))

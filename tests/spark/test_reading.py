@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import DamagedTable, TableError
+from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
 from hudi_locks.spark import HoodieTable
 
@@ -64,6 +64,13 @@ def test_a_snapshot_stays_what_it_was_when_it_was_made(create: Create, frame: Fr
     table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 1, 1.0)]))
     assert rows_of(before, "id", "ts") == [("a", 1)]
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1)]
+
+
+def test_a_time_that_is_none_is_refused(create: Create) -> None:
+    table = create()
+    for read in (table.as_of, table.incremental, lambda time: table.as_of(requested=time)):
+        with pytest.raises(BadInput, match="yesterday"):
+            read("yesterday")
 
 
 def test_a_span_that_reaches_into_the_archive_is_refused(create: Create, frame: Frame) -> None:

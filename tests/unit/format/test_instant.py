@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.errors import DamagedTable
-from hudi_locks.format import ACTIONS, Instant, State, add_ms, epoch_ms, format_time, parse_instant_name
+from hudi_locks.errors import BadInput, DamagedTable
+from hudi_locks.format import ACTIONS, Instant, State, add_ms, epoch_ms, format_time, parse_instant_name, parse_moment
 
 T, C = "20261121032159605", "20261121032200229"
 times_ms = st.integers(min_value=0, max_value=4_102_444_800_000)
@@ -28,6 +28,29 @@ def test_arithmetic_passes_the_end_of_the_year() -> None:
 def test_old_times_of_seconds_count_as_the_last_millisecond() -> None:
     assert add_ms("20150101000000", 1) == "20150101000001000"
     assert epoch_ms("20150101000000123001") == epoch_ms("20150101000000123")
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        (T, T),
+        ("0", "0"),
+        ("", ""),
+        ("20261121", "20261121"),
+        ("2026-11-21", "20261121"),
+        ("2026-11-21 03:21:59", "20261121032159"),
+        ("2026-11-21T03:21:59.605", T),
+    ],
+)
+def test_a_moment_is_taken_as_users_write_it(text: str, time: str) -> None:
+    assert parse_moment(text) == time
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-11", "21.11.2026", "2026-11-21 03:21", "0" * 21, T + "\n", "-1"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="is no time") as caught:
+        parse_moment(text)
+    assert caught.value.time == text
 
 
 @pytest.mark.parametrize("time", ["2026", "20261399000000000", "x" * 17, "00000000000000", ""])
