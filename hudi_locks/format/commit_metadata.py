@@ -99,15 +99,16 @@ class CommitMetadata:
         stats: Iterable[WriteStat],
         operation: str,
         *,
-        schema: str,
+        schema: str | None,
         extra: Mapping[str, str] | None = None,
         replaced_file_ids: Mapping[str, tuple[str, ...]] | None = None,
     ) -> CommitMetadata:
-        """The metadata of a write, from the stats of its tasks in any order."""
+        """The metadata of a write, from the stats of its tasks in any order; `schema` None if it knows no columns."""
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in sorted(stats, key=lambda stat: (stat.partition_path, stat.file_id, stat.path or "")):
             by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
-        return cls(by_partition, operation, {**(extra or {}), _SCHEMA: schema}, replaced_file_ids or {})
+        known = {} if schema is None else {_SCHEMA: schema}
+        return cls(by_partition, operation, {**(extra or {}), **known}, replaced_file_ids or {})
 
     @property
     def schema(self) -> str | None:

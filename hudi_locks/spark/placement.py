@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from hudi_locks.transaction import NewKeys
 
-__all__ = ["GROUP", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
+__all__ = ["GROUP", "RESERVED", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
 
-GROUP: Final = "_hudi_locks_group"
+RESERVED: Final = "_hudi_locks_"
+"""How columns begin that exist while a write runs; no column of a table does."""
+GROUP: Final = f"{RESERVED}group"
 """Column that names a row's file group within its partition: a bucket number or a file id."""
 
 

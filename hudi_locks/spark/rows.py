@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark.keys import field_type, partition_path, record_key
+from hudi_locks.spark.placement import RESERVED
 from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
@@ -36,9 +37,10 @@ def select_user_columns(rows: DataFrame) -> DataFrame:
     """The user's columns; meta columns of an earlier read are left out.
 
     Raises:
-        BadInput: A column is there twice.
+        BadInput: A column is there twice, or its name is taken by Hudi or this package.
     """
     _refuse_repeated_columns(rows.columns)
+    _refuse_reserved_columns(rows.columns)
     return rows.select([_column(name) for name in rows.columns if name not in META_COLUMNS])
 
 
@@ -60,10 +62,13 @@ def check_ordering(keyed: DataFrame, config: TableConfig) -> None:
     """Whether the rows have the columns that decide between rows of one key.
 
     Raises:
-        BadInput: One is missing.
+        BadInput: One is missing, or has no order.
     """
     for name in config.ordering_fields:
-        field_type(keyed.schema, name)
+        kind = field_type(keyed.schema, name)
+        if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
+            message = f"ordering column {name!r} of type {kind.simpleString()} has no order; name a simple column"
+            raise BadInput(message, column=name)
 
 
 def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
@@ -100,6 +105,17 @@ def _column(name: str) -> Column:
 
 
 def _refuse_repeated_columns(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    """Spark and Hive take names that differ in case alone for one."""
+    lower = [name.lower() for name in names]
+    repeated = sorted({name for name in names if lower.count(name.lower()) > 1})
     if repeated:
         raise BadInput(f"columns {repeated} occur twice; rename one of each", columns=repeated)
+
+
+def _refuse_reserved_columns(names: Sequence[str]) -> None:
+    meta = frozenset(META_COLUMNS)
+    reserved = sorted(
+        name for name in names if name not in meta and (name.lower() in meta or name.lower().startswith(RESERVED))
+    )
+    if reserved:
+        raise BadInput(f"columns {reserved} have names that are taken; rename them", columns=reserved)

@@ -11,13 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.inserted_keys import InsertedKeys
-from hudi_locks.spark.placement import GROUP, ListedGroups, Placement
+from hudi_locks.spark.placement import GROUP, RESERVED, ListedGroups, Placement
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
 __all__ = ["SimpleIndex"]
 
-_SHARES = "_hudi_locks_shares"
+_SHARES = f"{RESERVED}shares"
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,7 @@ class Writer:
         ):
             stats = self._run_job(self._make_task(transaction, operation, schema, placement), placement, keyed, report)
             report("publishing")
-            avro = avro_schema(schema, self.table.config.name)
-            metadata = CommitMetadata.of(stats, transaction.operation, schema=avro)
+            metadata = CommitMetadata.of(stats, transaction.operation, schema=self._recorded(schema))
             published = transaction.publish(metadata, new_keys=placement.new_keys)
         ended_ms = self.clock.wall_ms()
         attempts.append(Attempt(transaction.instant, began_ms, ended_ms, published.outcome, published.conflict))
@@ -147,11 +146,15 @@ class Writer:
     ) -> Iterator[tuple[Placement, pa.Schema]]:
         snapshot = Snapshot(self.table, transaction.timeline)
         is_delete = operation is Operation.DELETE
-        schema = (snapshot.schema or keyed.schema) if is_delete else snapshot.merge_schema(keyed.schema)
+        schema = (snapshot.schema or pa.schema([])) if is_delete else snapshot.merge_schema(keyed.schema)
         report("finding file groups")
         placer = Placer(self.settings, snapshot, transaction.instant)
         with placer.place(operation, keyed.frame, keyed.counts) as placement:
             yield placement, schema
+
+    def _recorded(self, schema: pa.Schema) -> str | None:
+        """What a commit says of the columns; nothing where a delete came before any rows."""
+        return avro_schema(schema, self.table.config.name) if schema.names else None
 
     def _run_job(self, task: WriteTask, placement: Placement, keyed: KeyedRows, report: Report) -> list[WriteStat]:
         report("writing base files")

@@ -53,6 +53,20 @@ def test_rows_that_do_not_fit_are_refused_and_the_table_is_untouched(
         (spark.sql("select 'a' id, '1' month, 1L ts, 1.0d value, 2.0d value"), "occur twice"),
         (spark.sql("select 'a' id, '1' month, 1L ts, 1.0d value, interval 1 day i"), "i"),
         (spark.sql("select 'a' id, '1' month, 1L ts, 1.0d value, 1 `né e`"), "né e"),
+        (frame([("a", "1", 1, 1.0, 2.0)], "id string, month string, ts long, value double, VALUE double"), "twice"),
+        (
+            frame(
+                [("a", "1", 1, 1.0, "x")], "id string, month string, ts long, value double, _hudi_locks_group string"
+            ),
+            "names that are taken",
+        ),
+        (
+            frame(
+                [("a", "1", 1, 1.0, "x")], "id string, month string, ts long, value double, _HOODIE_RECORD_KEY string"
+            ),
+            "names that are taken",
+        ),
+        (frame([("a", "1", [1], 1.0)], "id string, month string, ts array<int>, value double"), "has no order"),
     ]
     for rows, match in cases:
         with pytest.raises(BadInput, match=match):

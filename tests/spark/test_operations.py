@@ -147,6 +147,16 @@ def test_empty_input_and_empty_tables(create: Create, frame: Frame, rows_of: Row
     assert rows_of(table) == FIRST
 
 
+def test_a_delete_brings_no_columns(create: Create, frame: Frame, rows_of: RowsOf) -> None:
+    """Not even to a table without any."""
+    table, gone = create(), frame([("a", "1", "x")], "id string, month string, junk string")
+    assert table.delete(gone).rows_deleted == 0
+    table.upsert(frame([("a", "1", 1, 1.0), ("b", "1", 1, 1.0)]))
+    assert table.delete(gone).rows_deleted == 1
+    assert rows_of(table) == [("b", "1", 1, 1.0)]
+    assert table.read(meta_columns=False).columns == ["id", "month", "ts", "value"]
+
+
 def test_meta_columns_name_instant_key_partition_and_file(create: Create, frame: Frame, path: str) -> None:
     table = create()
     first = table.upsert(frame(FIRST))
