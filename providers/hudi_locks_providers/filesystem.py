@@ -107,7 +107,7 @@ class FileSystemLockProvider(LockProvider):
         if self._scheme != "file":
             return self._open_remote()
         has_scheme = self._folder_url.startswith("file:")
-        return LocalLockFolder(url2pathname(urlsplit(self._folder_url).path) if has_scheme else self._folder_url)
+        return LocalLockFolder(_local_path(self._folder_url) if has_scheme else self._folder_url)
 
     def _open_remote(self) -> LockFolder:
         try:
@@ -283,3 +283,9 @@ def _owner_part(owner: Owner) -> str:
 def _token(found: Found) -> str:
     """Names the hold: by its own word, else, in a file of the JVM, by when the file was last written."""
     return decode_lock_file(found.data).hold or f"modified-{found.modified_ms}"
+
+
+def _local_path(url: str) -> str:
+    """The path of a `file:` address, in which "#" and "?" are letters like others, as Hadoop and Spark have it."""
+    path = url.removeprefix("file:")
+    return url2pathname("/" + path.removeprefix("//").partition("/")[2] if path.startswith("//") else path)

@@ -25,6 +25,7 @@ from hudi_locks import (
     Owner,
     ProviderClosed,
 )
+from hudi_locks.storage import open_storage
 
 Make = Callable[..., Any]
 JVM_RECORD = b"""{
@@ -66,6 +67,15 @@ def test_the_other_default_folder_is_a_choice(tmp_path: Path) -> None:
     options = {"hoodie.base.path": tmp_path, "hudi_locks.filesystem.default_folder": ".hoodie/.aux"}
     with LockManager("filesystem", options) as manager, manager.lock():
         assert (tmp_path / ".hoodie/.aux/lock").is_file()
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "ünï", "a#b", "a?b", "one%20two", "gl*b[1]"])
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}", "{}/"])
+def test_the_lock_lies_in_the_folder_of_the_table_however_it_is_written(tmp_path: Path, form: str, name: str) -> None:
+    base = form.format(tmp_path / name)
+    options = {"hoodie.write.lock.provider": "filesystem", "hoodie.base.path": base}
+    with LockManager.from_options(options) as manager, manager.lock():
+        assert Path(open_storage(base).native(".hoodie/lock")).is_file()
 
 
 def test_the_record_has_the_fields_of_the_jvm_and_ours(make: Make, lock_file: Path, table: Any, ada: Owner) -> None:
