@@ -77,12 +77,17 @@ class HudiLocksError(Exception):
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
         self.facts = facts
+        for name in facts.keys() & set(dir(type(self))):
+            setattr(self, name, facts[name])  # such as errno, which an OSError has already, as None
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})
         if name in facts:
             return facts[name]
         raise AttributeError(f"{type(self).__name__} carries no fact {name!r}, only {sorted(facts)}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self.args[0]), self.facts)
