@@ -238,8 +238,10 @@ class _GroupWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Take a file away that was not finished: on a full disk each attempt would leave one more."""
         if self._writer is not None:
             self._writer.abandon()
+            self._task.files.discard(self._staged)
 
 
 class _Streams:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.table.meta_columns import COMMIT_SEQNO, RECORD_KEY
 
 __all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_first_key"]
@@ -41,13 +43,14 @@ class BaseFileFormat:
 
 
 class BaseFileWriter:
-    """Writes one base file row group by row group. Runs on executors.
+    """Writes one base file row group by row group. Runs on executors. A store that fails raises `StorageError`.
 
     The footer carries what the JVM's bloom index reads: key range and a filter that answers "maybe" for every key,
     so that the index looks into the file instead of failing on it, and never takes a key for absent.
     """
 
     def __init__(self, path: str, schema: pa.Schema, form: BaseFileFormat) -> None:
+        self._path = path
         self._form = form
         self._schema = schema
         self._buffer: list[pa.Table] = []
@@ -56,7 +59,10 @@ class BaseFileWriter:
         self._max_key: str | None = None
         dictionary = [name for name in schema.names if name not in (RECORD_KEY, COMMIT_SEQNO)]
         codec = None if form.codec == "uncompressed" else form.codec
-        self._writer = pq.ParquetWriter(path, schema, compression=codec, use_dictionary=dictionary, store_schema=False)
+        with self._reporting():
+            self._writer = pq.ParquetWriter(
+                path, schema, compression=codec, use_dictionary=dictionary, store_schema=False
+            )
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they may stay in memory until a row group is full."""
@@ -77,18 +83,29 @@ class BaseFileWriter:
         """Write the footer; `counts` can be read back by `read_counts`."""
         self.flush()
         self._writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
-        self._writer.close()
+        with self._reporting():
+            self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file handle of a file that nobody will use."""
-        self._writer.close()
+        """Close the file handle of a file that nobody will use, whatever the store says to that."""
+        with suppress(OSError):
+            self._writer.close()
 
     def flush(self) -> None:
         """Close the row group now, to free memory."""
         if self._buffer:
             rows = pa.concat_tables(self._buffer)
-            self._writer.write_table(rows, row_group_size=rows.num_rows)
+            with self._reporting():
+                self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._buffer, self._buffered_bytes = [], 0
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise StorageError(f"cannot write {self._path}: {reason}", path=self._path, errno=error.errno) from error
 
     def _widen_range(self, keys: pa.ChunkedArray) -> None:
         found = pc.min_max(keys)

@@ -212,6 +212,20 @@ def test_a_delete_that_meets_no_row_writes_no_file(table: Table, make_task: Make
     assert read(table, stat) == []
 
 
+@pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.INSERT])
+def test_a_task_that_fails_leaves_no_staged_file(table: Table, make_task: MakeTask, operation: Operation) -> None:
+    task = make_task(operation=operation, combine=operation is Operation.UPSERT, rule=MergeRule(("no such column",)))
+
+    def batches() -> Any:
+        yield batch(["a", "a"])
+        raise ValueError("the source broke")
+
+    with pytest.raises((ValueError, KeyError)):
+        list(task(batches() if operation is Operation.INSERT else [batch(["a", "a"])]))
+    assert list(table.storage.walk(".hoodie/.hudi_locks/staging")) == []
+    assert data_files(table) == []
+
+
 def test_a_row_without_key_is_refused_where_nobody_looked_before(table: Table, make_task: MakeTask) -> None:
     with pytest.raises(BadInput, match="1 rows have no record key") as caught:
         run(make_task(), batch(["a", None]))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import resource
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import avro_schema
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
@@ -30,6 +32,41 @@ from hudi_locks.table import (
 
 USER = pa.schema([("value", pa.int64())])
 SCHEMA = add_meta_schema(USER)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """The system lets no file grow beyond 1000 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def fill(path: str, row_group_bytes: int) -> None:
+    form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=row_group_bytes)
+    writer = BaseFileWriter(path, SCHEMA, form)
+    try:
+        writer.write(rows(*(f"k{number}" for number in range(20_000))))
+        writer.close({})
+    finally:
+        writer.abandon()
+
+
+@pytest.mark.parametrize("row_group_bytes", [1, 1 << 30])
+@pytest.mark.usefixtures("small_files")
+def test_a_disk_that_fails_is_named(tmp_path: Path, row_group_bytes: int) -> None:
+    """While rows are written, or when the file is closed."""
+    path = str(tmp_path / "x.parquet")
+    with pytest.raises(StorageError, match=r"x\.parquet: File too large") as caught:
+        fill(path, row_group_bytes)
+    assert (caught.value.path, caught.value.errno) == (path, errno.EFBIG)
+
+
+def test_a_full_disk_is_named() -> None:
+    with pytest.raises(StorageError, match="/dev/full: No space left on device") as caught:
+        fill("/dev/full", 1)
+    assert (caught.value.path, caught.value.errno) == ("/dev/full", errno.ENOSPC)
 
 
 def rows(*keys: str, first: int = 0) -> pa.Table:
