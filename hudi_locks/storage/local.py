@@ -77,7 +77,7 @@ class LocalStorage(Storage):
             target.parent.mkdir(parents=True, exist_ok=True)
             _checksum_of(target).unlink(missing_ok=True)
             staged.replace(target)
-            _flush_folder(target.parent)
+            _flush(target.parent)
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
@@ -92,6 +92,8 @@ class LocalStorage(Storage):
         """See `Storage.move_if_absent`. False if another attempt took `source` away and `target` is there."""
         with _reporting("move to", target):
             old, new = self._locate(source), self._locate(target)
+            if old.exists():
+                _flush(old)  # else a power failure could leave the name, and a commit that counts on it, without bytes
             if not _link(old, new):
                 return False
             _checksum_of(old).unlink(missing_ok=True)
@@ -194,7 +196,7 @@ def _link(source: Path, target: Path) -> bool:
             return False
         raise
     _checksum_of(target).unlink(missing_ok=True)
-    _flush_folder(target.parent)
+    _flush(target.parent)
     return True
 
 
@@ -202,8 +204,9 @@ def _checksum_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.crc")
 
 
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _flush(target: Path) -> None:
+    """Bring a file's bytes, or a folder's names, to the disk, whoever wrote them."""
+    handle = os.open(target, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,20 @@ def test_create_if_absent_makes_the_file_once(storage: Storage, data: bytes) -> 
     assert not storage.create_if_absent("a/b/c", b"other")
     assert not storage.create_if_absent("a/b/c", b"")
     assert storage.read("a/b/c") == data
+
+
+def test_bytes_are_on_the_disk_before_their_name_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where somebody else wrote them, as the writer of a base file did."""
+    (tmp_path / "staged").write_bytes(b"rows")
+    staged, flushed, fsync = (tmp_path / "staged").stat().st_ino, list[tuple[bool, bool]](), os.fsync
+
+    def record(handle: int) -> None:
+        flushed.append((os.fstat(handle).st_ino == staged, (tmp_path / "p/final").exists()))
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", record)
+    assert LocalStorage(str(tmp_path)).move_if_absent("staged", "p/final")
+    assert flushed == [(True, False), (False, True)]
 
 
 def test_replace_takes_the_place_of_what_was_there(storage: Storage) -> None:
