@@ -1,6 +1,6 @@
 """One side of the lineitem benchmark, in a process of its own: plain Parquet, this package, or JVM Hudi.
 
-usage: python -m benchmarks.lineitem_side SIDE DATA FOLDER [JAR]     prints one JSON object: seconds by job
+usage: python -m benchmarks.lineitem_side SIDE write|read DATA FOLDER [JAR]     prints one JSON object: seconds by job
 """
 
 from __future__ import annotations
@@ -24,6 +24,20 @@ COLUMNS = (
 )  # fmt: skip
 KEY = ("l_orderkey", "l_linenumber")
 BUCKETS = 2
+HUDI_OPTIONS = {
+    "hoodie.table.name": "lineitem",
+    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+    "hoodie.datasource.write.recordkey.field": ",".join(KEY),
+    "hoodie.datasource.write.partitionpath.field": "l_shipmode",
+    "hoodie.datasource.write.precombine.field": "version",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "SIMPLE",
+    "hoodie.bucket.index.num.buckets": str(BUCKETS),
+    "hoodie.bucket.index.hash.field": ",".join(KEY),
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.table.timeline.timezone": "UTC",
+}
 HUDI_CONF = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -75,55 +89,58 @@ def drain(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def run_plain(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
+def write_plain(lines: DataFrame, path: str) -> dict[str, float]:
     spread = lines.repartition(7 * BUCKETS, "l_shipmode", F.pmod("l_orderkey", F.lit(BUCKETS)))
-    load = time_job(lambda: spread.write.parquet(path))
-    return {"load": load, "read": time_read(lambda: spark.read.parquet(path))}
+    return {"load": time_job(lambda: spread.write.parquet(path))}
 
 
-def run_ours(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
+def write_ours(lines: DataFrame, path: str) -> dict[str, float]:
     options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": BUCKETS}
     table = HoodieTable.create(
-        spark, path, name="lineitem", record_key=KEY, partition_by="l_shipmode", ordering="version", options=options
+        lines.sparkSession,
+        path,
+        name="lineitem",
+        record_key=KEY,
+        partition_by="l_shipmode",
+        ordering="version",
+        options=options,
     )
     load = time_job(lambda: table.bulk_insert(lines))
-    upsert = time_job(lambda: table.upsert(choose_tenth(lines)))
-    return {"load": load, "upsert": upsert, "read": time_read(table.read)}
+    return {"load": load, "upsert": time_job(lambda: table.upsert(choose_tenth(lines)))}
 
 
-def run_hudi(spark: SparkSession, lines: DataFrame, path: str) -> dict[str, float]:
-    options = {
-        "hoodie.table.name": "lineitem",
-        "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
-        "hoodie.datasource.write.recordkey.field": ",".join(KEY),
-        "hoodie.datasource.write.partitionpath.field": "l_shipmode",
-        "hoodie.datasource.write.precombine.field": "version",
-        "hoodie.index.type": "BUCKET",
-        "hoodie.index.bucket.engine": "SIMPLE",
-        "hoodie.bucket.index.num.buckets": str(BUCKETS),
-        "hoodie.bucket.index.hash.field": ",".join(KEY),
-        "hoodie.metadata.enable": "false",
-        "hoodie.embed.timeline.server": "false",
-        "hoodie.table.timeline.timezone": "UTC",
-    }
-
+def write_hudi(lines: DataFrame, path: str) -> dict[str, float]:
     def write(rows: DataFrame, operation: str) -> None:
-        writer = rows.write.format("hudi").options(**options)
+        writer = rows.write.format("hudi").options(**HUDI_OPTIONS)
         writer.option("hoodie.datasource.write.operation", operation).mode("append").save(path)
 
     load = time_job(lambda: write(lines, "bulk_insert"))
-    upsert = time_job(lambda: write(choose_tenth(lines), "upsert"))
-    return {"load": load, "upsert": upsert, "read": time_read(lambda: spark.read.format("hudi").load(path))}
+    return {"load": load, "upsert": time_job(lambda: write(choose_tenth(lines), "upsert"))}
 
 
-SIDES = {"plain": run_plain, "ours": run_ours, "hudi": run_hudi}
+def read_plain(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.parquet(path)
 
 
-def main(side: str, data: str, folder: str, jar: str | None = None) -> None:
+def read_ours(spark: SparkSession, path: str) -> DataFrame:
+    return HoodieTable.load(spark, path).read()
+
+
+def read_hudi(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("hudi").load(path)
+
+
+SIDES = {"plain": (write_plain, read_plain), "ours": (write_ours, read_ours), "hudi": (write_hudi, read_hudi)}
+
+
+def main(side: str, job: str, data: str, folder: str, jar: str | None = None) -> None:
     spark = start_session(jar)
     lines = read_lines(spark, data)
     drain(lines)  # warms the session: every side pays Spark's first job here
-    print(json.dumps(SIDES[side](spark, lines, str(Path(folder) / side))))
+    write, read = SIDES[side]
+    path = str(Path(folder) / side)
+    found = write(lines, path) if job == "write" else {"read": time_read(lambda: read(spark, path))}
+    print(json.dumps(found))
     spark.stop()
 
 

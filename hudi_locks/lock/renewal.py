@@ -44,6 +44,7 @@ class Renewals:
         self._tended: dict[Renewable, None] = {}
         self._idle: dict[threading.Event, float] = {}
         self._threads: list[threading.Thread] = []
+        self._latest_due_s = float("-inf")
         self._closed = False
         self._generation = generation()
 
@@ -51,6 +52,7 @@ class Renewals:
         """Look after `renewable` from now on."""
         with self._lock:
             self._tended[renewable] = None
+            self._latest_due_s = renewable.due_s
             if not self._threads:
                 self._start_thread()
             elif not any(wakes_s <= renewable.due_s for wakes_s in self._idle.values()):
@@ -90,11 +92,21 @@ class Renewals:
                 now_s = self._clock.monotonic()
                 if first is not None and first.due_s <= now_s:
                     return self._begin(first)
-                event, wakes_s = threading.Event(), first.due_s if first else float("inf")
+                event, wakes_s = threading.Event(), self._choose_wake_s(first, now_s)
                 self._idle[event] = wakes_s
-            self._clock.wait(event, wakes_s - now_s if first else None)
+            self._clock.wait(event, wakes_s - now_s)
             with self._lock:
                 del self._idle[event]
+
+    def _choose_wake_s(self, first: Renewable | None, now_s: float) -> float:
+        """When to look again by itself.
+
+        With nothing to do that is when the last lease added would have been due: a thread that slept for ever would be
+        woken by every one of a row of quick lock cycles.
+        """
+        if first is not None:
+            return first.due_s
+        return self._latest_due_s if self._latest_due_s > now_s else float("inf")
 
     def _begin(self, renewable: Renewable) -> Renewable:
         renewable.due_s = renewable.alarm_s()
