@@ -10,7 +10,7 @@ import typer
 
 from benchmarks.figures import print_figures, save_figures
 
-NAMES = ("filesystem_lock", "lineitem")
+NAMES = ("filesystem_lock", "lineitem", "locks", "locks_dynamodb", "locks_hive", "locks_storage", "locks_zookeeper")
 
 
 def main(
@@ -18,12 +18,13 @@ def main(
     quick: Annotated[bool, typer.Option(help="Less of everything, to see whether it runs.")] = False,  # noqa: FBT002
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
     scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
+    rounds: Annotated[int, typer.Option(help="lineitem: how often each side takes its turn.")] = 3,
 ) -> None:
     """Run one benchmark and print its figures."""
     if name not in NAMES:
         raise typer.BadParameter(f"{name} is none of {', '.join(NAMES)}")
     module = importlib.import_module(f"benchmarks.{name}")
-    figures = module.run(quick=quick, scale=scale) if name == "lineitem" else module.run(quick=quick)
+    figures = module.run(quick=quick, scale=scale, rounds=rounds) if name == "lineitem" else module.run(quick=quick)
     print_figures(figures)
     if json is not None:
         save_figures(figures, json)

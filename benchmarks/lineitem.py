@@ -17,17 +17,16 @@ __all__ = ["run"]
 
 _BUNDLE = "1.2.0"
 _QUICK_SCALE = 0.01
-_ROUNDS = 3
 _PEERS = {"plain": "Spark's Parquet", "hudi": f"JVM Hudi {_BUNDLE}"}
 
 
-def run(*, quick: bool, scale: float) -> list[Figure]:
+def run(*, quick: bool, scale: float, rounds: int) -> list[Figure]:
     """The three sides take turns; each figure is the median of its rounds."""
     jar = str(fetch_bundle(_BUNDLE))
     with tempfile.TemporaryDirectory() as folder:
         data = _generate(Path(folder), _QUICK_SCALE if quick else scale)
         found: dict[str, list[dict[str, float]]] = {"plain": [], "ours": [], "hudi": []}
-        for number in range(1 if quick else _ROUNDS):
+        for number in range(1 if quick else rounds):
             for side, results in found.items():
                 work = Path(folder) / f"round-{number}"
                 work.mkdir(exist_ok=True)

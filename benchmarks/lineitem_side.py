@@ -81,8 +81,8 @@ def time_job(job: Callable[[], object]) -> float:
 
 
 def time_read(read: Callable[[], DataFrame]) -> float:
-    """The median of three: the first read of a session still compiles."""
-    return statistics.median(time_job(lambda: drain(read())) for _ in range(3))
+    """The median of nine: the first reads of a session still compile."""
+    return statistics.median(time_job(lambda: drain(read())) for _ in range(9))
 
 
 def drain(rows: DataFrame) -> None:
