@@ -21,6 +21,7 @@ from hudi_locks.errors import (
 )
 from hudi_locks.lock import (
     Capability,
+    Finding,
     Held,
     HeldMany,
     Holder,
@@ -42,6 +43,7 @@ __all__ = [
     "Clock",
     "ConfigError",
     "DamagedLockRecord",
+    "Finding",
     "Held",
     "HeldMany",
     "HoldState",

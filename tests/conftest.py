@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("patient")
 
 _DECLARED = "Skipped: unsupported: "
 
@@ -40,6 +44,25 @@ def spark() -> Iterator[Any]:
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Lets something happen once, after our next write has made its files and before it publishes them."""
+    from hudi_locks.spark.writing import Writer
+
+    run_job = Writer._run_job
+
+    def arm(action: Callable[[], Any]) -> None:
+        def wrapped(self: Writer, *args: Any) -> Any:
+            found = run_job(self, *args)
+            monkeypatch.setattr(Writer, "_run_job", run_job)
+            action()
+            return found
+
+        monkeypatch.setattr(Writer, "_run_job", wrapped)
+
+    return arm
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

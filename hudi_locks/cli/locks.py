@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hudi_locks.cli.doctor import doctor
 from hudi_locks.cli.options import (
     ConfigFile,
     FileGroup,
@@ -37,6 +38,7 @@ def add_lock_commands(app: typer.Typer) -> None:
     app.command()(unlock)
     app.command("providers")(list_providers)
     app.command("config")(explain_config)
+    app.command()(doctor)
 
 
 def show(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
-from hudi_locks.config.registry import KEYS, find_key, nearest_key
+from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
 from hudi_locks.errors import ConfigError, UnknownKeyWarning
 
 __all__ = ["check_options", "redact", "refuse_contradictions"]
@@ -35,7 +35,7 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = ())
     checked = options if isinstance(options, Options) else Options(options)
     for name in checked:
         if name not in known:
-            _check_name(name)
+            _check_name(strip_member(name))
     for key in KEYS.values():
         checked.find(key)
     refuse_contradictions(checked)

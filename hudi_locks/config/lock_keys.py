@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_locks.config.key import Key
 
 PROVIDER = Key(
@@ -115,6 +117,13 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = Key(
     since="0.8.0",
     minimum=1,
 )
+IMPLICIT_KEY_NORMALISE = Key(
+    "hudi_locks.implicit_key.normalise",
+    bool,
+    True,
+    "whether implicit lock keys ignore blanks around the base path and slashes at its end, as Hudi after 1.2 does; for"
+    " paths without them, either value joins Hudi 1.0 and later",
+)
 
 HIVE_DATABASE = Key(
     "hoodie.write.lock.hivemetastore.database", str, None, "Hive database of the locked table", since="0.8.0"
@@ -150,6 +159,12 @@ FILESYSTEM_DEFAULT_FOLDER = Key(
     "where the lock file lies when hoodie.write.lock.filesystem.path is absent: .hoodie as Hudi 0.12 to 1.1 has it,"
     " .hoodie/.aux as later ones",
     choices=(".hoodie", ".hoodie/.aux"),
+)
+FILESYSTEM_WEBHDFS_URL = Key(
+    "hudi_locks.filesystem.webhdfs_url",
+    str,
+    None,
+    "WebHDFS of the name nodes of an hdfs path, as http://host:9870,http://host:9870; without it libhdfs is needed",
 )
 ATOMIC_CREATION_SUPPORT = Key(
     "hoodie.fs.atomic_creation.support",
@@ -219,6 +234,24 @@ STORAGE_RENEW_INTERVAL_SECS = Key(
     since="1.0.2",
     minimum=1,
 )
+STORAGE_ENDPOINT_URL = Key(
+    "hudi_locks.storage.endpoint_url",
+    str,
+    None,
+    "address of another object store that speaks S3, Google Cloud Storage or Azure; the cloud's own when absent",
+)
+STORAGE_REGION = Key(
+    "hudi_locks.storage.region",
+    str,
+    None,
+    "region of the S3 bucket; AWS_REGION, else us-east-1, when absent",
+)
+STORAGE_ALLOW_HTTP = Key(
+    "hudi_locks.storage.allow_http", bool, False, "whether the object store may be spoken to without TLS"
+)
+STORAGE_SKIP_SIGNATURE = Key(
+    "hudi_locks.storage.skip_signature", bool, False, "whether requests go out unsigned, as emulators want it"
+)
 AZURE_CONNECTION_STRING = Key(
     "hoodie.write.lock.azure.connection.string", str, None, "Azure connection string", since="1.2.0", secret=True
 )
@@ -246,6 +279,24 @@ AWS_ROLE_SESSION_NAME = Key(
 AWS_ROLE_EXTERNAL_ID = Key(
     "hoodie.aws.role.external.id", str, None, "external id of the assumed role", since="0.15.0", secret=True
 )
+
+CHAIN_PROVIDERS = Key(
+    "hudi_locks.chain.providers",
+    str,
+    None,
+    "the old and the new lock provider of a migration, as zookeeper,dynamodb: both are held, in this order",
+)
+CHAIN_TOKEN = Key(
+    "hudi_locks.chain.token",
+    str,
+    "first",
+    "whose fencing token a hold of both carries: first while writers with the old lock alone are about, second while"
+    " writers with the new one alone are",
+    choices=("first", "second"),
+)
+CHAIN_FIRST: Final = "hudi_locks.chain.first."
+CHAIN_SECOND: Final = "hudi_locks.chain.second."
+"""Before any other key: it is for that one of the two providers alone."""
 
 METRICS_LOCK_ENABLE = Key("hoodie.metrics.lock.enable", bool, False, "whether lock metrics are kept", since="0.13.0")
 AUTO_ADJUST_LOCK_CONFIGS = Key(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 
-__all__ = ["KEYS", "find_key", "nearest_key"]
+__all__ = ["KEYS", "find_key", "nearest_key", "strip_member"]
 
 _MODULES: Final = (lock_keys, write_keys, table_keys, datasource_keys)
 _TYPO_DISTANCE: Final = 2
@@ -33,8 +33,13 @@ KEYS: Final = MappingProxyType({name: key for name, key in _BY_ANY_NAME.items() 
 
 
 def find_key(name: str) -> Key[Any] | None:
-    """The key that `name` means: by its own name, else by an alias."""
-    return _BY_ANY_NAME.get(name)
+    """The key that `name` means: by its own name, else by an alias; also when it is for one chained provider alone."""
+    return _BY_ANY_NAME.get(strip_member(name))
+
+
+def strip_member(name: str) -> str:
+    """The name without the prefix that gives a key to one of two chained providers."""
+    return name.removeprefix(lock_keys.CHAIN_FIRST).removeprefix(lock_keys.CHAIN_SECOND)
 
 
 def nearest_key(name: str) -> tuple[str, bool] | None:

@@ -6,8 +6,9 @@ from hudi_locks.lock.held import Held, HoldState, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.identity import Identity
 from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
-from hudi_locks.lock.loading import ENTRY_POINT_GROUP, available_providers, load_provider_class
+from hudi_locks.lock.loading import ENTRY_POINT_GROUP, available_providers, import_extra, load_provider_class
 from hudi_locks.lock.manager import LockManager
+from hudi_locks.lock.probe import Finding
 from hudi_locks.lock.provider import LockProvider, LossCallback
 from hudi_locks.lock.retry import RetryPolicy
 from hudi_locks.lock.scope import LockScope
@@ -15,6 +16,7 @@ from hudi_locks.lock.scope import LockScope
 __all__ = [
     "ENTRY_POINT_GROUP",
     "Capability",
+    "Finding",
     "Held",
     "HeldMany",
     "HoldState",
@@ -30,6 +32,7 @@ __all__ = [
     "Owner",
     "RetryPolicy",
     "available_providers",
+    "import_extra",
     "load_provider_class",
     "show_command",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable, ProviderClosed
@@ -17,7 +18,7 @@ __all__ = ["Acquisition"]
 
 
 class Acquisition:
-    """Asks a provider for one scope as often and as long as the policy and the deadline allow.
+    """Asks a provider for one scope, or for several at once, as often and as long as policy and deadline allow.
 
     `BackendUnavailable` counts as a request that did not get the lock; every other error ends the acquisition at once,
     for another attempt cannot heal it.
@@ -26,6 +27,7 @@ class Acquisition:
         timeout_s: Bound for all of it, from now; infinite for none.
 
     Attributes:
+        scopes: What is asked for: all or none of it.
         attempts: Attempts begun so far.
         requests: Requests sent so far.
         started_s: When it was made, on the monotonic clock.
@@ -34,12 +36,18 @@ class Acquisition:
     """
 
     def __init__(
-        self, provider: LockProvider, scope: LockScope, *, owner: Owner, policy: RetryPolicy, timeout_s: float
+        self,
+        provider: LockProvider,
+        scopes: Sequence[LockScope],
+        *,
+        owner: Owner,
+        policy: RetryPolicy,
+        timeout_s: float,
     ) -> None:
         self._provider = provider
         self._clock: Clock = provider.clock
         self._waits_itself = Capability.TIMED_WAIT in provider.capabilities
-        self.scope = scope
+        self.scopes = scopes
         self.owner = owner
         self.policy = policy
         self.timeout_s = timeout_s
@@ -48,8 +56,12 @@ class Acquisition:
         self.requests = 0
         self.last_error: BackendUnavailable | None = None
 
-    def run(self, closing: threading.Event, rng: random.Random) -> Lease | None:
-        """Make all attempts; None if the lock stayed out of reach.
+    def __str__(self) -> str:
+        first = str(self.scopes[0])
+        return first if len(self.scopes) == 1 else f"{first} and {len(self.scopes) - 1} others"
+
+    def run(self, closing: threading.Event, rng: random.Random) -> list[Lease] | None:
+        """Make all attempts; None if a lock stayed out of reach.
 
         Raises:
             ProviderClosed: `closing` was set meanwhile.
@@ -57,29 +69,32 @@ class Acquisition:
         deadline_s = self.started_s + self.timeout_s
         while True:
             self.attempts += 1
-            lease = self._attempt(min(deadline_s, self._clock.monotonic() + self.policy.wait_s), closing, rng)
-            if lease or self.attempts >= self.policy.attempts:
-                return lease
+            leases = self._attempt(min(deadline_s, self._clock.monotonic() + self.policy.wait_s), closing, rng)
+            if leases or self.attempts >= self.policy.attempts:
+                return leases
             if not self._pause(self.policy.attempt_pause(rng), deadline_s, closing=closing):
                 return None
 
-    def _attempt(self, ends_s: float, closing: threading.Event, rng: random.Random) -> Lease | None:
-        lease = self._request(ends_s)
-        if lease or self._waits_itself:
-            return lease
+    def _attempt(self, ends_s: float, closing: threading.Event, rng: random.Random) -> list[Lease] | None:
+        leases = self._request(ends_s)
+        if leases or self._waits_itself:
+            return leases
         for pause_s in self.policy.request_pauses(rng):
             if not self._pause(pause_s, ends_s, closing=closing):
                 return None
-            if lease := self._request(ends_s):
-                return lease
+            if leases := self._request(ends_s):
+                return leases
         return None
 
-    def _request(self, ends_s: float) -> Lease | None:
+    def _request(self, ends_s: float) -> list[Lease] | None:
         self.requests += 1
         self.sent_s = self._clock.monotonic()
         timeout_s = max(0.0, ends_s - self.sent_s) if self._waits_itself else 0.0
         try:
-            return self._provider.try_acquire(self.scope, self.owner, timeout_s)
+            if len(self.scopes) > 1:
+                return self._provider.acquire_many(self.scopes, self.owner, timeout_s)
+            lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)
+            return None if lease is None else [lease]
         except BackendUnavailable as error:
             self.last_error = error
             return None
@@ -90,5 +105,5 @@ class Acquisition:
         if left_s <= 0:
             return False
         if self._clock.wait(closing, min(duration_s, left_s)):
-            raise ProviderClosed(f"the manager was closed while it waited for {self.scope}", scope=self.scope)
+            raise ProviderClosed(f"the manager was closed while it waited for {self}", scope=self.scopes[0])
         return True

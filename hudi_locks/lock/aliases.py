@@ -7,9 +7,16 @@ from typing import Final
 __all__ = ["BUNDLED", "EXTRAS", "JAVA_CLASSES"]
 
 BUNDLED: Final = (
+    ("chain", "hudi_locks_providers.chain:ChainLockProvider"),
+    ("dynamodb", "hudi_locks_providers.dynamodb:DynamoDBLockProvider"),
+    ("dynamodb_implicit", "hudi_locks_providers.dynamodb:DynamoDBImplicitLockProvider"),
     ("filesystem", "hudi_locks_providers.filesystem:FileSystemLockProvider"),
+    ("hive_metastore", "hudi_locks_providers.hive_metastore:HiveMetastoreLockProvider"),
     ("in_process", "hudi_locks_providers.in_process:InProcessLockProvider"),
     ("noop", "hudi_locks_providers.noop:NoopLockProvider"),
+    ("storage", "hudi_locks_providers.storage:StorageLockProvider"),
+    ("zookeeper", "hudi_locks_providers.zookeeper:ZooKeeperLockProvider"),
+    ("zookeeper_implicit", "hudi_locks_providers.zookeeper:ZooKeeperImplicitLockProvider"),
 )
 """The entry points of this distribution once more, sorted: for executors that were sent bare files or an archive,
 where no installed distribution tells of its entry points. An installed entry point of the same name wins."""
@@ -32,9 +39,12 @@ JAVA_CLASSES: Final = (
 
 EXTRAS: Final = (
     ("boto3", "dynamodb"),
+    ("botocore", "dynamodb"),
     ("hive_metastore_client", "hive"),
     ("kazoo", "zookeeper"),
     ("obstore", "s3"),
+    ("thrift", "hive"),
+    ("thrift_files", "hive"),
     ("xxhash", "zookeeper"),
 )
 """Module that a bundled provider imports and the extra that installs it, sorted by the module."""

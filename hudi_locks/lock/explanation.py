@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 
 from hudi_locks.config import Options, find_key, lock_keys, table_keys
 from hudi_locks.errors import AcquireTimeout, LockError
@@ -28,7 +30,16 @@ _WAITS = {
         lock_keys.PROVIDER,
     )
 }
-_PLACES = ("hoodie.write.lock.", "hoodie.fs.atomic_creation.", "hudi_locks.filesystem.")
+_PASSWORD = re.compile(r"//[^/@:]*:[^/@]*@")
+"""The user and password that an address may carry."""
+_MOST_ASKED = 10
+_PLACES = (
+    "hoodie.write.lock.",
+    "hoodie.fs.atomic_creation.",
+    "hudi_locks.filesystem.",
+    "hudi_locks.storage.",
+    "hudi_locks.chain.",
+)
 
 
 def explain_timeout(
@@ -43,16 +54,16 @@ def explain_timeout(
         local: The hold of another thread of this process, if it is that which stood in the way.
     """
     waited_s = provider.clock.monotonic() - acquisition.started_s
-    holder, error = _ask_holder(provider, acquisition.scope)
+    scope, holder, error = _find_held(provider, acquisition.scopes)
     last_error = error or acquisition.last_error
-    command = show_command(provider.options, name, acquisition.scope)
-    said = f"the lock on {acquisition.scope} was not free within {waited_s:.1f} s and {acquisition.attempts} attempts; "
+    command = show_command(provider.options, name, scope)
+    said = f"the lock on {acquisition} was not free within {waited_s:.1f} s and {acquisition.attempts} attempts; "
     said += _say_holder(holder, local)
     said += f"; the lock service last failed with: {last_error}" if last_error else ""
     return AcquireTimeout(
         f"{said}; to look again: {command}",
-        scope=acquisition.scope,
-        key=holder.key if holder else str(acquisition.scope),
+        scope=scope,
+        key=holder.key if holder else str(scope),
         holder=holder.owner if holder else (local.owner if local else None),
         age_ms=holder.age_ms if holder else None,
         last_error=last_error,
@@ -60,6 +71,18 @@ def explain_timeout(
         waited_s=waited_s,
         command=command,
     )
+
+
+def _find_held(
+    provider: LockProvider, scopes: Sequence[LockScope]
+) -> tuple[LockScope, Holder | None, LockError | None]:
+    """The first of the scopes that somebody holds, and who; else the very first one."""
+    error = None
+    for scope in scopes[:_MOST_ASKED]:
+        holder, error = _ask_holder(provider, scope)
+        if holder or error:
+            return scope, holder, error
+    return scopes[0], None, error
 
 
 def _ask_holder(provider: LockProvider, scope: LockScope) -> tuple[Holder | None, LockError | None]:
@@ -88,7 +111,7 @@ def show_command(options: Options, name: str, scope: LockScope) -> str:
     words += ["--provider", name]
     for option, value in options.items():
         if option.startswith(_PLACES) and not _is_left_out(option):
-            words += ["--option", f"{option}={value}"]
+            words += ["--option", f"{option}={_PASSWORD.sub('//', value)}"]
     return shlex.join(words)
 
 

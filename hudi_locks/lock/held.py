@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.renewal import Renewable, Renewals
 from hudi_locks.lock.scope import LockScope
 
-__all__ = ["Held", "HoldState", "OnLost"]
+__all__ = ["Held", "HoldState", "OnLost", "end_block", "release_together"]
 
 _logger = logging.getLogger(__name__)
 _RENEWALS_PER_LEASE: Final = 3
@@ -164,31 +164,32 @@ class Held(Renewable):
         Raises:
             BackendUnavailable: The lock service did not confirm; `LockManager.close` tries again.
         """
+        release_together((self,))
+
+    def _begin_release(self) -> bool:
+        """Whether it is to be released at the lock service now; then `_end_release` must follow."""
         if self._generation != generation():
-            return
-        with self._backend:
-            if self._released:
-                return
-            self._released = True
-            self._renewals.discard(self)
-            self._on_end(self)
-            self._release_at_backend()
+            return False
+        self._backend.acquire()
+        if self._released:
+            self._backend.release()
+            return False
+        self._released = True
+        self._renewals.discard(self)
+        return True
 
-    def _release_at_backend(self) -> None:
-        failure: Exception | None = None
+    def _end_release(self, failure: Exception | None) -> None:
         try:
-            self._release_patiently()
-        except Exception as error:
-            failure = error
-            raise
-        finally:
             self._on_released(self, failure)
+        finally:
+            self._on_end(self)  # not before: the next in line would find the lock still taken
+            self._backend.release()
 
-    def _release_patiently(self) -> None:
+    def _release_patiently(self, leases: Sequence[Lease]) -> None:
         pauses = iter(_RELEASE_PAUSES_S)
         while True:
             try:
-                return self._provider.release(self._lease)
+                return self._provider.release(leases[0]) if len(leases) == 1 else self._provider.release_many(leases)
             except BackendUnavailable:
                 pause_s = next(pauses, None)
                 if pause_s is None:
@@ -259,18 +260,49 @@ class Held(Renewable):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release. A loss within the block raises `LockLost`, unless the block raised already."""
-        state = self.state
-        try:
-            self.release()
-        except Exception:
-            if error is None:
-                raise
-            _logger.exception("release of the lock on %s failed after an error of its holder", self.scope)
-        if error is None and state is HoldState.LOST:
-            self._refuse(state)
+        end_block((self,), error)
 
     def __repr__(self) -> str:
         return f"Held({self.scope}, {self.state.name}, token={self.token}, owner={self.owner})"
 
     def __reduce__(self) -> Any:
         refuse_pickling(self, "send its token and scope, and keep the hold in the process that acquired it")
+
+
+def release_together(holds: Sequence[Held]) -> None:
+    """Let go of several holds of one manager, with as few requests as its provider needs. See `Held.release`."""
+    due: list[Held] = []
+    failure: Exception | None = None
+    try:
+        for held in holds:
+            if held._begin_release():  # noqa: SLF001  # one room
+                due.append(held)  # noqa: PERF401  # what was begun must be ended, also after an interrupt
+        if due:
+            due[0]._release_patiently([held.lease for held in due])  # noqa: SLF001
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        for held in reversed(due):
+            held._end_release(failure)  # noqa: SLF001
+
+
+def end_block(holds: Sequence[Held], error: BaseException | None) -> None:
+    """Release at the end of a `with` block.
+
+    Args:
+        holds: Of one manager.
+        error: What the block raised.
+
+    Raises:
+        LockLost: One was lost within the block, which raised nothing.
+    """
+    lost = next((held for held in holds if held.state is HoldState.LOST), None)
+    try:
+        release_together(holds)
+    except Exception:
+        if error is None:
+            raise
+        _logger.exception("release of %s failed after an error of their holder", [str(held.scope) for held in holds])
+    if error is None and lost is not None:
+        lost._refuse(HoldState.LOST)  # noqa: SLF001

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from types import TracebackType
 
-from hudi_locks.lock.held import Held
+from hudi_locks.lock.held import Held, end_block, release_together
 
 __all__ = ["HeldMany"]
 
@@ -34,10 +33,8 @@ class HeldMany:
             held.verify()
 
     def release(self) -> None:
-        """Let go of all, the last one first; one that fails does not keep the others."""
-        with ExitStack() as stack:
-            for held in self._holds:
-                stack.callback(held.release)
+        """Let go of all together; one that fails does not keep the others. See `Held.release`."""
+        release_together(self._holds)
 
     def __enter__(self) -> HeldMany:
         return self
@@ -45,6 +42,5 @@ class HeldMany:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ExitStack() as stack:
-            for held in self._holds:
-                stack.callback(held.__exit__, kind, error, trace)
+        """Release. A loss within the block raises `LockLost`, unless the block raised already."""
+        end_block(self._holds, error)

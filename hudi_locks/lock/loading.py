@@ -7,14 +7,14 @@ import importlib
 import inspect
 from collections.abc import Iterable
 from importlib.metadata import entry_points
-from typing import Final
+from typing import Any, Final
 
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.aliases import BUNDLED, EXTRAS, JAVA_CLASSES
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.provider import LockProvider
 
-__all__ = ["ENTRY_POINT_GROUP", "available_providers", "load_provider_class"]
+__all__ = ["ENTRY_POINT_GROUP", "available_providers", "import_extra", "load_provider_class"]
 
 ENTRY_POINT_GROUP: Final = "hudi_locks.providers"
 _SHORT_NAMES: Final = dict(JAVA_CLASSES)
@@ -52,6 +52,18 @@ def available_providers() -> dict[str, str]:
     """Short names that can be asked for now, each with its module and class, sorted."""
     installed = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
     return dict(sorted({**dict(BUNDLED), **installed}.items()))
+
+
+def import_extra(module: str, *, provider: str) -> Any:
+    """Import a module that an extra brings, when `provider` first needs it; a provider's own module needs none.
+
+    Raises:
+        ProviderLoadError: It is not installed, with the command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ProviderLoadError(_say_import(provider, provider, error), provider=provider, module=module) from error
 
 
 def _resolve(name: str) -> type[LockProvider]:

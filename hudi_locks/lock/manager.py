@@ -8,7 +8,7 @@ import math
 import random
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final
@@ -23,7 +23,7 @@ from hudi_locks.lock.forking import generation
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.identity import Identity
-from hudi_locks.lock.lease import Holder, Lease, LossReason
+from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
 from hudi_locks.lock.loading import load_provider_class
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.renewal import Renewals
@@ -86,7 +86,8 @@ class LockManager:
         self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
         self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"
         self.provider: LockProvider = kind(self.options, clock=self._clock, on_lost=self._provider_lost)
-        self._heartbeat_s = self.options.get_value(lock_keys.HEARTBEAT_INTERVAL_MS) / 1000
+        heartbeat_s = self.options.get_value(lock_keys.HEARTBEAT_INTERVAL_MS) / 1000
+        self._heartbeat_s = self.provider.renewal_interval_s or heartbeat_s
         self._generation = generation()
         self._rng = random.Random()  # noqa: S311  # spreads contenders, guards nothing
         self._turns = Turns(self._clock)
@@ -132,37 +133,33 @@ class LockManager:
             BackendRefused: The lock service says no for good; other permanent errors end the wait at once too.
             ProviderClosed: The manager is closed, or was made in another process.
         """
-        acquisition = self._prepare(scope, timeout_s=timeout_s, policy=self.policy)
-        held = self._run(acquisition, on_lost)
-        if held is None:
-            raise explain_timeout(acquisition, self.provider, name=self._name, local=self._holds.get(scope))
-        return held
+        return self._lock([scope], timeout_s, on_lost)[0]
+
+    def _lock(self, scopes: Sequence[LockScope], timeout_s: float | None, on_lost: OnLost | None) -> list[Held]:
+        acquisition = self._prepare(scopes, timeout_s=timeout_s, policy=self.policy)
+        holds = self._run(acquisition, on_lost)
+        if holds is None:
+            local = next((held for scope in scopes if (held := self._holds.get(scope))), None)
+            raise explain_timeout(acquisition, self.provider, name=self._name, local=local)
+        return holds
 
     def try_lock(self, scope: LockScope = _TABLE, *, on_lost: OnLost | None = None) -> Held | None:
         """Acquire `scope` with one request; None if somebody holds it. Raises what `lock` raises otherwise."""
-        acquisition = self._prepare(scope, timeout_s=0.0, policy=_ONE_REQUEST)
-        held = self._run(acquisition, on_lost)
-        if held is None and acquisition.last_error is not None:
+        acquisition = self._prepare([scope], timeout_s=0.0, policy=_ONE_REQUEST)
+        holds = self._run(acquisition, on_lost)
+        if holds is None and acquisition.last_error is not None:
             raise acquisition.last_error
-        return held
+        return holds[0] if holds else None
 
     def lock_many(
         self, scopes: Iterable[LockScope], timeout_s: float | None = None, *, on_lost: OnLost | None = None
     ) -> HeldMany:
-        """Acquire all of `scopes` or none, in one fixed order, so that two callers cannot block each other for ever.
+        """Acquire all of `scopes` or none, with as few requests as the provider needs.
 
-        `timeout_s` bounds all of it. Raises what `lock` raises.
+        Two callers cannot block each other for ever. `timeout_s` bounds all of it. Raises what `lock` raises.
         """
-        started_s = self._clock.monotonic()
-        held: list[Held] = []
-        try:
-            for scope in sorted(set(scopes), key=str):
-                left_s = timeout_s and max(0.0, timeout_s - (self._clock.monotonic() - started_s))
-                held.append(self.lock(scope, left_s, on_lost=on_lost))
-        except BaseException:
-            HeldMany(held).release()
-            raise
-        return HeldMany(held)
+        order = sorted(set(scopes), key=str)
+        return HeldMany(self._lock(order, timeout_s, on_lost) if order else [])
 
     def unlock(self, scope: LockScope = _TABLE) -> bool:
         """Release what the calling thread holds of `scope`; False, and nothing done, if that is nothing."""
@@ -208,13 +205,13 @@ class LockManager:
         for lease in self._unreleased:
             self.provider.release(lease)
 
-    def _prepare(self, scope: LockScope, *, timeout_s: float | None, policy: RetryPolicy) -> Acquisition:
+    def _prepare(self, scopes: Sequence[LockScope], *, timeout_s: float | None, policy: RetryPolicy) -> Acquisition:
         self._check_open()
         if timeout_s is not None and not timeout_s >= 0:
-            raise ConfigError(f"timeout_s={timeout_s} is no duration; give 0 or more seconds, or None", scope=scope)
+            raise ConfigError(f"timeout_s={timeout_s} is no duration; give 0 or more seconds, or None", scope=scopes[0])
         return Acquisition(
             self.provider,
-            scope,
+            scopes,
             owner=self._identity.owner(),
             policy=policy,
             timeout_s=math.inf if timeout_s is None else timeout_s,
@@ -226,43 +223,66 @@ class LockManager:
         if self._closing.is_set():
             raise ProviderClosed("this manager is closed; build another one")
 
-    def _run(self, acquisition: Acquisition, on_lost: OnLost | None) -> Held | None:
-        scope, owner = acquisition.scope, acquisition.owner
+    def _run(self, acquisition: Acquisition, on_lost: OnLost | None) -> list[Held] | None:
+        if not self._enter(acquisition):
+            self._note_failure(acquisition)
+            return None
+        holds = None
+        try:
+            holds = self._ask(acquisition, on_lost)
+        finally:
+            if holds is None:
+                self._leave(acquisition.scopes)
+        return holds
+
+    def _enter(self, acquisition: Acquisition) -> bool:
+        """Stand in the local line of every scope, in order; False, and in none of them, if a turn did not come."""
+        bound_s = min(acquisition.timeout_s, acquisition.policy.worst_case_s)
+        entered = 0
+        try:
+            for scope in acquisition.scopes:
+                self._refuse_again(scope, acquisition.owner)
+                left_s = bound_s if not entered else bound_s - (self._clock.monotonic() - acquisition.started_s)
+                if not self._turns.enter(scope, acquisition.owner, max(0.0, left_s)):
+                    break
+                entered += 1
+        finally:
+            if entered < len(acquisition.scopes):
+                self._leave(acquisition.scopes[:entered])
+        return entered == len(acquisition.scopes)
+
+    def _refuse_again(self, scope: LockScope, owner: Owner) -> None:
         if self._turns.owner(scope) == owner:
             raise AlreadyHeld(
                 f"thread {owner.thread} holds the lock on {scope} already; release it first, or pass the hold on",
                 scope=scope,
                 owner=owner,
             )
-        if not self._turns.enter(scope, owner, min(acquisition.timeout_s, acquisition.policy.worst_case_s)):
-            self._note_failure(acquisition)
-            return None
-        held = None
-        try:
-            held = self._ask(acquisition, on_lost)
-        finally:
-            if held is None:
-                self._turns.leave(scope)
-        return held
 
-    def _ask(self, acquisition: Acquisition, on_lost: OnLost | None) -> Held | None:
-        lease = None
-        held = None
+    def _leave(self, scopes: Sequence[LockScope]) -> None:
+        for scope in scopes:
+            self._turns.leave(scope)
+
+    def _ask(self, acquisition: Acquisition, on_lost: OnLost | None) -> list[Held] | None:
+        leases = None
+        holds: list[Held] = []
         try:
-            lease = acquisition.run(self._closing, self._rng)
-            if lease is None:
+            leases = acquisition.run(self._closing, self._rng)
+            if leases is None:
                 self._note_failure(acquisition)
                 return None
-            held = self._hold(lease, acquisition, on_lost)
+            for lease in leases:
+                holds.append(self._hold(lease, acquisition, on_lost))  # noqa: PERF401  # counted when interrupted
+            self._note_success(acquisition)
             self._check_open()
         except BaseException:
-            if held is not None:
-                self._holds.pop(acquisition.scope)
+            for held in holds:
+                self._holds.pop(held.scope)
                 self._renewals.discard(held)
-            if lease is not None:
-                self.provider.release(lease)
+            if leases:
+                self.provider.release_many(leases)
             raise
-        return held
+        return holds
 
     def _hold(self, lease: Lease, acquisition: Acquisition, on_lost: OnLost | None) -> Held:
         held = Held(
@@ -277,7 +297,6 @@ class LockManager:
         )
         self._holds[lease.scope] = held
         self._renewals.add(held)
-        self._note_success(acquisition)
         return held
 
     def _end(self, held: Held) -> None:
@@ -294,12 +313,12 @@ class LockManager:
 
     def _note_success(self, acquisition: Acquisition) -> None:
         waited_s = self._note_attempts(acquisition)
-        self.metrics.count(LOCK_ACQUIRE_SUCCESS)
+        self.metrics.count(LOCK_ACQUIRE_SUCCESS, len(acquisition.scopes))
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug(
                 "%s holds %s after attempt %d and %.3f s",
                 acquisition.owner,
-                acquisition.scope,
+                acquisition,
                 acquisition.attempts,
                 waited_s,
             )
@@ -310,7 +329,7 @@ class LockManager:
         _logger.info(
             "%s did not get %s after attempt %d and %.3f s",
             acquisition.owner,
-            acquisition.scope,
+            acquisition,
             acquisition.attempts,
             waited_s,
         )

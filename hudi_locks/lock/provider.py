@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from hudi_locks.clock import Clock
@@ -11,6 +12,7 @@ from hudi_locks.config import Options
 from hudi_locks.errors import Unsupported, refuse_pickling
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
+from hudi_locks.lock.probe import Finding
 from hudi_locks.lock.scope import LockScope
 
 __all__ = ["LockProvider", "LossCallback"]
@@ -78,17 +80,24 @@ class LockProvider(ABC):
     def acquire_many(self, scopes: Sequence[LockScope], owner: Owner, timeout_s: float) -> list[Lease] | None:
         """Acquire all of `scopes` or none, in one fixed order so that two callers cannot block each other."""
         held: list[Lease] = []
-        for scope in sorted(scopes, key=str):
-            lease = self.try_acquire(scope, owner, timeout_s)
-            if lease is None:
-                self._release_all(held)
-                return None
-            held.append(lease)
+        complete = False
+        try:
+            for scope in sorted(scopes, key=str):
+                lease = self.try_acquire(scope, owner, timeout_s)
+                if lease is None:
+                    return None
+                held.append(lease)
+            complete = True
+        finally:
+            if not complete:
+                self.release_many(held)
         return held
 
-    def _release_all(self, leases: list[Lease]) -> None:
-        for lease in reversed(leases):
-            self.release(lease)
+    def release_many(self, leases: Sequence[Lease]) -> None:
+        """Let go of several leases, the last one first; one that fails does not keep the others. See `release`."""
+        with ExitStack() as stack:
+            for lease in leases:
+                stack.callback(self.release, lease)
 
     def break_if(self, scope: LockScope, token: str) -> bool:
         """Remove the hold whose `Holder.token` is `token`; False if another hold, or none, is there now.
@@ -101,6 +110,28 @@ class LockProvider(ABC):
             scope=scope,
             token=token,
         )
+
+    @property
+    def renewal_interval_s(self) -> float | None:
+        """Seconds between two renewals of a hold, where the class has a key of its own; None for Hudi's heartbeat."""
+        return None
+
+    def probe(self) -> tuple[Finding, ...]:
+        """Try on scratch keys whether the lock service keeps what locks need: for `hudi-locks doctor`.
+
+        Touches no lock, and leaves nothing behind. Empty where a class has nothing to try. What the service does wrong
+        is a finding; that it cannot be asked is an error.
+
+        Raises:
+            BackendUnavailable: It does not answer.
+            BackendRefused: It refuses the requests that locks need.
+        """
+        return ()
+
+    @classmethod
+    def iam_policy(cls, options: Mapping[str, object]) -> Mapping[str, Any] | None:  # noqa: ARG003  # for subclasses
+        """The AWS policy document that users of the lock service need, for `hudi-locks doctor --iam`; None without."""
+        return None
 
     @classmethod
     def conformance_hooks(cls) -> Any:

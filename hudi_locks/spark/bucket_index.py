@@ -30,16 +30,24 @@ class BucketIndex:
     hash_fields: Sequence[str]
     buckets: int
 
-    def place(self, rows: DataFrame, base_files: Iterable[BaseFile], *, instant: str) -> Placement:
-        """Give each row its bucket.
+    def locate(self, rows: DataFrame) -> DataFrame:
+        """Give each row its bucket, which follows from its key."""
+        return rows.withColumn(GROUP, self._bucket_column())
+
+    def place(self, located: DataFrame, base_files: Iterable[BaseFile], *, instant: str) -> Placement:
+        """Give each bucket its file group.
+
+        Args:
+            located: Rows with their buckets, those of one bucket and partition in one task.
+            base_files: Of the partitions that they touch.
+            instant: Makes the ids of new file groups.
 
         Raises:
             UnsupportedTable: A partition holds two file groups for one bucket, or one that belongs to no bucket.
         """
         bases = self._by_bucket(base_files)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
-        located = rows.withColumn(GROUP, self._bucket_column())
-        return Placement(located, BucketGroups(bases, seed), max(len(bases), self.buckets))
+        return Placement(located, BucketGroups(bases, seed), None)
 
     def check(self, base_files: Iterable[BaseFile], samples: Mapping[BaseFile, str]) -> None:
         """Whether rows of the table lie where this index would look for them.

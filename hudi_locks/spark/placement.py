@@ -88,11 +88,12 @@ class Placement:
     Attributes:
         rows: The input with GROUP.
         groups: Resolves it.
-        expected_groups: About how many file groups the rows touch, for the number of tasks.
+        expected_groups: About how many file groups the rows touch, for the number of tasks; None where the rows of
+            each are in one task already.
         new_keys: The keys among them that no file group has, if they may not come twice.
     """
 
     rows: DataFrame
     groups: Groups
-    expected_groups: int
+    expected_groups: int | None
     new_keys: NewKeys | None = None

@@ -37,13 +37,13 @@ class Placer:
     instant: str
 
     @contextmanager
-    def place(self, operation: Operation, keyed: DataFrame, counts: Mapping[str, int] | None) -> Iterator[Placement]:
+    def place(self, operation: Operation, keyed: DataFrame, counts: Mapping[str, int]) -> Iterator[Placement]:
         """Rows with file groups; what was persisted for it is let go at the end.
 
         Args:
             operation: What is done with the rows.
             keyed: With record key and partition path.
-            counts: Rows by partition path; None if nobody counted them.
+            counts: Rows by partition path.
         """
         base_files = self.snapshot.base_files(counts)
         if bucket_index := self.settings.bucket_index():
@@ -52,7 +52,7 @@ class Placer:
         index = self._simple_index(operation)
         needs_lookup = operation in (Operation.UPSERT, Operation.DELETE) or self.settings.drop_duplicates
         if not needs_lookup:
-            yield index.place_new(keyed, base_files, counts or {})
+            yield index.place_new(keyed, base_files, counts)
             return
         tagged = self._filter(operation, index.tag(keyed, base_files)).persist(StorageLevel.MEMORY_AND_DISK)
         try:

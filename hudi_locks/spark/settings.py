@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
+
 from hudi_locks.config import Options, check_options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.spark.bucket_index import BucketIndex
@@ -15,6 +17,8 @@ from hudi_locks.table import MergeRule, TableConfig
 __all__ = ["PipelineSettings", "check_pipeline"]
 
 _INDEXES = ("SIMPLE", "BUCKET")
+_TASKS_PER_CORE = 4
+_MOST_TASKS = 2000
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,16 @@ class PipelineSettings:
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks=options.get_value(datasource_keys.SHUFFLE_PARALLELISM_UPSERT),
         )
+
+    def count_tasks(self, spark: SparkSession, groups: int) -> int:
+        """How many write tasks to make.
+
+        Args:
+            spark: Where they run.
+            groups: About how many file groups the rows touch.
+        """
+        wanted = max(spark.sparkContext.defaultParallelism * _TASKS_PER_CORE, groups)
+        return self.tasks or min(wanted, _MOST_TASKS)
 
     def bucket_index(self) -> BucketIndex | None:
         """The bucket index, if that is what the options ask for."""

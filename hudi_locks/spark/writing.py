@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.intake import Intake, KeyedRows, spread_rows
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import GROUP, Placement
+from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.placing import Placer
 from hudi_locks.spark.result import Attempt, WriteResult
-from hudi_locks.spark.rows import (
-    KeyColumns,
-    check_ordering,
-    count_rows,
-    make_key_columns,
-    select_user_columns,
-    user_schema,
-)
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.task import STAT, WriteTask, decode_stat
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFileFormat, Table, add_meta_schema
+from hudi_locks.table import BaseFileFormat, Table, add_meta_schema
 from hudi_locks.transaction import PublishResult, Transaction, Transactions
 
 __all__ = ["Report", "Writer"]
@@ -36,26 +28,7 @@ __all__ = ["Report", "Writer"]
 Report = Callable[[str], None]
 
 _ACTION = "commit"
-_TASKS_PER_CORE = 4
-_MOST_TASKS = 2000
 _RETRY_MS = 100
-
-
-@dataclass(frozen=True)
-class KeyedRows:
-    """The input with keys.
-
-    Attributes:
-        frame: The rows.
-        schema: Of the user's columns.
-        columns: How the keys are made, to make them again; None where the user's columns are left out.
-        counts: How many rows each partition gets; None if they were not counted.
-    """
-
-    frame: DataFrame
-    schema: pa.Schema
-    columns: KeyColumns | None
-    counts: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,44 +57,14 @@ class Writer:
             OutcomeUnknown: The store did not say.
         """
         attempts: list[Attempt] = []
-        with self._prepare(operation, rows, report) as keyed:
+        report("reading the input")
+        with Intake(self.table, self.settings).take(operation, rows) as keyed:
             while True:
                 published, stats = self._attempt(operation, keyed, report, attempts)
                 if published.conflict is None or len(attempts) > self.settings.conflict_retries:
                     return WriteResult.of(published.raise_unless_committed(), stats, attempts=attempts)
                 report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
                 self.clock.sleep(len(attempts) * _RETRY_MS / 1000)
-
-    @contextmanager
-    def _prepare(self, operation: Operation, rows: DataFrame, report: Report) -> Iterator[KeyedRows]:
-        """Key the rows and look at them before anything is written.
-
-        They are persisted, so that retries and recomputed stages see the same rows. A bulk insert into buckets, which
-        needs its input once, looks at them on the way instead.
-        """
-        keyed = self._key(operation, rows)
-        if operation is Operation.BULK_INSERT and self.settings.index_type == "BUCKET":
-            yield keyed
-            return
-        report("reading the input")
-        frame = keyed.frame.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            with typed_task_errors():
-                counts = count_rows(frame, self.table.config)
-            yield replace(keyed, frame=frame, counts=counts)
-        finally:
-            frame.unpersist()
-
-    def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        snapshot = Snapshot.load(self.table)
-        user = select_user_columns(rows)
-        columns = make_key_columns(user, self.table.config, composite=snapshot.has_composite_keys())
-        frame, schema = columns.add_to(user), user_schema(user)
-        if operation is Operation.DELETE:
-            return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
-        check_ordering(user, self.table.config)
-        snapshot.merge_schema(schema)
-        return KeyedRows(frame, schema, columns)
 
     def _attempt(
         self, operation: Operation, keyed: KeyedRows, report: Report, attempts: list[Attempt]
@@ -158,17 +101,14 @@ class Writer:
 
     def _run_job(self, task: WriteTask, placement: Placement, keyed: KeyedRows, report: Report) -> list[WriteStat]:
         report("writing base files")
-        spread = self._spread(placement, keyed.columns)
-        reported = spread.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
+        reported = self._spread(placement, keyed).mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
         return [decode_stat(row[STAT]) for row in reported]
 
-    def _spread(self, placement: Placement, columns: KeyColumns | None) -> DataFrame:
-        """Bring the rows of a file group together. Key and path are cheaper to make again than to carry along."""
-        tasks = self._count_tasks(placement)
-        if columns is None:
-            return placement.rows.repartition(tasks, PARTITION_PATH, GROUP)
-        carried = placement.rows.drop(RECORD_KEY, PARTITION_PATH)
-        return columns.add_to(carried.repartition(tasks, columns.path, GROUP))
+    def _spread(self, placement: Placement, keyed: KeyedRows) -> DataFrame:
+        if placement.expected_groups is None:
+            return placement.rows
+        tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups)
+        return spread_rows(placement.rows, keyed.columns, tasks=tasks)
 
     def _make_task(
         self, transaction: Transaction, operation: Operation, schema: pa.Schema, placement: Placement
@@ -186,8 +126,3 @@ class Writer:
             key_fields=config.record_key_fields,
             memory_bytes=self.settings.memory_bytes,
         )
-
-    def _count_tasks(self, placement: Placement) -> int:
-        cores = placement.rows.sparkSession.sparkContext.defaultParallelism
-        wanted = max(cores * _TASKS_PER_CORE, placement.expected_groups)
-        return self.settings.tasks or min(wanted, _MOST_TASKS)

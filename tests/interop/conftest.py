@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import BundleUnavailable, fetch_bundle
+from hudi_locks_conformance.servers import ServerUnavailable, fetch_bundle
 
 from hudi_locks.spark import HoodieTable
 
@@ -115,7 +115,7 @@ def jvm(request: pytest.FixtureRequest) -> Iterator[Jvm]:
         pytest.skip(f"the bundles are for Spark 3.5, and this is {pyspark.__version__}: run tox -e interop")
     try:
         agent = Jvm(*request.param)
-    except BundleUnavailable as error:
+    except ServerUnavailable as error:
         pytest.skip(str(error))
     yield agent
     agent.close()
@@ -200,22 +200,3 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path / "gate")
-
-
-@pytest.fixture
-def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
-    """Lets something happen once, after our next write has made its files and before it publishes them."""
-    from hudi_locks.spark.writing import Writer
-
-    run_job = Writer._run_job
-
-    def arm(action: Callable[[], Any]) -> None:
-        def wrapped(self: Writer, *args: Any) -> Any:
-            found = run_job(self, *args)
-            monkeypatch.setattr(Writer, "_run_job", run_job)
-            action()
-            return found
-
-        monkeypatch.setattr(Writer, "_run_job", wrapped)
-
-    return arm

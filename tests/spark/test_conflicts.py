@@ -33,23 +33,6 @@ FIRST = [("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
 DEADLINE_S = 60
 
 
-@pytest.fixture
-def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
-    """Lets something happen once, after the next write has made its files and before it publishes them."""
-    run_job = Writer._run_job
-
-    def arm(action: Callable[[], Any]) -> None:
-        def wrapped(self: Writer, *args: Any) -> Any:
-            found = run_job(self, *args)
-            monkeypatch.setattr(Writer, "_run_job", run_job)
-            action()
-            return found
-
-        monkeypatch.setattr(Writer, "_run_job", wrapped)
-
-    return arm
-
-
 def test_of_two_writers_of_one_file_group_the_later_begins_anew_and_nothing_is_lost(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], path: str
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark import HoodieTable, writing
+from hudi_locks.spark import HoodieTable, intake, writing
 from hudi_locks.spark.task import WriteTask
 
 pytestmark = pytest.mark.spark
@@ -73,8 +76,51 @@ def test_a_write_whose_tasks_fail_for_good_is_rolled_back(
     assert len(data_files(path)) == 1
 
 
-def test_errors_of_tasks_arrive_as_what_they_were(create: Create, frame: Frame) -> None:
-    table = create(options={"hoodie.index.type": "BUCKET"})
+def test_errors_of_tasks_arrive_as_what_they_were(
+    create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class RefusingTask(WriteTask):
+        def __call__(self, batches: Any) -> Any:
+            raise BadInput("1 rows have no record key")
+
+    table = create()
+    monkeypatch.setattr(writing, "WriteTask", RefusingTask)
     with pytest.raises(BadInput, match="1 rows have no record key") as caught:
-        table.bulk_insert(frame([(None, "1", 1, 1.0)]))
+        table.insert(frame(ROWS))
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_every_attempt_sees_the_rows_that_the_first_one_read(
+    create: Create, frame: Frame, rows_of: RowsOf, fail_once: Callable[[], int], tmp_path: Path, operation: str
+) -> None:
+    """The source gives other rows each time it is read."""
+    reads = str(tmp_path / "reads")
+    Path(reads).mkdir()
+
+    def stamp(batches: Any) -> Any:
+        Path(reads, uuid.uuid4().hex).touch()
+        number = float(len(list(Path(reads).iterdir())))
+        for batch in batches:
+            yield batch.set_column(3, "value", pa.array([number] * batch.num_rows))
+
+    rows = frame(ROWS[:1]).coalesce(1)
+    table = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
+    getattr(table, operation)(rows.mapInArrow(stamp, rows.schema))
+    assert fail_once() >= 1
+    assert [row[-1] for row in rows_of(table)] == [1.0]
+
+
+def test_a_spark_without_the_way_from_an_rdd_keeps_its_input_too(
+    create: Create, frame: Frame, rows_of: RowsOf, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        def internalCreateDataFrame(self, *_: Any) -> Any:  # noqa: N802
+            raise Py4JError("Method internalCreateDataFrame([...]) does not exist")
+
+    table = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
+    rows = frame(ROWS)
+    with monkeypatch.context() as without:
+        without.setattr(intake, "_session", lambda _: Session())
+        table.bulk_insert(rows)
+    assert rows_of(table) == sorted(ROWS)

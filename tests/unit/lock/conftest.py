@@ -67,12 +67,18 @@ class Scripted(LockProvider):
 class Patient(ManualClock):
     """Lets time pass only once a thread waits for it, so that a thread just started is not passed over."""
 
-    def let_pass(self, duration_s: float) -> None:
+    def let_pass(self, duration_s: float, *, until: Callable[[], object] = lambda: True) -> None:
+        """Then waits in real time for `until`: a busy machine may be late with the thread that woke."""
+        self._await(self.parked, "nobody waits for time to pass")
+        self.advance(duration_s)
+        self._await(until, "what was to happen did not")
+
+    def _await(self, condition: Callable[[], object], said: str) -> None:
         for _ in range(10_000):
-            if self.parked():
-                return self.advance(duration_s)
+            if condition():
+                return
             threading.Event().wait(0.0005)
-        raise AssertionError("nobody waits for time to pass")
+        raise AssertionError(said)
 
 
 @pytest.fixture

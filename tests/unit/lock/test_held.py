@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from hudi_locks import (
-    AlreadyHeld,
     BackendRefused,
     BackendUnavailable,
     Lease,
@@ -105,7 +104,7 @@ def test_a_terminal_answer_ends_the_hold_at_once(
     manager.provider.renewals = [LockLost("gone", reason=reason)]
     told: list[LossReason] = []
     held = manager.lock(on_lost=lambda lost, why: told.append(why))
-    clock.let_pass(20.5)
+    clock.let_pass(20.5, until=lambda: told)
     assert (held.state.name, held.reason, told) == ("LOST", reason, [reason])
     assert len(manager.provider.renewed) == 1
     clock.let_pass(600)
@@ -117,7 +116,7 @@ def test_a_refused_renewal_is_terminal(make_manager: Make, leased: Any, clock: A
     manager = make_manager(leased)
     manager.provider.renewals = [BackendRefused("no permission")]
     held = manager.lock()
-    clock.let_pass(21)
+    clock.let_pass(21, until=lambda: held.reason)
     assert held.reason is LossReason.UNREACHABLE
 
 
@@ -130,7 +129,7 @@ def test_a_failing_callback_does_not_stop_other_renewals(make_manager: Make, lea
 
     held = manager.lock(on_lost=fail)
     manager.provider.on_renew = lambda lease: raise_lost() if lease.scope.is_table else None
-    clock.let_pass(300)
+    clock.let_pass(300, until=lambda: held.reason)
     assert held.state.name == "LOST"
     other.check()
 
@@ -264,37 +263,6 @@ def test_a_loss_within_the_block_is_raised_at_its_end(make_manager: Make, leased
         clock.let_pass(25)
 
 
-def test_the_same_thread_asking_again_is_told_so(make_manager: Make) -> None:
-    manager = make_manager()
-    with manager.lock(), pytest.raises(AlreadyHeld, match="holds the lock on table already"):
-        manager.lock()
-    with manager.lock(), manager.lock(LockScope.file_group("p", "f")) as other:
-        other.check()
-
-
-def test_threads_of_one_process_ask_the_service_one_at_a_time_in_order(make_manager: Make, clock: Any) -> None:
-    manager = make_manager()
-    order: list[int] = []
-    held = manager.lock()
-    threads = []
-    for number in range(5):
-
-        def work(number: int = number) -> None:
-            with manager.lock():
-                order.append(number)
-
-        threads.append(threading.Thread(target=work))
-        threads[-1].start()
-        while manager._turns.waiting(LockScope.table()) != number + 1:
-            threading.Event().wait(0.001)
-    assert len(manager.provider.asked) == 1
-    held.release()
-    for thread in threads:
-        thread.join(5)
-    assert order == [0, 1, 2, 3, 4]
-    assert len(manager.provider.asked) == 6
-
-
 def test_a_lost_hold_does_not_block_the_local_queue(make_manager: Make, leased: Any, clock: Any) -> None:
     manager = make_manager(leased)
     manager.provider.renewals = [LockLost("gone", reason=LossReason.STOLEN)]
@@ -341,19 +309,6 @@ def test_verify_asks_the_service_and_check_does_not(make_manager: Make) -> None:
     with pytest.raises(LockLost) as caught:
         held.verify()
     assert caught.value.reason is LossReason.DELETED
-
-
-def test_lock_many_is_all_or_nothing(make_manager: Make) -> None:
-    manager = make_manager()
-    scopes = [LockScope.file_group("p", name) for name in ("b", "a", "b")]
-    with manager.lock_many(scopes) as held:
-        assert [one.scope.file_id for one in held] == ["a", "b"]
-        held.check()
-    assert len(manager.provider.released) == 2
-    manager.provider.answers = [True, BackendRefused("no")]
-    with pytest.raises(BackendRefused):
-        manager.lock_many(scopes)
-    assert len(manager.provider.released) == 3
 
 
 def test_nothing_alive_is_pickled(make_manager: Make) -> None:

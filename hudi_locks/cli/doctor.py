@@ -1,0 +1,120 @@
+"""`doctor`: whether a lock service keeps what locks need, tried on scratch keys; and the permissions it asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, gather, make_provider
+from hudi_locks.errors import HudiLocksError, Unsupported
+from hudi_locks.lock import Capability, Finding, Lease, LockProvider, LockScope, Owner, load_provider_class
+
+__all__ = ["doctor", "examine"]
+
+_ILL = 1
+_PARTITION = "hudi_locks_doctor"
+
+
+def doctor(
+    key: Key = None,
+    provider: Provider = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    iam: Annotated[bool, typer.Option("--iam", help="Print the AWS policy that the provider needs.")] = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
+) -> None:
+    """Try whether the lock service keeps what locks need. Touches no lock of a table.
+
+    Exit status: 0 all is well; 1 something is not, or the service cannot be asked.
+    """
+    if iam:
+        name, options = gather(key, provider, settings=option, config=config)
+        typer.echo(json.dumps(_find_policy(name, options), indent=2))
+        return
+    with make_provider(key, provider, settings=option, config=config) as asked:
+        findings = list(examine(asked))
+    _print(findings, as_json=as_json)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(_ILL)
+
+
+def _find_policy(name: str, options: Mapping[str, object]) -> Mapping[str, Any]:
+    policy = load_provider_class(name).iam_policy(options)
+    if policy is None:
+        raise Unsupported(f"the lock provider {name!r} is reached without AWS permissions: --iam has nothing to print")
+    return policy
+
+
+def examine(provider: LockProvider) -> Iterator[Finding]:
+    """All findings about a provider's lock service; an error of the service becomes one, and ends the examination."""
+    try:
+        yield _look(provider)
+        yield from provider.probe()
+        yield from _cycle(provider)
+    except HudiLocksError as error:
+        yield Finding("service", ok=False, found=f"{type(error).__name__}: {error}", advice="mend this, and ask again")
+
+
+def _look(provider: LockProvider) -> Finding:
+    began_s = provider.clock.monotonic()
+    holder = provider.holder(LockScope.table())
+    took_ms = (provider.clock.monotonic() - began_s) * 1000
+    said = "nobody holds the table's lock" if holder is None else f"the table's lock is held by {holder.owner}"
+    return Finding("answers", ok=True, found=f"{said}; asked in {took_ms:.1f} ms")
+
+
+def _cycle(provider: LockProvider) -> Iterator[Finding]:
+    """One life of a scratch lock: granted, refused to another, released."""
+    scope = LockScope.file_group(_PARTITION, socket.gethostname())  # one for each host: some services keep its record
+    began_s = provider.clock.monotonic()
+    lease = provider.try_acquire(scope, _owner("first"), 0.0)
+    if lease is None:
+        holder = provider.holder(scope)
+        said = f"is held by {holder.owner}" if holder else "was refused although nobody holds it"
+        advice = "if another doctor is at work on this host, ask again"
+        yield Finding("grants", ok=False, found=f"the scratch lock {scope} {said}", advice=advice)
+        return
+    try:
+        yield from _judge_lease(provider, lease)
+    finally:
+        provider.release(lease)
+    took_ms = (provider.clock.monotonic() - began_s) * 1000
+    freed = provider.holder(scope) is None
+    found = f"granted and {'released' if freed else 'NOT released'} in {took_ms:.1f} ms"
+    yield Finding("releases", ok=freed, found=found)
+
+
+def _judge_lease(provider: LockProvider, lease: Lease) -> Iterator[Finding]:
+    second = provider.try_acquire(lease.scope, _owner("second"), 0.0)
+    if second is not None:
+        provider.release(second)
+    excludes = second is None
+    found = "a second owner was refused" if excludes else "TWO owners hold one lock"
+    advice = "" if excludes else "do not write with this lock service: updates would be lost"
+    yield Finding("excludes", ok=excludes, found=found, advice=advice)
+    if Capability.FENCING in provider.capabilities:
+        yield Finding("fencing-token", ok=lease.token is not None, found=f"token {lease.token}")
+
+
+def _owner(name: str) -> Owner:
+    return Owner(f"doctor-{name}-{uuid.uuid4()}", socket.gethostname(), os.getpid(), name, "hudi-locks doctor")
+
+
+def _print(findings: list[Finding], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings]))
+        return
+    table = Table("", "tried", "found", box=None)
+    for finding in findings:
+        advice = f"\n→ {finding.advice}" if finding.advice else ""
+        table.add_row("ok" if finding.ok else "ILL", finding.name, finding.found + advice)
+    Console(soft_wrap=True).print(table)

@@ -1,0 +1,159 @@
+"""Clock, lock and storage of a world of processes: every call is a step, and may crash or lose its answer."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hudi_locks.clock import Clock
+from hudi_locks.errors import StorageError
+from hudi_locks.storage import Entry, Storage
+from hudi_locks.timeline import LAYOUT_2
+
+if TYPE_CHECKING:
+    from transaction_world import World
+
+
+class Crashed(BaseException):
+    """The process is gone: none of its later steps has an effect."""
+
+
+@dataclass
+class Process:
+    name: str
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    asleep_until: int = 0
+    may_crash: bool = False
+    is_crashed: bool = False
+    is_done: bool = False
+    ident: int | None = None
+
+
+class WorldClock(Clock):
+    """Passes with the steps; a process may be off by `skew_ms`. Other threads (heartbeats) sleep until the end."""
+
+    def __init__(self, world: World, *, skew_ms: int = 0) -> None:
+        self._world, self._skew_ms = world, skew_ms
+
+    def monotonic(self) -> float:
+        return self._world.ticks / 1000
+
+    def wall_ms(self) -> int:
+        return self._world.now_ms() + self._skew_ms
+
+    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
+        if self._world.mine() is None:
+            self._world.events.append(event)
+            return event.wait()
+        self._world.ticks += round((timeout_s or 0) * 1000)
+        self._world.step("sleep")
+        return event.is_set()
+
+
+class WorldLock:
+    """A lock that works, and is freed when its holder crashes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.token = None
+
+    def lock(self) -> WorldLock:
+        self._world.step("lock")
+        while self._world.lock_owner is not None:
+            mine = self._world.mine()
+            assert mine is not None
+            mine.asleep_until = self._world.ticks + 10
+            self._world.step("wait for the lock")
+        self._world.lock_owner = self._world.mine()
+        return self
+
+    def verify(self) -> None:
+        assert self._world.lock_owner is self._world.mine()
+
+    def release(self) -> None:
+        if self._world.lock_owner is self._world.mine():
+            self._world.lock_owner = None
+
+
+class SteppedStorage(Storage):
+    """A process's view of the shared files: every call is a step; a claim's answer may be lost, and land late."""
+
+    def __init__(self, world: World, *, all_dead: bool = False) -> None:
+        self.base = world.files.base
+        self._world, self._all_dead = world, all_dead
+
+    def list(self, folder: str) -> list[Entry]:
+        self._world.step(f"list {folder}")
+        return self._world.files.list(folder)
+
+    def read(self, path: str) -> bytes | None:
+        self._world.step(f"read {path}")
+        return self._world.files.read(path)
+
+    def stat(self, path: str) -> Entry | None:
+        self._world.step(f"stat {path}")
+        return self._world.files.stat(path)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._world.step(f"create {path}")
+        if "/claims/" in path and self._world.rng.random() < self._world.lost:
+            self._lose(path, data)
+        made = self._create(path, data) if self._world.rng.random() > self._world.lost / 8 else None
+        self._fail_sometimes(path)
+        if made is None:
+            raise StorageError(f"no answer for {path}", path=path)
+        return made
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._world.step(f"replace {path}")
+        self._world.files.replace(path, data)
+
+    def touch(self, path: str) -> bool:
+        self._world.step(f"touch {path}")
+        return self._world.files.touch(path)
+
+    def move_if_absent(self, source: str, target: str) -> bool:
+        self._world.step(f"move {target}")
+        return self._world.files.move_if_absent(source, target)
+
+    def delete(self, path: str) -> bool:
+        self._world.step(f"delete {path}")
+        self._fail_sometimes(path)
+        return self._world.files.delete(path)
+
+    def delete_folder(self, folder: str) -> None:
+        self._world.step(f"delete {folder}/")
+        self._world.files.delete_folder(folder)
+
+    def native(self, path: str) -> str:
+        return self._world.files.native(path)
+
+    def now_ms(self) -> int:
+        return self._world.now_ms() + (3_600_000 if self._all_dead else 0)
+
+    def _fail_sometimes(self, path: str) -> None:
+        if self._world.mine() is not None and self._world.rng.random() < self._world.lost / 16:
+            self._world.trail.append(f"  the answer to {path} is lost")
+            raise StorageError(f"no answer for {path}", path=path)
+
+    def _create(self, path: str, data: bytes) -> bool:
+        made = self._world.files.create_if_absent(path, data)
+        if made and path.endswith(".commit") and path.startswith(LAYOUT_2.folder):
+            self._world.completed_order.append(path.rsplit("/", 1)[-1].split("_")[0])
+        return made
+
+    def _lose(self, path: str, data: bytes) -> None:
+        fate = self._world.rng.choice(("answer", "late", "late", "never"))
+        self._world.trail.append(f"  the answer to {path} is lost ({fate})")
+        if fate == "answer":
+            self._create(path, data)
+        if fate == "late":
+            self._world.spawn("late request", partial(self._land, path, data))
+        raise StorageError(f"no answer for {path}", path=path)
+
+    def _land(self, path: str, data: bytes) -> None:
+        for _ in range(self._world.rng.choice((1, 10, 40))):
+            self._world.step("a request is under way")
+        self._create(path, data)

@@ -1,0 +1,386 @@
+"""A world of processes that share one table: each storage call is a step, and a seeded choice says who goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from transaction_store import Crashed, Process, SteppedStorage, WorldClock, WorldLock
+
+from hudi_locks.errors import StorageError, WriteError
+from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, add_ms, format_time
+from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
+from hudi_locks.lock import Owner
+from hudi_locks.storage import MemoryStorage, Storage
+from hudi_locks.timeline import LAYOUT_2, Timeline
+from hudi_locks.timeline.archive import is_archived
+from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
+from hudi_locks.transaction.candidates import drop_void
+
+START_MS = 1_700_000_000_000
+MAX_STEPS = 4_000
+
+
+class World:
+    """Processes as threads of which one runs at a time, on virtual time that passes with each step."""
+
+    def __init__(self, seed: int, *, foreign: bool = False, crash: float = 0.0, lost: float = 0.0) -> None:
+        self.rng = random.Random(seed)
+        self.crash, self.lost = crash, lost
+        self.stay = self.rng.choice((0.3, 0.6, 0.9))
+        self.ticks = 0
+        self.processes: list[Process] = []
+        self.events: list[threading.Event] = []
+        self.trail: list[str] = []
+        self.errors: list[BaseException] = []
+        self.main = threading.Semaphore(0)
+        self.files = MemoryStorage(WorldClock(self))
+        self.foreign = foreign
+        self.completed_order: list[str] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self.begun: dict[str, str] = {}
+        self.lock_owner: Process | None = None
+
+    def spawn(self, name: str, body: Callable[[], None], *, may_crash: bool = False) -> Process:
+        process = Process(name, may_crash=may_crash)
+        self.processes.append(process)
+
+        def run() -> None:
+            process.go.acquire()
+            process.ident = threading.get_ident()
+            try:
+                body()
+            except BaseException as error:
+                if not isinstance(error, Crashed):
+                    self.errors.append(error)
+            self._finish(process)
+
+        threading.Thread(target=run, daemon=True, name=name).start()
+        return process
+
+    def run(self) -> None:
+        self._choose(None).go.release()
+        self.main.acquire()
+        for event in self.events:
+            event.set()
+        if self.errors:
+            raise self.errors[0]
+
+    def step(self, label: str) -> None:
+        process = self.mine()
+        self.ticks += 1
+        assert self.ticks < MAX_STEPS, "the history does not end"
+        if process is None:
+            return
+        self._maybe_stop(process)
+        following = self._choose(process)
+        if following is not process:
+            following.go.release()
+            process.go.acquire()
+        if process.is_crashed:
+            raise Crashed
+        self.trail.append(f"{process.name}: {label}")
+
+    def mine(self) -> Process | None:
+        ident = threading.get_ident()
+        return next((p for p in self.processes if p.ident == ident and not p.is_done), None)
+
+    def _maybe_stop(self, process: Process) -> None:
+        if process.may_crash and not process.is_crashed and self.rng.random() < self.crash:
+            process.is_crashed = True
+        if process.is_crashed:
+            self.trail.append(f"{process.name} is dead")
+            if self.lock_owner is process:
+                self.lock_owner = None
+            raise Crashed
+        if self.rng.random() < 0.04:
+            process.asleep_until = self.ticks + self.rng.choice((20, 60, 200))
+
+    def linger(self, point: StopPoint) -> None:
+        """Processes like to stop for long, or to die, at the named points."""
+        process = self.mine()
+        if process is None:
+            return
+        if process.may_crash and point is StopPoint.PUBLISH_CLAIMED and self.rng.random() < 10 * self.crash:
+            process.is_crashed = True
+        if self.rng.random() < 0.15:
+            process.asleep_until = self.ticks + self.rng.choice((30, 100))
+        self.step(point.value)
+
+    def _choose(self, process: Process | None) -> Process:
+        alive = [p for p in self.processes if not p.is_done]
+        awake = [p for p in alive if p.asleep_until <= self.ticks] or [min(alive, key=lambda p: p.asleep_until)]
+        if process in awake and self.rng.random() < self.stay:
+            return process
+        return self.rng.choice(awake)
+
+    def _finish(self, process: Process) -> None:
+        process.is_done = True
+        if any(not p.is_done for p in self.processes):
+            self._choose(None).go.release()
+        else:
+            self.main.release()
+
+    # ---- the product in this world ----
+    def transactions(self, name: str, *, all_dead: bool = False, locks: Any = None, skew_ms: int = 0) -> Transactions:
+        storage = SteppedStorage(self, all_dead=all_dead)
+        extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
+        config = SimpleNamespace(table_type="COPY_ON_WRITE", extra=extra)
+        table: Any = SimpleNamespace(storage=storage, layout=LAYOUT_2, config=config)
+        options = {"hudi_locks.max_clock_drift_ms": 10**9, "hoodie.time.generator.max_expected_clock_skew_ms": 2}
+        clock = WorldClock(self, skew_ms=skew_ms)
+        return Transactions(table, locks, options=options, clock=clock, owner=Owner(name), trace=self.linger)
+
+    def writer(self, name: str, group: str, **how: Any) -> None:
+        """Merge the newest slice of a file group with the own name, and publish."""
+        transactions = self.transactions(name, **how)
+        try:
+            tx = transactions.begin("commit", "UPSERT")
+        except StorageError:
+            return
+        self.begun[name] = tx.instant
+        try:
+            metadata = self.write(tx, group, name)
+        except WriteError:
+            tx.abort("a task was rolled back")
+            self.outcomes[name] = Outcome.ABORTED
+            return
+        except StorageError:
+            return
+        outcome = tx.publish(metadata).outcome
+        if outcome is Outcome.UNKNOWN:
+            outcome = self._resolve(transactions, tx.instant)
+        self.outcomes[name] = outcome
+
+    def _resolve(self, transactions: Transactions, instant: str) -> Outcome:
+        try:
+            return transactions.resolve(instant)
+        except StorageError:
+            return Outcome.UNKNOWN
+
+    def write(self, tx: Transaction, group: str, name: str) -> CommitMetadata:
+        storage = tx.files.storage
+        before = self.read_slice(storage, tx.timeline, group)
+        file_name = str(BaseFileName(group, tx.instant))
+        staged = tx.files.start("p", file_name, io_type=IOType.MERGE)
+        storage.replace(staged.path, json.dumps([*before, name]).encode())
+        tx.files.finish(staged)
+        return CommitMetadata.of([WriteStat("p", group, f"p/{file_name}")], "UPSERT", schema="{}")
+
+    def read_slice(self, storage: Storage, timeline: Timeline, group: str) -> list[str]:
+        done = {instant.requested for instant in timeline.completed()}
+        names = [BaseFileName.parse(entry.name) for entry in storage.list("p")]
+        mine = sorted((n for n in names if n and n.file_id == group), key=lambda n: n.instant, reverse=True)
+        for name in mine:
+            if name.instant in done or is_archived(self.files, LAYOUT_2, requested=name.instant):
+                found: list[str] = json.loads(storage.read(f"p/{name}") or b"[]")
+                return found
+        return []
+
+    def cleaner(self, name: str = "cleaner", **how: Any) -> None:
+        """Takes everybody for dead."""
+        try:
+            self.transactions(name, all_dead=True, **how).roll_back_failed()
+        except StorageError:
+            return
+
+    def helper(self, **how: Any) -> None:
+        """Rolls forward whatever it finds, at any moment."""
+        transactions = self.transactions("helper", **how)
+        for _ in range(3):
+            with contextlib.suppress(StorageError):
+                transactions.roll_back_failed()
+
+    def archiver(self, *, lock: WorldLock | None = None) -> None:
+        """Archives what is completed, in the order of the JVM: history, pending files, completed file."""
+        storage = SteppedStorage(self)
+        for _ in range(4):
+            held = lock.lock() if lock else None
+            for instant in Timeline.load(storage, LAYOUT_2).completed(("commit",)):
+                self._archive(storage, instant)
+            if held:
+                held.release()
+
+    def _archive(self, storage: Storage, instant: Instant) -> None:
+        sink = pa.BufferOutputStream()
+        data = storage.read(LAYOUT_2.path(instant))
+        row = {"instantTime": [instant.requested], "completionTime": [instant.completion], "action": ["commit"]}
+        row["metadata"] = [data]
+        pq.write_table(pa.table(row), sink)
+        name = f"{instant.requested}_{instant.requested}_0.parquet"
+        storage.create_if_absent(f"{LAYOUT_2.archive}/{name}", sink.getvalue().to_pybytes())
+        for state in (State.INFLIGHT, State.REQUESTED):
+            storage.delete(LAYOUT_2.path(Instant(instant.requested, "commit", state)))
+        storage.delete(LAYOUT_2.path(instant))
+
+    # ---- a JVM writer, which knows nothing of claims ----
+    def jvm_writer(self, group: str, lock: WorldLock) -> None:
+        storage = SteppedStorage(self)
+        held = lock.lock()
+        known = Timeline.load(storage, LAYOUT_2)
+        instant = Instant(self._next_time(known), "commit", State.REQUESTED)
+        storage.create_if_absent(LAYOUT_2.path(instant), b"")
+        storage.create_if_absent(f".hoodie/.heartbeat/{instant.requested}", b"")
+        held.release()
+        storage.create_if_absent(LAYOUT_2.path(instant.as_inflight()), b"")
+        before = self.read_slice(storage, known, group)
+        path = f"p/{BaseFileName(group, instant.requested)}"
+        storage.create_if_absent(path, json.dumps([*before, "jvm"]).encode())
+        held = lock.lock()
+        now = Timeline.load(storage, LAYOUT_2)
+        news = {i.requested for i in now.completed(("commit",))} - {i.requested for i in known.completed()}
+        if not news and not self._archived_since(known) and now.get(instant.requested):
+            stat = WriteStat("p", group, path)
+            data = CommitMetadata.of([stat], "UPSERT", schema="{}").encode("commit", layout_version=2)
+            storage.create_if_absent(LAYOUT_2.path(instant.as_completed(self._next_time(now))), data)
+            self.begun["jvm"] = instant.requested
+            self.outcomes["jvm"] = Outcome.COMMITTED
+        held.release()
+
+    def _archived_since(self, known: Timeline) -> bool:
+        names = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
+        return any(known.get(name) is None or not known.is_completed(name) for name in names)
+
+    def _next_time(self, known: Timeline) -> str:
+        newest = known.newest_time()
+        return max(format_time(self.now_ms()), add_ms(newest, 1) if newest else "")
+
+    def jvm_cleaner(self, lock: WorldLock) -> None:
+        """Rolls back, under the lock, pending instants of processes that have crashed."""
+        storage = SteppedStorage(self)
+        for _ in range(2):
+            held = lock.lock()
+            dead = {self.begun.get(p.name) for p in self.processes if p.is_crashed}
+            for instant in Timeline.load(storage, LAYOUT_2).pending(("commit",)):
+                if instant.requested in dead:
+                    self._undo(storage, instant)
+            held.release()
+
+    def _undo(self, storage: Storage, instant: Instant) -> None:
+        for path, entry in storage.walk("p"):
+            if instant.requested in entry.name:
+                storage.delete(path)
+        storage.delete(LAYOUT_2.path(instant.as_inflight()))
+        storage.delete(LAYOUT_2.path(instant.as_requested()))
+        storage.delete_folder(f".hoodie/.temp/{instant.requested}")
+
+    def now_ms(self) -> int:
+        return START_MS + self.ticks
+
+    # ---- what must hold in the end ----
+    def claims(self) -> list[Claim]:
+        found: list[Claim] = []
+        while (data := self.files.read(claim_path(len(found) + 1))) is not None:
+            found.append(decode_claim(data, len(found) + 1))
+        return found
+
+    def done(self) -> list[str]:
+        active = [instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed(("commit",))]
+        archived = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
+        return sorted({*active, *archived})
+
+    def content(self, requested: str) -> tuple[str, list[str]] | None:
+        for entry in self.files.list("p"):
+            name = BaseFileName.parse(entry.name)
+            if name and name.instant == requested:
+                return name.file_id, json.loads(self.files.read(f"p/{entry.name}") or b"[]")
+        return None
+
+    def wrong(self) -> str:
+        """What is wrong with the table after the history; "" if all holds."""
+        checks = (self._wrong_files, self._wrong_updates, self._wrong_answers, self._wrong_order, self._wrong_archive)
+        return next((found for check in checks if (found := check())), "")
+
+    def _wrong_files(self) -> str:
+        undone = {c.instant for c in self.claims() if c.kind in (ClaimKind.ROLLBACK, ClaimKind.VOID)}
+        for requested in self.done():
+            if self.content(requested) is None:
+                return f"{requested} is completed, its file is gone"
+            if requested in undone:
+                return f"{requested} is completed and rolled back"
+        return ""
+
+    def _wrong_updates(self) -> str:
+        names = {instant: name for name, instant in self.begun.items()}
+        done = [(names[t], *found) for t in self.done() if (found := self.content(t)) and t in names]
+        for place, (name, group, content) in enumerate(done):
+            for other, other_group, _ in done[:place]:
+                if other_group == group and other not in content:
+                    return f"lost update: {name} is newer than {other}, and does not hold its rows"
+        return ""
+
+    def _wrong_answers(self) -> str:
+        done = set(self.done())
+        for name, outcome in self.outcomes.items():
+            if outcome is Outcome.COMMITTED and self.begun[name] not in done:
+                return f"{name} was told COMMITTED, and is not"
+            if outcome is Outcome.ABORTED and self.begun[name] in done:
+                return f"{name} was told ABORTED, and is completed"
+            if outcome is Outcome.ABORTED and self.begun[name] in self._counted():
+                return f"{name} was told ABORTED, and its claim counts"
+        return ""
+
+    def _counted(self) -> list[str]:
+        return [claim.instant for claim in drop_void(self.claims()) if claim.kind is ClaimKind.PUBLISH]
+
+    def _wrong_order(self) -> str:
+        first = list(dict.fromkeys(self.completed_order))
+        counted = self._counted()
+        if not self.foreign and first != [requested for requested in counted if requested in first]:
+            return f"completed files appeared in the order {first}, claimed in {counted}"
+        return ""
+
+    def _wrong_archive(self) -> str:
+        active = {instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed(("commit",))}
+        archived = {entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)}
+        waiting = [p for p in self.processes if p.is_crashed]
+        return f"archived {active & archived} is back on the timeline" if active & archived and not waiting else ""
+
+    def recover(self) -> None:
+        """What the next writer does, once everybody is gone."""
+        self.lost = 0.0
+        for process in self.processes:
+            process.is_done = True
+        for _ in range(2):
+            self.transactions("recovery", all_dead=True).roll_back_failed()
+
+
+Histories = Callable[..., World]
+
+
+def play_native(seed: int, *, writers: Mapping[str, str] | None = None) -> World:
+    """Two or three writers, a cleaner that takes the living for dead, a helper, an archiver; no lock at all."""
+    world = World(seed, crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3])
+    for number, (name, group) in enumerate((writers or {"w0": "g-0", "w1": "g-0", "w2": "h-0"}).items()):
+        skew_ms = world.rng.choice((0, 0, -40, 40))
+        world.spawn(name, partial(world.writer, name, group, skew_ms=skew_ms), may_crash=number < 2)
+    world.spawn("cleaner", world.cleaner, may_crash=True)
+    if seed % 2:
+        world.spawn("helper", world.helper)
+    if seed % 3 == 0:
+        world.spawn("archiver", world.archiver)
+    world.run()
+    world.recover()
+    return world
+
+
+def play_mixed(seed: int) -> World:
+    """Two writers that crash, a JVM writer, cleaner and archiver that ignore claims; the lock works."""
+    world = World(seed, foreign=True, crash=(0.002, 0.01, 0.02)[seed % 3])
+    lock = WorldLock(world)
+    for name in ("w0", "w1"):
+        world.spawn(name, partial(world.writer, name, "g-0", locks=lock), may_crash=True)
+    world.spawn("jvm", partial(world.jvm_writer, "g-0", lock))
+    world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
+    world.spawn("archiver", partial(world.archiver, lock=lock))
+    world.run()
+    world.recover()
+    return world
