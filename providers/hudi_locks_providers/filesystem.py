@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 import threading
 import uuid
 from collections.abc import Mapping
@@ -17,16 +18,21 @@ from urllib.request import url2pathname
 from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
-from hudi_locks.lock import Capability, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks_providers._files.hdfs import HdfsLockFolder
 from hudi_locks_providers._files.hooks import FileSystemHooks
 from hudi_locks_providers._files.local import LocalLockFolder
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder, translate_errors
 from hudi_locks_providers._files.remote import RemoteLockFolder
+from hudi_locks_providers._files.truth import FolderTruth
+from hudi_locks_providers._files.webhdfs import WebHdfs
 from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_lock_file, encode_owner
 
 __all__ = ["FileSystemLockProvider"]
 
-_ATOMIC_SCHEMES: Final = frozenset({"file", "hdfs", "viewfs", "dfs", "hopsfs"})
+_HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
+_WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
+_ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *_WEB_SCHEMES})
 _MS_PER_MINUTE: Final = 60_000
 
 
@@ -96,7 +102,7 @@ class FileSystemLockProvider(LockProvider):
         allowed = _ATOMIC_SCHEMES | {scheme.strip() for scheme in named.split(",")}
         if self._scheme not in allowed:
             raise ConfigError(
-                f"{self._folder_url}: {self._scheme} is not known to create files atomically; use the storage or"
+                f"{self._shown_url}: {self._scheme} is not known to create files atomically; use the storage or"
                 f" zookeeper provider, or name it in {lock_keys.ATOMIC_CREATION_SUPPORT.name} if you know that it does",
                 key=lock_keys.ATOMIC_CREATION_SUPPORT.name,
                 scheme=self._scheme,
@@ -104,17 +110,35 @@ class FileSystemLockProvider(LockProvider):
 
     @functools.cached_property
     def _folder(self) -> LockFolder:
+        if addresses := self._name_nodes():
+            return HdfsLockFolder(WebHdfs(addresses), urlsplit(self._folder_url).path)
         if self._scheme != "file":
             return self._open_remote()
         has_scheme = self._folder_url.startswith("file:")
         return LocalLockFolder(_local_path(self._folder_url) if has_scheme else self._folder_url)
 
+    def _name_nodes(self) -> list[str]:
+        """Addresses of WebHDFS, if the folder is to be reached by that."""
+        if self._scheme in _WEB_SCHEMES:
+            return [f"{_WEB_SCHEMES[self._scheme]}://{urlsplit(self._folder_url).netloc}"]
+        given = self.options.find(lock_keys.FILESYSTEM_WEBHDFS_URL) if self._scheme in _HDFS_SCHEMES else None
+        return given.split(",") if given else []
+
     def _open_remote(self) -> LockFolder:
         try:
-            with translate_errors(self._folder_url):
+            with translate_errors(self._shown_url):
                 return RemoteLockFolder(self._folder_url, self._scheme)
         except (ImportError, ValueError) as error:
-            raise BackendRefused(f"{self._folder_url}: fsspec cannot open it: {error}", key=self._folder_url) from error
+            raise BackendRefused(f"{self._shown_url}: fsspec cannot open it: {error}", key=self._shown_url) from error
+
+    @functools.cached_property
+    def _truth(self) -> FolderTruth:
+        return FolderTruth(self._folder, self.clock, self._shown_url)
+
+    @property
+    def _shown_url(self) -> str:
+        """The folder's address without the user and password that some carry."""
+        return re.sub(r"//[^/@:]*:[^/@]*@", "//", self._folder_url)
 
     def _file(self, scope: LockScope) -> LockFile:
         return self._table_file if scope.is_table else self._file_group_file(scope)
@@ -132,6 +156,8 @@ class FileSystemLockProvider(LockProvider):
         file = self._file(scope)
         with translate_errors(file.path):
             self._check_free(scope, owner)
+            if self._scheme not in _ATOMIC_SCHEMES:
+                self._truth.prove()
             sent_s, now_ms = self.clock.monotonic(), self.clock.wall_ms()
             data = self._encode(scope, owner, now_ms)
             modified_ms = now_ms if self._lease_ms else None
@@ -258,6 +284,11 @@ class FileSystemLockProvider(LockProvider):
         with translate_errors(file.path):
             found = file.find()
             return found is not None and file.remove_found(found, lambda seen: _token(seen) == token)
+
+    def probe(self) -> tuple[Finding, ...]:
+        """See `LockProvider.probe`: races for scratch files beside the lock, and the clock of the file system."""
+        with translate_errors(self._shown_url):
+            return self._truth.examine()
 
     def close(self) -> None:
         """See `LockProvider.close`: releases what this very client holds, and nothing else."""

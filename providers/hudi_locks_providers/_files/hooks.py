@@ -13,12 +13,14 @@ from unittest import mock
 from hudi_locks.config import lock_keys
 from hudi_locks.lock import LockScope
 from hudi_locks_providers._files import local
+from hudi_locks_providers._files.hdfs import HdfsLockFolder
+from hudi_locks_providers._files.webhdfs import WebHdfs
 
 __all__ = ["FileSystemHooks"]
 
 
 class FileSystemHooks:
-    """Reads and damages the lock file of one provider on a local file system, past the provider.
+    """Reads and damages the lock file of one provider, on a local file system or HDFS, past the provider.
 
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
@@ -44,46 +46,85 @@ class FileSystemHooks:
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
+        self._folder = provider._folder  # noqa: SLF001  # a back door
 
-    def _path(self, scope: LockScope) -> Path:
-        return Path(self._provider.holder_path(scope))
+    def _door(self, scope: LockScope) -> _LocalDoor | _HdfsDoor:
+        path = self._provider.holder_path(scope)
+        if isinstance(self._folder, HdfsLockFolder):
+            return _HdfsDoor(self._folder.hdfs, path)
+        return _LocalDoor(Path(path))
 
     def peek(self, scope: LockScope) -> bytes | None:
         """The raw record, or None."""
-        path = self._path(scope)
-        return path.read_bytes() if path.exists() else None
+        return self._door(scope).read()
 
     def expire(self, scope: LockScope) -> None:
         """Make the record look as old as if its holder had died long ago."""
-        os.utime(self._path(scope), ns=(0, 0))
+        self._door(scope).set_modified(0)
 
     def steal(self, scope: LockScope) -> None:
         """Replace the record by that of another writer."""
-        path = self._path(scope)
-        other = path.with_name(f"{path.name}.other")
-        other.write_bytes(b'{"lockThreadName":"somebody else"}')
-        other.replace(path)
+        door = self._door(scope)
+        door.remove()
+        door.write(b'{"lockThreadName":"somebody else"}')
 
     def corrupt(self, scope: LockScope, data: bytes) -> None:
         """Put `data` in place of a record, as a foreign program would."""
-        path = self._path(scope)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        os.utime(path, ns=(self._provider.clock.wall_ms() * 1_000_000,) * 2)
+        door = self._door(scope)
+        door.write(data)
+        door.set_modified(self._provider.clock.wall_ms())
 
     @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
         """Let the call that makes the file fail as over a bad network: before its effect, or with its answer lost."""
-        link = local.link
+        target, name = (self._folder.hdfs, "rename") if isinstance(self._folder, HdfsLockFolder) else (local, "link")
+        call = getattr(target, name)
 
-        def fail(fd: int, name: str, path: str) -> None:
+        def fail(*given: Any) -> None:
             if after_effect:
-                link(fd, name, path)
+                call(*given)
             raise OSError(errno.EIO, "planted by the conformance kit")
 
-        with mock.patch.object(local, "link", fail):
+        with mock.patch.object(target, name, fail):
             yield
 
     def remove(self, scope: LockScope) -> None:
         """Delete the record, as a JVM peer does."""
-        self._path(scope).unlink(missing_ok=True)
+        self._door(scope).remove()
+
+
+class _LocalDoor:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> bytes | None:
+        return self._path.read_bytes() if self._path.exists() else None
+
+    def write(self, data: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_bytes(data)
+
+    def set_modified(self, modified_ms: int) -> None:
+        os.utime(self._path, ns=(modified_ms * 1_000_000,) * 2)
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+class _HdfsDoor:
+    def __init__(self, hdfs: WebHdfs, path: str) -> None:
+        self._hdfs = hdfs
+        self._path = path
+
+    def read(self) -> bytes | None:
+        return self._hdfs.read(self._path) if self._hdfs.find_status(self._path) else None
+
+    def write(self, data: bytes) -> None:
+        self._hdfs.delete(self._path)
+        self._hdfs.create(self._path, data)
+
+    def set_modified(self, modified_ms: int) -> None:
+        self._hdfs.set_modified(self._path, modified_ms)
+
+    def remove(self) -> None:
+        self._hdfs.delete(self._path)

@@ -8,27 +8,62 @@ from __future__ import annotations
 
 import errno
 import posixpath
+import threading
 import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
 import fsspec
 
+from hudi_locks.lock.forking import generation
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder
 
-__all__ = ["MOVING_SCHEMES", "RemoteLockFile", "RemoteLockFolder"]
+__all__ = ["MOVING_SCHEMES", "Opened", "RemoteLockFile", "RemoteLockFolder"]
 
 MOVING_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs", "webhdfs"})
 """Schemes on which a move never replaces; on all others the file is opened with mode "xb"."""
+
+_SSH_SCHEMES: Final = ("sftp:", "ssh:")
+"""paramiko opens a file for writing only where the mode holds a w; with the x it is exclusive all the same."""
+
+
+class Opened:
+    """A file system of fsspec's, opened by each thread for itself: over SFTP threads take each other's answers.
+
+    Attributes:
+        path: The path within it that the address names.
+        exclusive_mode: How a file is opened that must not be there.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.exclusive_mode = "wxb" if url.startswith(_SSH_SCHEMES) else "xb"
+        self._local = threading.local()
+        _, self.path = self._open()
+
+    @property
+    def fs(self) -> Any:
+        """That of the calling thread."""
+        return self._open()[0]
+
+    def _open(self) -> tuple[Any, str]:
+        found: tuple[int, tuple[Any, str]] | None = getattr(self._local, "found", None)
+        if found is None or found[0] != generation():
+            found = self._local.found = (generation(), fsspec.core.url_to_fs(self._url))
+        return found[1]
 
 
 class RemoteLockFile(LockFile):
     """See `LockFile`; a grip is the content, which no other hold has."""
 
-    def __init__(self, fs: Any, path: str, *, moves: bool) -> None:
+    def __init__(self, opened: Opened, path: str, *, moves: bool) -> None:
         self.path = path
-        self._fs = fs
+        self._opened = opened
         self._moves = moves
+
+    @property
+    def _fs(self) -> Any:
+        return self._opened.fs
 
     def create(self, data: bytes, modified_ms: int | None) -> bytes | None:  # noqa: ARG002  # the contract's signature
         """See `LockFile.create`; the store stamps the file itself."""
@@ -52,10 +87,17 @@ class RemoteLockFile(LockFile):
 
     def _create_by_open(self, data: bytes) -> None:
         try:
-            with self._fs.open(self.path, "xb") as file:
-                file.write(data)
-        except FileExistsError:
+            file = self._fs.open(self.path, self._opened.exclusive_mode)
+        except OSError:
+            if not self._fs.exists(self.path):  # SFTP has no error of its own for a name that is taken
+                raise
             return
+        try:
+            with file:
+                file.write(data)
+        except BaseException:
+            self._fs.rm_file(self.path)  # ours, for nobody else could make it
+            raise
 
     def is_ours(self, grip: bytes) -> bool | None:
         """See `LockFile.is_ours`."""
@@ -91,7 +133,7 @@ class RemoteLockFile(LockFile):
         seen = self.find()
         if seen is None or seen != found or not still(seen):
             return False
-        away = RemoteLockFile(self._fs, f"{self.path}.{uuid.uuid4().hex}", moves=self._moves)
+        away = RemoteLockFile(self._opened, f"{self.path}.{uuid.uuid4().hex}", moves=self._moves)
         try:
             self._fs.mv(self.path, away.path)
         except FileNotFoundError:
@@ -114,12 +156,17 @@ class RemoteLockFolder(LockFolder):
     """See `LockFolder`."""
 
     def __init__(self, url: str, scheme: str) -> None:
-        self._fs, self._path = fsspec.core.url_to_fs(url)
+        self._opened = Opened(url)
+        self._path = self._opened.path
         self._moves = scheme in MOVING_SCHEMES
+
+    @property
+    def _fs(self) -> Any:
+        return self._opened.fs
 
     def lock_file(self, name: str) -> RemoteLockFile:
         """See `LockFolder.lock_file`."""
-        return RemoteLockFile(self._fs, f"{self._path}/{name}", moves=self._moves)
+        return RemoteLockFile(self._opened, f"{self._path}/{name}", moves=self._moves)
 
     def next_token(self, floor: int) -> int:  # noqa: ARG002  # the contract's signature
         """See `LockFolder.next_token`: a file for each number, made by one only; the last one stays."""
@@ -128,7 +175,7 @@ class RemoteLockFolder(LockFolder):
         while True:
             seen = self._numbers(folder)
             number = max(seen, default=0) + 1
-            made = RemoteLockFile(self._fs, f"{folder}/{number:020d}", moves=self._moves).create(
+            made = RemoteLockFile(self._opened, f"{folder}/{number:020d}", moves=self._moves).create(
                 uuid.uuid4().hex.encode(), None
             )
             if made and max(self._numbers(folder)) == number:

@@ -1,0 +1,1 @@
+"""Two locks held as one."""

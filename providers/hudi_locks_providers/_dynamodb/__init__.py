@@ -1,0 +1,1 @@
+"""What the DynamoDB lock providers are made of."""

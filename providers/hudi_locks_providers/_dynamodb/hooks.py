@@ -1,0 +1,120 @@
+"""Back doors to a lock item for the conformance kit: what others could do to it, done on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+from unittest import mock
+
+from hudi_locks.config import lock_keys
+from hudi_locks.errors import BackendUnavailable
+from hudi_locks.lock import LockScope, Owner
+from hudi_locks_providers._wire.dynamodb_item import KEY, LEASE_DURATION, RECORD_VERSION, Item, encode_item, show_item
+
+__all__ = ["DynamoHooks"]
+
+_DATA = "data"
+_PUTS = frozenset({"put_item", "transact_write_items"})
+
+
+class DynamoHooks:
+    """Reads and damages the items of one provider, past the provider.
+
+    Attributes:
+        virtual_time: Whether it keeps the time of its clock alone.
+        lease_options: Options with which a lease ends by itself.
+
+    Args:
+        provider: The `DynamoDBLockProvider` whose items are meant.
+    """
+
+    virtual_time: ClassVar[bool] = True
+    lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "60000"}
+
+    @staticmethod
+    def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
+        """Options for a table that nobody has used, nor made."""
+        return {**options, lock_keys.DYNAMODB_TABLE.name: f"kit-{name}"}
+
+    @staticmethod
+    def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
+        """Options for a service that cannot be reached."""
+        return {**options, lock_keys.DYNAMODB_ENDPOINT_URL.name: "http://127.0.0.1:1"}
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+
+    def _key(self, scope: LockScope) -> str:
+        key: str = self._provider.keys.lock(scope)
+        return key
+
+    def _send(self, method: str, operation: str, **request: Any) -> dict[str, Any]:
+        connection = self._provider.connection
+        table = connection.settings.table
+        answer: dict[str, Any] = connection.send(method, operation, TableName=table, **request)
+        return answer
+
+    def _find(self, scope: LockScope) -> Item | None:
+        answer = self._send("get_item", "GetItem", Key={KEY: {"S": self._key(scope)}}, ConsistentRead=True)
+        found: Item | None = answer.get("Item")
+        return found
+
+    def _put(self, item: Item) -> None:
+        self._provider.table.ensure()
+        self._send("put_item", "PutItem", Item=item)
+
+    def peek(self, scope: LockScope) -> bytes | None:
+        """The raw record, or None; of an item that is no lock, the bytes that `corrupt` put there."""
+        found = self._find(scope)
+        if found is None:
+            return None
+        if RECORD_VERSION not in found and _DATA in found:
+            return bytes(found[_DATA]["B"])
+        return show_item(found).encode()
+
+    def expire(self, scope: LockScope) -> None:
+        """Let the holder's lease be over as soon as somebody watches it."""
+        found = self._find(scope)
+        if found is not None:
+            self._put({**found, LEASE_DURATION: {"S": "0"}})
+
+    def steal(self, scope: LockScope) -> None:
+        """Replace the record by that of another writer."""
+        other = Owner("somebody else", "another-host", 1, "main", "")
+        self._put(
+            encode_item(
+                self._key(scope),
+                other,
+                owner_name="somebody else",
+                version="stolen",
+                lease_ms=60_000,
+                token=None,
+                since_ms=0,
+            )
+        )
+
+    def corrupt(self, scope: LockScope, data: bytes) -> None:
+        """Put `data` in place of a record, as a foreign program would."""
+        self._put({KEY: {"S": self._key(scope)}, _DATA: {"B": data}})
+
+    @contextmanager
+    def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
+        """Let the request that makes the item fail as over a bad network: before its effect, or its answer lost."""
+        connection = self._provider.connection
+        send = connection.send
+
+        def fail(method: str, operation: str, **request: Any) -> dict[str, Any]:
+            if method not in _PUTS:
+                answer: dict[str, Any] = send(method, operation, **request)
+                return answer
+            if after_effect:
+                send(method, operation, **request)
+            raise BackendUnavailable("planted by the conformance kit")
+
+        with mock.patch.object(connection, "send", fail):
+            yield
+
+    def remove(self, scope: LockScope) -> None:
+        """Delete the record, as a TTL rule or a person would."""
+        self._send("delete_item", "DeleteItem", Key={KEY: {"S": self._key(scope)}})

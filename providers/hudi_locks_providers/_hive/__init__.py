@@ -1,0 +1,1 @@
+"""What the Hive Metastore lock provider is made of."""

@@ -1,0 +1,82 @@
+"""What is locked, and where the metastores are."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from hudi_locks.config import Options, lock_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.lock import LockScope
+from hudi_locks_providers._hive.site import find_uris_text
+
+__all__ = ["Address", "HiveSettings", "find_addresses"]
+
+_DEFAULT_PORT: Final = 9083
+_SHOWN_LETTERS: Final = 64
+"""Of the table's name within that of a file group: the metastore's column takes 128 letters."""
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class HiveSettings:
+    """The Hive table whose lock is taken.
+
+    Attributes:
+        database: Its database.
+        table: Its name.
+    """
+
+    database: str
+    table: str
+
+    @classmethod
+    def from_options(cls, options: Options) -> HiveSettings:
+        """What Hudi's keys ask for.
+
+        Raises:
+            ConfigError: One of them is absent.
+        """
+        return cls(options.get_value(lock_keys.HIVE_DATABASE), options.get_value(lock_keys.HIVE_TABLE))
+
+    def table_of(self, scope: LockScope) -> str:
+        """The name that is locked for `scope`: the table's own, or one derived from it for a file group.
+
+        A partition lock would queue behind the table's own lock; a name that no table has is as good to the metastore.
+        """
+        if scope.is_table:
+            return self.table
+        words = (self.table.lower(), scope.partition or "", scope.file_id or "")
+        named = "/".join(f"{len(word)}:{word}" for word in words)
+        digest = hashlib.sha256(named.encode()).hexdigest()[:40]
+        return f"{self.table[:_SHOWN_LETTERS].lower()}__hudi_locks_{digest}"
+
+
+def find_addresses(options: Options) -> list[Address]:
+    """Host and port of all metastores, in the order in which they are tried.
+
+    Raises:
+        ConfigError: Neither a key nor Hadoop's configuration names one, or not in the right form.
+    """
+    text = options.find(lock_keys.HIVE_URIS) or find_uris_text()
+    if not text:
+        raise ConfigError(
+            f"no metastore is named: give {lock_keys.HIVE_URIS.name}=thrift://host:port, or a hive-site.xml with"
+            " hive.metastore.uris in HIVE_CONF_DIR or HADOOP_CONF_DIR",
+            key=lock_keys.HIVE_URIS.name,
+        )
+    return [_parse(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _parse(uri: str) -> Address:
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme != "thrift":
+        raise ConfigError(f"{uri!r} is no metastore: it must be thrift://host:port", key=lock_keys.HIVE_URIS.name)
+    return host, port or _DEFAULT_PORT

@@ -1,0 +1,1 @@
+"""Locks in an object store, by conditional writes."""

@@ -1,0 +1,164 @@
+"""Reads and conditional writes of small objects, with errors told as those of a lock service."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from hudi_locks.config import Options
+from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
+from hudi_locks_providers._storage.location import Location
+from hudi_locks_providers._storage.stores import find_endpoint, import_obstore, open_store
+
+__all__ = ["Conflict", "Objects", "Stored"]
+
+_STATUS: Final = re.compile(r"status(?: code:?)? (\d{3})")
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist", "no such bucket")
+_CREDENTIAL_SERVICES: Final = ("169.254.", "token request", "metadata.google", "/oauth2/", "AssumeRole")
+_FINAL_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 411, 501})
+_PASSING_CODES: Final = frozenset({"RequestTimeout", "RequestTimeTooSkewed", "SlowDown", "OperationAborted"})
+_RIGHTS: Final = {
+    "s3": {"read": "s3:GetObject", "write": "s3:PutObject", "remove": "s3:DeleteObject"},
+    "gcs": {
+        "read": "storage.objects.get",
+        "write": "storage.objects.create and storage.objects.delete",
+        "remove": "storage.objects.delete",
+    },
+    "azure": {
+        "read": "Microsoft.Storage/…/blobs/read",
+        "write": "Microsoft.Storage/…/blobs/write",
+        "remove": "Microsoft.Storage/…/blobs/delete",
+    },
+}
+
+
+class Conflict(Exception):  # an answer, not an error
+    """The condition of a write did not hold, or another write was under way."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as it was read.
+
+    Attributes:
+        data: Its bytes.
+        version: What `Objects.put` compares.
+        modified_ms: When it was written, by the service's clock, in whole seconds on most services.
+    """
+
+    data: bytes
+    version: Any = field(repr=False)
+    modified_ms: int
+
+
+class Objects:
+    """The objects of one bucket. Thread-safe; every call is one request, which is never repeated by itself.
+
+    Every call raises `BackendUnavailable` for what another attempt may heal, and `BackendRefused` for what none will.
+    """
+
+    def __init__(self, options: Options, location: Location) -> None:
+        self._options = options
+        self.location = location
+
+    @cached_property
+    def endpoint(self) -> str:
+        """Where requests go, for a person to read; empty for the cloud's own address."""
+        return find_endpoint(self._options, self.location)
+
+    @cached_property
+    def _store(self) -> Any:
+        return open_store(self._options, self.location)
+
+    def read(self, key: str) -> Stored | None:
+        """The object under `key`; None if there is none."""
+        obstore = import_obstore()
+        try:
+            found = obstore.get(self._store, key)
+            data = bytes(found.bytes())
+        except (obstore.exceptions.BaseError, OSError) as error:
+            told = self._translate(error, key, "read")
+        else:
+            return Stored(data, _version(found.meta), int(found.meta["last_modified"].timestamp() * 1000))
+        if isinstance(told, FileNotFoundError):
+            return None
+        raise told
+
+    def put(self, key: str, data: bytes, mode: Any) -> Any:
+        """Write an object, and return its version.
+
+        Args:
+            key: Where.
+            data: All of it.
+            mode: The version to write over; "create" to write only what is not there; "overwrite" for no condition.
+
+        Raises:
+            Conflict: The condition does not hold.
+        """
+        obstore = import_obstore()
+        try:
+            return _version(obstore.put(self._store, key, data, mode=mode, use_multipart=False))
+        except (obstore.exceptions.BaseError, OSError) as error:
+            told = self._translate(error, key, "write")
+        if isinstance(told, FileNotFoundError):
+            told = self._bucket_missing() if mode == "create" else Conflict()
+        raise told
+
+    def remove(self, key: str) -> None:
+        """Delete the object under `key`; quiet if there is none."""
+        obstore = import_obstore()
+        try:
+            obstore.delete(self._store, key)
+        except (obstore.exceptions.BaseError, OSError) as error:
+            told = self._translate(error, key, "remove")
+        else:
+            return
+        if not isinstance(told, FileNotFoundError):
+            raise told
+
+    def _translate(self, error: Exception, key: str, asked: str) -> Exception:
+        """What an error of obstore means.
+
+        Of its text only the status and the service's code are told: it may show a signed address.
+        """
+        name, text = type(error).__name__, str(error)
+        if name in ("AlreadyExistsError", "PreconditionError", "NotModifiedError"):
+            return Conflict()
+        if any(word in text for word in _NO_BUCKET):
+            return self._bucket_missing()
+        if isinstance(error, FileNotFoundError) or name == "NotFoundError":
+            return FileNotFoundError(key)
+        return self._say_failure(key, asked, name=name, text=text)
+
+    def _say_failure(self, key: str, asked: str, *, name: str, text: str) -> LockError:
+        status = int(found[1]) if (found := _STATUS.search(text)) else 0
+        code = found[1] if (found := _CODE.search(text)) else ""
+        where = f"{self.location.url(key)}{f' at {self.endpoint}' if self.endpoint else ''}"
+        facts = {"key": key, "status": status or None, "code": code}
+        told = " ".join(str(part) for part in (status or "", code) if part) or name
+        if any(word in text for word in _CREDENTIAL_SERVICES):
+            message = f"{where}: no credentials could be fetched ({told}); give keys, or a role to this machine"
+            return (BackendRefused if 400 <= status < 500 else BackendUnavailable)(message, **facts)
+        if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
+            right = _RIGHTS.get(self.location.service, {}).get(asked, asked)
+            message = f"{where}: the service refuses to {asked} it ({told}); grant {right}, or check the credentials"
+            return BackendRefused(message, right=right, **facts)
+        if name == "NotSupportedError" or (status in _FINAL_STATUSES and code not in _PASSING_CODES):
+            return BackendRefused(f"{where}: the service cannot {asked} it ({told})", **facts)
+        if status == 409:
+            return BackendUnavailable(f"{where}: another request for it was under way ({told})", **facts)
+        return BackendUnavailable(f"{where}: no answer to the request to {asked} it ({told})", **facts)
+
+    def _bucket_missing(self) -> BackendRefused:
+        where = f"{self.location.url('')}{f' at {self.endpoint}' if self.endpoint else ''}"
+        return BackendRefused(
+            f"{where}: there is no such bucket; make it, or mend hoodie.base.path", key=self.location.bucket
+        )
+
+
+def _version(meta: Any) -> dict[str, str]:
+    """What obstore compares: services use one or the other."""
+    return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}

@@ -1,0 +1,1 @@
+"""The ZooKeeper lock provider's parts; everything but `settings` and `place` needs kazoo."""

@@ -1,0 +1,129 @@
+"""Back doors to a lock's nodes for the conformance kit: what others could do to them, done on purpose."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+from unittest import mock
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.protocol.serialization import Create2
+
+from hudi_locks.config import lock_keys, table_keys
+from hudi_locks.lock import LockScope
+from hudi_locks_providers._wire.zookeeper import contender_prefix, sort_contenders
+
+__all__ = ["ZooKeeperHooks"]
+
+_ANOTHER: Final = b"10.0.0.1"
+_NOWHERE: Final = "127.0.0.1:1"
+
+
+class ZooKeeperHooks:
+    """Reads and damages the nodes of one provider's locks over connections of its own.
+
+    Attributes:
+        lease_options: Options with which a lease ends by itself soon.
+
+    Args:
+        provider: The `ZooKeeperLockProvider` whose locks are meant.
+    """
+
+    lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "2000"}
+
+    @staticmethod
+    def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
+        """Options for a place that nobody has used, nor made."""
+        changed = dict(options)
+        for key in (lock_keys.ZOOKEEPER_BASE_PATH.name, table_keys.BASE_PATH.name):
+            if key in options:
+                changed[key] = f"{options[key]}/fresh/{name}"
+        return changed
+
+    @staticmethod
+    def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
+        """Options for servers that cannot be reached."""
+        timeout = {lock_keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS.name: "1000"}
+        return {**options, lock_keys.ZOOKEEPER_URL.name: _NOWHERE, **timeout}
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+        self._settings = provider.client.session.settings
+
+    @contextmanager
+    def _connect(self, **kwargs: Any) -> Iterator[Any]:
+        client = KazooClient(self._settings.hosts, timeout=self._settings.session_timeout_s, **kwargs)
+        client.start()
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def _first(self, client: Any, scope: LockScope) -> str | None:
+        folder = self._provider.find_folder(scope)
+        try:
+            names = sort_contenders(client.get_children(folder))
+        except NoNodeError:
+            return None
+        return f"{folder}/{names[0]}" if names else None
+
+    def peek(self, scope: LockScope) -> bytes | None:
+        """The raw payload of the first in line, or None."""
+        with self._connect() as client:
+            path = self._first(client, scope)
+            return None if path is None else bytes(client.get(path)[0])
+
+    def corrupt(self, scope: LockScope, data: bytes) -> None:
+        """Put `data` in place of the payload of the first in line, or make a first one with it."""
+        with self._connect() as client:
+            path = self._first(client, scope)
+            if path is None:
+                self._add(client, scope, data)
+            else:
+                client.set(path, data)
+
+    def _add(self, client: Any, scope: LockScope, data: bytes) -> None:
+        """A contender that outlives its connection."""
+        prefix = contender_prefix(str(uuid.uuid4()))
+        client.create(f"{self._provider.find_folder(scope)}/{prefix}", data, sequence=True, makepath=True)
+
+    def remove(self, scope: LockScope) -> None:
+        """Take the lock away from whoever has it."""
+        with self._connect() as client:
+            path = self._first(client, scope)
+            if path is not None:
+                client.delete(path)
+
+    def steal(self, scope: LockScope) -> None:
+        """Put another writer in the place of the holder."""
+        with self._connect() as client:
+            path = self._first(client, scope)
+            if path is not None:
+                client.delete(path)
+            self._add(client, scope, _ANOTHER)
+
+    def expire(self, scope: LockScope) -> None:  # noqa: ARG002  # all of a session's locks end together
+        """End the session of the provider, as the server does after a silence: by another connection to it."""
+        session = self._provider.client.session
+        with self._connect(client_id=session.credentials):
+            return
+
+    @contextmanager
+    def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
+        """Let the request that makes a contender fail, before its effect or with its answer lost."""
+        session = self._provider.client.session
+        call = session.call
+
+        def fail(*requests: Any) -> list[Any]:
+            if not any(isinstance(request, Create2) for request in requests):
+                return list(call(*requests))
+            if after_effect:
+                call(*requests)
+            return [ConnectionLoss()] * len(requests)
+
+        with mock.patch.object(session, "call", fail):
+            yield

@@ -1,0 +1,221 @@
+"""A lock of the Hive Metastore: Hudi's HiveMetastoreBasedLockProvider, with fencing tokens and a noticed loss."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from hudi_locks.clock import Clock
+from hudi_locks.config import lock_keys
+from hudi_locks.errors import AlreadyHeld, LockLost, ProviderClosed
+from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks_providers._hive.hold import Hold
+from hudi_locks_providers._hive.hooks import HiveHooks
+from hudi_locks_providers._hive.metastore import LockGone, Metastore
+from hudi_locks_providers._hive.requests import LockRequests
+from hudi_locks_providers._hive.settings import HiveSettings
+from hudi_locks_providers._hive.truth import Truth
+from hudi_locks_providers._wire.hive_lock import LockRow, decode_owner
+
+__all__ = ["HiveMetastoreLockProvider"]
+
+_FRESH_S: Final = 1.0
+"""Locks that were acquired together have one heartbeat: for so long after one it does for all of them."""
+
+
+class HiveMetastoreLockProvider(LockProvider):
+    """Holds an EXCLUSIVE lock on a table in the metastore, as JVM Hudi does; the table need not be there.
+
+    The metastore drops a lock whose holder was silent for `hive.txn.timeout`, on its own clock, if its housekeeper
+    runs: `hudi-locks doctor` asks. The lock's id, which grows with each request, is the fencing token. A request that
+    is not granted is withdrawn at once, so nobody queues: the manager asks again.
+
+    What it cannot promise: that a Hive query which locks the same table stays out of the way; and Hive metastores
+    before the 2.3 line were not tried.
+
+    Attributes:
+        metastore: To which it talks.
+        settings: What it locks there.
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.SCOPE_HOSTS,
+            Capability.LEASE,
+            Capability.RENEWAL,
+            Capability.FENCING,
+            Capability.OWNER_INFO,
+            Capability.BREAK,
+            Capability.CLOCK_FREE,
+            Capability.SURVIVES_RECONNECT,
+            Capability.LINEARIZABLE,
+            Capability.JVM_COMPATIBLE,
+            Capability.FORK_AWARE,
+        }
+    )
+    short_options: ClassVar[dict[str, str]] = {
+        "database": lock_keys.HIVE_DATABASE.name,
+        "table": lock_keys.HIVE_TABLE.name,
+        "uris": lock_keys.HIVE_URIS.name,
+    }
+
+    def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
+        super().__init__(options, clock=clock, on_lost=on_lost)
+        self.settings = HiveSettings.from_options(self.options)
+        self.metastore = Metastore(self.options)
+        self._requests = LockRequests(self.metastore, self.settings.database)
+        self._lock = threading.Lock()
+        self._holds: dict[LockScope, Lease] = {}
+        self._closed = False
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
+        """See `LockProvider.try_acquire`."""
+        leases = self._acquire([scope], owner)
+        return leases[0] if leases else None
+
+    def acquire_many(self, scopes: Sequence[LockScope], owner: Owner, timeout_s: float) -> list[Lease] | None:  # noqa: ARG002  # the contract's signature
+        """See `LockProvider.acquire_many`: one request, and one lock for all, which goes when the last is released."""
+        return self._acquire(sorted(set(scopes), key=self.settings.table_of), owner) if scopes else []
+
+    def _acquire(self, scopes: list[LockScope], owner: Owner) -> list[Lease] | None:
+        for scope in scopes:
+            self._check_free(scope, owner)
+        lease_s = self._requests.find_timeout_s()
+        sent_s = self.clock.monotonic()
+        lock_id = self._requests.ask([self.settings.table_of(scope) for scope in scopes], owner)
+        if lock_id is None:
+            return None
+        hold = Hold(lock_id, owner, self.metastore, set(scopes), sent_s)
+        leases = [Lease(scope, owner, lock_id, sent_s + lease_s, hold) for scope in scopes]
+        with self._lock:
+            self._holds.update(zip(scopes, leases, strict=True))
+        return leases
+
+    def _check_free(self, scope: LockScope, owner: Owner) -> None:
+        if self._closed:
+            raise ProviderClosed("the Hive Metastore lock provider is closed", scope=scope)
+        held = self._holds.get(scope)
+        if held is None or held.owner != owner or held.state.pid != os.getpid():
+            return
+        try:
+            self.metastore.heartbeat(held.state.lock_id)
+        except LockGone:
+            return
+        raise AlreadyHeld(f"{owner} holds the lock on {scope} already", scope=scope, owner=owner)
+
+    def renew(self, lease: Lease) -> Lease:
+        """See `LockProvider.renew`."""
+        sent_s, lease_s = self.clock.monotonic(), self._requests.find_timeout_s()
+        hold = self._own_hold(lease)
+        if lease.deadline_s is not None and sent_s >= lease.deadline_s:
+            raise self._lost(lease, LossReason.EXPIRED)
+        with hold.lock:
+            if len(hold.scopes) == 1 or sent_s - hold.proven_s >= min(_FRESH_S, lease_s / 10):
+                self._heartbeat(lease, hold, sent_s)
+            return replace(lease, deadline_s=hold.proven_s + lease_s)
+
+    def _heartbeat(self, lease: Lease, hold: Hold, sent_s: float) -> None:
+        try:
+            self.metastore.heartbeat(hold.lock_id)
+        except LockGone:
+            hold.scopes.clear()
+            raise self._lost(lease, LossReason.DELETED) from None
+        hold.proven_s = sent_s
+
+    def _own_hold(self, lease: Lease) -> Hold:
+        hold = lease.state
+        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.metastore is not self.metastore:
+            raise self._lost(lease, LossReason.STOLEN)
+        if hold.pid != os.getpid():
+            raise self._lost(lease, LossReason.FORKED)
+        if lease.scope not in hold.scopes:
+            raise self._lost(lease, LossReason.DELETED)
+        return hold
+
+    def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
+        key = self._show_key(lease.scope)
+        return LockLost(
+            f"{lease.owner} does not hold {key}: {reason.value}",
+            scope=lease.scope,
+            owner=lease.owner,
+            key=key,
+            reason=reason,
+        )
+
+    def _show_key(self, scope: LockScope) -> str:
+        return f"{self.settings.database}.{self.settings.table_of(scope)}"
+
+    def release(self, lease: Lease) -> None:
+        """See `LockProvider.release`; locks that were acquired together go with the last of them."""
+        hold = lease.state
+        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.metastore is not self.metastore:
+            return
+        if hold.pid != os.getpid() or lease.scope not in hold.scopes:
+            return
+        with self._lock:
+            own = self._holds.get(lease.scope)
+            if own is not None and own.state is hold:
+                del self._holds[lease.scope]
+        with hold.lock:
+            if len(hold.scopes) <= 1:
+                with contextlib.suppress(LockGone):
+                    self.metastore.unlock(hold.lock_id)
+            hold.scopes.discard(lease.scope)
+
+    def holder(self, scope: LockScope) -> Holder | None:
+        """See `LockProvider.holder`; a query of Hive that locks the table is a holder too."""
+        row = self._find_row(scope)
+        if row is None:
+            return None
+        age_ms = max(0, self.clock.wall_ms() - row.heartbeat_ms) if row.heartbeat_ms else None
+        lease_ms = round(self._requests.find_timeout_s() * 1000)
+        return Holder(
+            key=self._show_key(scope),
+            owner=decode_owner(row),
+            since_ms=row.since_ms or None,
+            age_ms=age_ms,
+            token=str(row.lock_id),
+            expires_in_ms=None if age_ms is None or row.transaction else lease_ms - age_ms,
+            raw=row.show(),
+        )
+
+    def _find_row(self, scope: LockScope) -> LockRow | None:
+        rows = self.metastore.find_locks(self.settings.database, self.settings.table_of(scope))
+        return next((row for row in rows if row.is_granted), None)
+
+    def break_if(self, scope: LockScope, token: str) -> bool:
+        """See `LockProvider.break_if`; what was acquired together with it is removed as well.
+
+        Raises:
+            BackendRefused: It belongs to a transaction of Hive.
+        """
+        row = self._find_row(scope)
+        if row is None or str(row.lock_id) != token:
+            return False
+        try:
+            self.metastore.unlock(row.lock_id)
+        except LockGone:
+            return False
+        return True
+
+    def probe(self) -> tuple[Finding, ...]:
+        """See `LockProvider.probe`: the metastore's own settings, and a race for a name that no table has."""
+        return Truth(self.metastore, self.settings.database, self._requests.find_timeout_s()).examine()
+
+    def close(self) -> None:
+        """See `LockProvider.close`; requests whose outcome nobody knew are looked after a last time."""
+        self._closed = True
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.metastore.close)
+            stack.callback(self._requests.settle_all)
+            for lease in list(self._holds.values()):
+                stack.callback(self.release, lease)
+
+    @classmethod
+    def conformance_hooks(cls) -> Any:
+        """See `LockProvider.conformance_hooks`."""
+        return HiveHooks

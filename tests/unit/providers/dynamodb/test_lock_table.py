@@ -1,0 +1,70 @@
+"""The lock table: made when missing, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hudi_locks_providers.dynamodb import DynamoDBLockProvider
+
+from hudi_locks import (
+    BackendRefused,
+    BackendUnavailable,
+    LockScope,
+    ManualClock,
+    Owner,
+)
+
+Client = Callable[..., DynamoDBLockProvider]
+
+
+def test_a_missing_table_is_made_once(client: Client, stub: Any, table: LockScope, ada: Owner) -> None:
+    stub.table = None
+    options = {"hoodie.write.lock.dynamodb.billing_mode": "provisioned"}
+    provider = client(**options)
+    assert provider.holder(table) is None
+    for _ in range(2):
+        provider.release(provider.try_acquire(table, ada, 0))  # type: ignore[arg-type]
+    assert len(stub.made) == 1
+    assert stub.made[0]["BillingMode"] == "PROVISIONED"
+    assert stub.made[0]["ProvisionedThroughput"] == {"ReadCapacityUnits": 20, "WriteCapacityUnits": 10}
+
+
+def test_a_table_made_by_another_at_the_same_moment_will_do(
+    client: Client, stub: Any, table: LockScope, ada: Owner
+) -> None:
+    stub.table = None
+
+    def come_first(method: str, request: Any) -> None:
+        if method == "create_table":
+            stub.table = stub.described()
+
+    stub.before = come_first
+    assert client().try_acquire(table, ada, 0) is not None
+    assert not stub.made
+
+
+def test_a_table_that_never_comes_is_given_up(
+    client: Client, stub: Any, clock: ManualClock, table: LockScope, ada: Owner
+) -> None:
+    stub.table = stub.described(status="CREATING")
+    stub.after = lambda method, _: clock.advance(121) if method == "describe_table" else None
+    with pytest.raises(BackendUnavailable, match="still CREATING after 120 s"):
+        client().try_acquire(table, ada, 0)
+
+
+@pytest.mark.parametrize("schema", [("id", "HASH", "S"), ("key", "HASH", "N")])
+def test_another_schema_is_refused_by_name(
+    client: Client, stub: Any, table: LockScope, ada: Owner, schema: tuple[str, str, str]
+) -> None:
+    stub.table = stub.described(*schema)
+    with pytest.raises(BackendRefused, match=rf"{schema[0]} \(HASH key, type {schema[2]}\)"):
+        client().try_acquire(table, ada, 0)
+
+
+def test_without_the_right_to_describe_the_table_is_used_unseen(
+    client: Client, stub: Any, table: LockScope, ada: Owner
+) -> None:
+    stub.fail(stub.refusal("AccessDeniedException", "DescribeTable"), "describe_table")
+    assert client().try_acquire(table, ada, 0) is not None
