@@ -151,11 +151,14 @@ class Bench:
         self.expect(lease is not None, said)
         if lease is not None:
             other.release(lease)
+        other.close()
 
     def expect_taken(self, scope: LockScope, said: str) -> None:
         """Fail if another client can have the lock now."""
-        lease = self.provider().try_acquire(scope, self.owner("intruder"), 0.0)
+        other = self.provider()
+        lease = other.try_acquire(scope, self.owner("intruder"), 0.0)
         self.expect(lease is None, said)
+        other.close()
 
     @contextmanager
     def expect_raises(

@@ -20,7 +20,8 @@ class Level(enum.IntEnum):
 
     CORE = 1
     LEASE = 2
-    EXTRA = 3
+    FENCING = 3
+    EXTRA = 4
 
 
 class Mode(enum.Enum):

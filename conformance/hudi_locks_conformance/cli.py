@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +25,8 @@ from hudi_locks_conformance.report import (
     save_evidence,
     to_json,
 )
-from hudi_locks_conformance.runner import is_reachable, run_checks
+from hudi_locks_conformance.runner import Outcome, is_reachable, run_checks
+from hudi_locks_conformance.servers import KINDS, start_server
 
 __all__ = ["command"]
 
@@ -36,6 +39,7 @@ class LevelName(str, Enum):
 
     CORE = "core"
     LEASE = "lease"
+    FENCING = "fencing"
     EXTRA = "extra"
 
 
@@ -45,6 +49,7 @@ def conformance(
     option: Settings = None,
     config: ConfigFile = None,
     level: Annotated[LevelName, typer.Option(help="Each level contains those before it.")] = LevelName.CORE,
+    server: Annotated[str, typer.Option(metavar="NAME", help="Start this lock service for the run.")] = "",
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
@@ -64,20 +69,41 @@ def conformance(
     if list_only:
         typer.echo("\n".join(describe_check(found) for found in checks))
         return
-    name, options = gather(None, provider, settings=option, config=config)
-    harness = Harness(
-        name, {key: value for key, value in options.items() if key != "hoodie.write.lock.provider"}, seed=seed
-    )
+    with _start(server) as settings:
+        name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
+        options.pop("hoodie.write.lock.provider")
+        harness = Harness(name, options, seed=seed)
+        outcomes = _judge(harness, checks)
+    evidence = save_evidence(outcomes, history)
+    report = json.dumps(to_json(harness, outcomes), indent=1) if as_json else None
+    typer.echo(report or render(harness, outcomes, evidence=evidence, verbose=verbose))
+    raise typer.Exit(exit_status(outcomes))
+
+
+@contextmanager
+def _start(server: str) -> Iterator[list[str]]:
+    """The settings with which a provider reaches the server of that name, as long as the block runs."""
+    if not server:
+        yield []
+        return
+    if server not in KINDS:
+        typer.echo(f"error: --server {server} is none of {', '.join(sorted(KINDS))}", err=True)
+        raise typer.Exit(_USAGE)
+    with start_server(KINDS[server]) as running:
+        yield [f"{key}={value}" for key, value in running.options.items()]
+
+
+def _serves(server: str) -> str | None:
+    return KINDS[server].provider if server else None
+
+
+def _judge(harness: Harness, checks: list[Check]) -> list[Outcome]:
     logging.getLogger("hudi_locks").addHandler(logging.NullHandler())  # planted failures are not news
     unreachable = is_reachable(harness)
     if unreachable is not None:
         typer.echo(f"error: the lock service cannot be reached: {unreachable}", err=True)
         raise typer.Exit(EXIT_UNREACHABLE)
-    outcomes = run_checks(checks, harness)
-    evidence = save_evidence(outcomes, history)
-    report = json.dumps(to_json(harness, outcomes), indent=1) if as_json else None
-    typer.echo(report or render(harness, outcomes, evidence=evidence, verbose=verbose))
-    raise typer.Exit(exit_status(outcomes))
+    return run_checks(checks, harness)
 
 
 def _select(level: LevelName, only: str) -> list[Check]:

@@ -18,7 +18,7 @@ from hudi_locks_conformance.check import NotRun, Violation
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.worker import WorkSpec, work
 
-__all__ = ["Storm", "reaches_beyond_process", "run_in_process", "run_storm", "start_process"]
+__all__ = ["Storm", "finish_process", "reaches_beyond_process", "run_in_process", "run_storm", "start_process"]
 
 _CONTENDERS: Final = 4
 _HOLDS: Final = 15
@@ -106,7 +106,7 @@ def _run_processes(specs: list[WorkSpec]) -> list[History]:
     module = ["-m", "hudi_locks_conformance.worker"]
     running = [start_process([*module, json.dumps(asdict(spec))]) for spec in specs]
     for process in running:
-        _finish(process)
+        finish_process(process)
     return [History.load(Path(spec.folder, f"{spec.name}.jsonl")) for spec in specs]
 
 
@@ -117,18 +117,29 @@ def run_in_process(arguments: list[str]) -> str:
         Violation: It failed.
         NotRun: It could not import the provider.
     """
-    return _finish(start_process(arguments))
+    return finish_process(start_process(arguments))
 
 
 def start_process(arguments: list[str]) -> subprocess.Popen[str]:
     """Start Python with these arguments, on the same import path."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(  # noqa: S603  # our own module
-        [sys.executable, *arguments], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, *arguments],
+        env=env,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
-def _finish(process: subprocess.Popen[str]) -> str:
+def finish_process(process: subprocess.Popen[str]) -> str:
+    """Wait for the end of a process of `start_process`; what it printed.
+
+    Raises:
+        Violation: It failed, or did not end.
+        NotRun: It could not import the provider.
+    """
     try:
         printed, errors = process.communicate(timeout=_PATIENCE_S)
     except subprocess.TimeoutExpired:

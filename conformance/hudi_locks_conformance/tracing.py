@@ -18,6 +18,7 @@ class Calls:
     Attributes:
         acquires: Time and timeout of each `try_acquire`, in seconds.
         renews: Time of each `renew`.
+        renewing: How many renewals are under way.
         before_acquire: Called before the real call; may raise or let time pass.
         before_renew: Likewise.
         answers: What to answer instead of asking, one for each call; an exception is raised.
@@ -25,6 +26,7 @@ class Calls:
 
     acquires: list[tuple[float, float]] = field(default_factory=list)
     renews: list[float] = field(default_factory=list)
+    renewing: int = 0
     before_acquire: Callable[[], None] = lambda: None
     before_renew: Callable[[], None] = lambda: None
     answers: list[BaseException | None] = field(default_factory=list)
@@ -47,8 +49,12 @@ def trace(kind: type[LockProvider], calls: Calls) -> type[LockProvider]:
 
         def renew(self, lease: Lease) -> Lease:
             calls.renews.append(self.clock.monotonic())
-            calls.before_renew()
-            renewed: Lease = super().renew(lease)
+            calls.renewing += 1
+            try:
+                calls.before_renew()
+                renewed: Lease = super().renew(lease)
+            finally:
+                calls.renewing -= 1
             return renewed
 
     Traced.__name__ = Traced.__qualname__ = kind.__name__

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_locks import LockProvider
+from hudi_locks_conformance.broken.fencing import (
+    CountsInTheRecord,
+    LeavesOutTokens,
+    RenewsTokens,
+    RestartsTokens,
+    ReusesTokens,
+)
 from hudi_locks_conformance.broken.manners import (
     AnswersWhenClosed,
     ClaimsTwoScopes,
@@ -49,6 +56,7 @@ from hudi_locks_conformance.broken.timing import (
     RemembersTaken,
     RenewsNothing,
     RenewsOnce,
+    RevivesLost,
     WaitsTooLong,
 )
 
@@ -62,6 +70,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (CloseForgets, ("A6",)),
     (CollidingNames, ("A9",)),
     (ConstructorWrites, ("A12",)),
+    (CountsInTheRecord, ("F2c", "F2d", "F4")),
     (CountsMilliseconds, ("D5",)),
     (ExpiresEarly, ("E1",)),
     (ExpiresNever, ("E1",)),
@@ -90,6 +99,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (HidesFailure, ("H5",)),
     (KeepsMapping, ("K9",)),
     (LeaksThread, ("A3", "J6", "L1")),
+    (LeavesOutTokens, ("F1",)),
     (LiesAboutWaiting, ("D2",)),
     (LosesAnswers, ("H2",)),
     (MakesFolderOnce, ("B11",)),
@@ -106,6 +116,10 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (RemembersTaken, ("D4",)),
     (RenewsNothing, ("E2",)),
     (RenewsOnce, ("E4",)),
+    (RenewsTokens, ("F3",)),
+    (RestartsTokens, ("F2a", "F2b", "F6")),
+    (ReusesTokens, ("F2a",)),
+    (RevivesLost, ("E14",)),
     (ShowsOptions, ("A11", "K11")),
     (StealsGarbage, ("H8",)),
     (TellsAnotherRecord, ("C8",)),

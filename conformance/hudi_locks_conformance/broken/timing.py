@@ -28,6 +28,7 @@ __all__ = [
     "RemembersTaken",
     "RenewsNothing",
     "RenewsOnce",
+    "RevivesLost",
     "WaitsTooLong",
 ]
 
@@ -166,3 +167,11 @@ class RenewsOnce(SampleLockProvider):
             raise LockLost(f"{lease.scope} was renewed before", scope=lease.scope, reason=LossReason.STOLEN)
         self.__dict__["renewed"].add(lease.state)
         return super().renew(lease)
+
+
+class RevivesLost(SampleLockProvider):
+    """Renews without a look at whose the record is by now."""
+
+    def renew(self, lease: Lease) -> Lease:
+        """Extend the lease."""
+        return replace(lease, deadline_s=self.clock.monotonic() + 1)

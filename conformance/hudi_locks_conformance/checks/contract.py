@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_locks import Capability, LockError, LockScope, ProviderClosed
+from hudi_locks.config import find_key
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import check
 from hudi_locks_conformance.observation import LogCapture, count_descriptors
 
 _SCOPES: Final = {Capability.SCOPE_THREADS, Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS}
 _ROUNDS: Final = 100
+_MORE_LOOKS: Final = 2
 _SECRET: Final = "s3cr3t-of-the-kit"  # noqa: S105  # planted, to be looked for
 
 
@@ -57,12 +59,22 @@ def hundred_rounds_leave_nothing(bench: Bench) -> None:
     """A hundred rounds of acquire and release leave no record, thread or descriptor behind."""
     provider = bench.provider()
     _rounds(bench, provider, 3)
-    threads, descriptors = threading.active_count(), count_descriptors()
-    _rounds(bench, provider, _ROUNDS)
+    grown = _grow(bench, provider)
     bench.expect(provider.holder(bench.scope()) is None, "a record is left")
-    bench.expect(threading.active_count() <= threads, f"{threading.active_count() - threads} more threads")
-    if descriptors is not None:
-        bench.expect((count_descriptors() or 0) <= descriptors, "more open descriptors than before")
+    for _ in range(_MORE_LOOKS):
+        # A client's pool may open one more connection at any time; a leak goes on with every hundred.
+        grown = grown and _grow(bench, provider)
+    bench.expect(not grown, grown)
+
+
+def _grow(bench: Bench, provider: Any) -> str:
+    """What is more after a hundred rounds than before them; an empty text where nothing is."""
+    threads, descriptors = threading.active_count(), count_descriptors() or 0
+    _rounds(bench, provider, _ROUNDS)
+    more_threads, more_descriptors = threading.active_count() - threads, (count_descriptors() or 0) - descriptors
+    found = [f"{more_threads} more threads"] * (more_threads > 0)
+    found += [f"{more_descriptors} more open descriptors"] * (more_descriptors > 0)
+    return " and ".join([*found, f"after {_ROUNDS} rounds"]) if found else ""
 
 
 def _rounds(bench: Bench, provider: Any, number: int) -> None:
@@ -185,7 +197,8 @@ def _fail() -> None:
 @check("A11", "no-secret-shown", why="locks are logged, and logs are read by many")
 def no_secret_shown(bench: Bench) -> None:
     """No secret option appears in a repr, a holder record, an error or a log."""
-    options = {**bench.harness.options, "hoodie.aws.secret.key": _SECRET, "hoodie.aws.session.token": _SECRET}
+    options = _with_secrets(bench.harness.options)
+    secrets = [value for name, value in options.items() if _is_secret(name)]
     with LogCapture(logging.DEBUG) as captured:
         provider = bench.provider(options)
         manager = bench.manager(options)
@@ -195,7 +208,19 @@ def no_secret_shown(bench: Bench) -> None:
             with bench.expect_raises(LockError, "a taken lock was granted") as refused:
                 bench.manager(options).lock(bench.scope(), timeout_s=0)
     shown += [str(refused.error), repr(provider.options), captured.text()]
-    bench.expect(not any(_SECRET in text for text in shown), "a secret option is shown")
+    bench.expect(not any(secret in text for text in shown for secret in secrets), "a secret option is shown")
+
+
+def _is_secret(name: str) -> bool:
+    key = find_key(name)
+    return key is not None and key.secret
+
+
+def _with_secrets(options: dict[str, str]) -> dict[str, str]:
+    """With secrets planted, unless it has some: others in their place would be refused by the lock service."""
+    if any(_is_secret(name) for name in options):
+        return options
+    return {**options, "hoodie.aws.secret.key": _SECRET, "hoodie.aws.session.token": _SECRET}
 
 
 @check(

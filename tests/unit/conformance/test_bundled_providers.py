@@ -8,8 +8,10 @@ import pytest
 from hudi_locks_conformance import Harness, Level
 from hudi_locks_conformance.sample import SampleLockProvider
 from hudi_locks_conformance.suite import LockProviderSuite
+from hudi_locks_providers.chain import ChainLockProvider
 from hudi_locks_providers.filesystem import FileSystemLockProvider
 from hudi_locks_providers.in_process import InProcessLockProvider
+from hudi_locks_providers.storage import StorageLockProvider
 
 
 class TestFileSystem(LockProviderSuite):
@@ -38,6 +40,33 @@ class TestInProcess(LockProviderSuite):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Harness:
         return Harness("in_process", {"hoodie.base.path": str(tmp_path)}, seed=3)
+
+
+class TestStorageInMemory(LockProviderSuite):
+    """On obstore's own store in memory, which no other process sees; tests/servers has real services."""
+
+    only = ("A", "B1", "B2", "B3", "B8", "B10", "B11", "C", "D", "E", "H1", "H2", "H8", "J5", "J6", "K", "L")
+    claims = StorageLockProvider.capabilities
+
+    @pytest.fixture
+    def harness(self) -> Harness:
+        return Harness("storage", {"hoodie.base.path": "memory://conformance/table"}, seed=5)
+
+
+class TestChain(LockProviderSuite):
+    """Two lock files, each in a folder of its own."""
+
+    level = max(Level)
+    claims = ChainLockProvider.capabilities
+
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Harness:
+        options = {
+            "hudi_locks.chain.providers": "filesystem,filesystem",
+            "hudi_locks.chain.first.hoodie.write.lock.filesystem.path": str(tmp_path / "old"),
+            "hudi_locks.chain.second.hoodie.write.lock.filesystem.path": str(tmp_path / "new"),
+        }
+        return Harness("chain", options, seed=6, virtual_time=True)
 
 
 class TestSample(LockProviderSuite):

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hudi_locks_conformance.servers import BundleUnavailable, fetch_bundle
+from hudi_locks_conformance.servers import ServerUnavailable, fetch_bundle
 
 NAME = "hudi-spark3.5-bundle_2.12-1.0.2.jar"
 
@@ -45,7 +45,7 @@ def test_a_second_process_that_fetched_it_meanwhile_does_no_harm(jars: Path, tmp
 
 def test_a_failing_maven_is_quoted_and_leaves_nothing(jars: Path, tmp_path: Path) -> None:
     make_maven(tmp_path, "echo no route to host >&2", "exit 1")
-    with pytest.raises(BundleUnavailable, match="no route to host") as caught:
+    with pytest.raises(ServerUnavailable, match="no route to host") as caught:
         fetch_bundle("1.0.2")
     assert "hudi-spark3.5-bundle_2.12:1.0.2" in caught.value.command
     assert list(jars.iterdir()) == []
@@ -55,6 +55,6 @@ def test_without_maven_the_reason_names_the_command_that_installs_it(
     jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(BundleUnavailable, match="apt-get install maven"):
+    with pytest.raises(ServerUnavailable, match="apt-get install maven"):
         fetch_bundle("1.0.2")
     assert list(jars.iterdir()) == []

@@ -1,0 +1,163 @@
+"""Group F: tokens that tell a late holder from the present one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Final
+
+from hudi_locks import Capability, Lease, LockProvider, LockScope
+from hudi_locks_conformance.bench import Bench
+from hudi_locks_conformance.check import Level, Mode, NotRun, Violation, check
+from hudi_locks_conformance.storm import reaches_beyond_process, run_in_process, run_storm
+
+_WHY: Final = "a holder that lost the lock without knowing must be recognised where it writes"
+_HOLDS: Final = 10
+_ACQUIRE_AND_TELL: Final = """
+import json, sys
+from hudi_locks import LockManager, LockScope
+provider, options, partition, file_id = json.loads(sys.argv[1])
+with LockManager(provider, options).lock(LockScope.file_group(partition, file_id), timeout_s=10) as held:
+    print(held.token)
+"""
+
+
+class _FencedRegister:
+    """A store that remembers the greatest token it has seen and refuses a write with a smaller one."""
+
+    def __init__(self) -> None:
+        self.greatest = -1
+
+    def write(self, token: int) -> bool:
+        """Whether the write was taken."""
+        taken = token >= self.greatest
+        self.greatest = max(self.greatest, token)
+        return taken
+
+
+def _token(lease: Lease) -> int:
+    if not isinstance(lease.token, int) or isinstance(lease.token, bool):
+        raise Violation(f"a lease carries the token {lease.token!r}, which is no number, although FENCING is claimed")
+    return lease.token
+
+
+def _hold_once(bench: Bench, provider: LockProvider, scope: LockScope) -> int:
+    lease = bench.acquire(provider, scope)
+    provider.release(lease)
+    return _token(lease)
+
+
+def _expect_growth(bench: Bench, tokens: list[int], between: str) -> None:
+    wrong = [(before, after) for before, after in itertools.pairwise(tokens) if after <= before]
+    bench.expect(not wrong, f"tokens do not grow {between}: {wrong[:1]} among {tokens}")
+
+
+@check("F1", "every-hold-has-a-token", why=_WHY, level=Level.FENCING, needs=[Capability.FENCING])
+def every_hold_has_a_token(bench: Bench) -> None:
+    """Every lease carries a number, the table's and each file group's; also through the manager."""
+    provider = bench.provider()
+    for scope in bench.scopes():
+        _hold_once(bench, provider, scope)
+    with bench.manager().lock(bench.scope(1)) as held:
+        bench.expect(isinstance(held.token, int), f"a hold of the manager carries the token {held.token!r}")
+
+
+@check("F2a", "tokens-grow-over-holds", why=_WHY, level=Level.FENCING, needs=[Capability.FENCING])
+def tokens_grow_over_holds(bench: Bench) -> None:
+    """Each hold has a greater token than the one before it, of one client and of several in turn."""
+    clients = [bench.provider(), bench.provider()]
+    for scope in bench.scopes():
+        tokens = [_hold_once(bench, clients[number // 2 % 2], scope) for number in range(_HOLDS)]
+        _expect_growth(bench, tokens, "from hold to hold")
+
+
+@check(
+    "F2b",
+    "tokens-grow-over-processes",
+    why=_WHY,
+    level=Level.FENCING,
+    mode=Mode.REAL,
+    needs=[Capability.FENCING],
+    beyond_process=True,
+)
+def tokens_grow_over_processes(bench: Bench) -> None:
+    """A process that was started later gets greater tokens."""
+    scope, tokens = bench.scope(), []
+    arguments = json.dumps([bench.harness.name, bench.harness.options, scope.partition, scope.file_id])
+    for _ in range(2):
+        tokens.append(_hold_once(bench, bench.provider(), scope))
+        tokens.append(int(run_in_process(["-c", _ACQUIRE_AND_TELL, arguments])))
+    _expect_growth(bench, tokens, "from process to process")
+
+
+@check("F2c", "tokens-grow-over-a-deleted-record", why=_WHY, level=Level.FENCING, needs=[Capability.FENCING])
+def tokens_grow_over_a_deleted_record(bench: Bench) -> None:
+    """After the record was deleted under its holder the next hold has a greater token."""
+    bench.need_hook("remove")
+    lost, successor = bench.provider(), bench.provider()
+    first = _token(bench.acquire(lost, bench.scope()))
+    bench.hook(lost, "remove")(bench.scope())
+    _expect_growth(bench, [first, _hold_once(bench, successor, bench.scope())], "over a deleted record")
+
+
+@check(
+    "F2d",
+    "tokens-grow-over-a-broken-hold",
+    why=_WHY,
+    level=Level.FENCING,
+    needs=[Capability.FENCING, Capability.BREAK, Capability.OWNER_INFO],
+)
+def tokens_grow_over_a_broken_hold(bench: Bench) -> None:
+    """After an administrator removed a hold the next one has a greater token."""
+    lost, successor = bench.provider(), bench.provider()
+    first = _token(bench.acquire(lost, bench.scope()))
+    holder = successor.holder(bench.scope())
+    if holder is None:
+        raise Violation("a held lock has no holder")
+    bench.expect(successor.break_if(bench.scope(), holder.token), "break_if removed nothing")
+    _expect_growth(bench, [first, _hold_once(bench, successor, bench.scope())], "over a hold that was broken")
+
+
+@check(
+    "F3",
+    "one-hold-one-token",
+    why="a store that saw the first token would refuse the second half of one write",
+    level=Level.FENCING,
+    needs=[Capability.FENCING],
+)
+def one_hold_one_token(bench: Bench) -> None:
+    """A renewed lease keeps its token."""
+    if Capability.RENEWAL not in bench.harness.claims:
+        return
+    provider = bench.provider()
+    lease = bench.acquire(provider, bench.scope())
+    first = _token(lease)
+    for _ in range(3):
+        lease = provider.renew(lease)
+        bench.expect(lease.token == first, f"the token changed from {first} to {lease.token} by a renewal")
+    provider.release(lease)
+
+
+@check("F4", "late-holder-is-refused", why=_WHY, level=Level.FENCING, needs=[Capability.FENCING])
+def late_holder_is_refused(bench: Bench) -> None:
+    """A store that compares tokens takes the successor's write, and refuses the one that comes after it from before."""
+    bench.need_hook("remove")
+    register, late, successor = _FencedRegister(), bench.provider(), bench.provider()
+    before = _token(bench.acquire(late, bench.scope()))
+    bench.expect(register.write(before), "the store refused the first holder")
+    bench.hook(late, "remove")(bench.scope())
+    after = _token(bench.acquire(successor, bench.scope(), "b"))
+    bench.expect(register.write(after), f"the store refused the successor: {after} after {before}")
+    bench.expect(not register.write(before), "the store took the write of a holder that had lost the lock")
+
+
+@check("F6", "tokens-order-a-storm", why=_WHY, level=Level.FENCING, mode=Mode.REAL, needs=[Capability.FENCING])
+def tokens_order_a_storm(bench: Bench) -> None:
+    """Among many contenders tokens grow in the order of the holds."""
+    storm = run_storm(bench, beyond_process=reaches_beyond_process(bench))
+    granted = [one for one in storm.history.operations if (one.f, one.type) == ("acquire", "ok")]
+    if not granted:
+        raise NotRun("nobody held the lock in the storm")
+    tokens = [one.token for one in granted if one.token is not None]
+    bench.expect(len(tokens) == len(granted), "a hold of the storm has no token")
+    _expect_growth(bench, tokens, "in the order of a storm's holds")

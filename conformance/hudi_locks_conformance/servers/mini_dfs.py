@@ -1,0 +1,79 @@
+"""HDFS: one name node and one data node, with WebHDFS."""
+
+from __future__ import annotations
+
+import http.client
+from pathlib import Path
+from typing import ClassVar, Final
+from urllib.parse import urlsplit
+
+from hudi_locks_conformance.servers.cache import compile_java, fetch_maven, find_tool
+from hudi_locks_conformance.servers.kind import Launch, ServerKind
+
+__all__ = ["MiniDfs"]
+
+_HADOOP: Final = "3.4.1"
+_JARS: Final = (
+    f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}",
+    f"org.apache.hadoop:hadoop-hdfs-client:{_HADOOP}",
+    f"org.apache.hadoop:hadoop-common:{_HADOOP}",
+    f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}:test-jar",
+    f"org.apache.hadoop:hadoop-common:{_HADOOP}:test-jar",
+    "junit:junit:4.13.2",
+    "org.mockito:mockito-core:2.28.2",
+)
+"""Not the shaded minicluster: its WebHDFS does not answer."""
+_SOURCE: Final = Path(__file__).parent / "java" / "LoopbackDfs.java"
+_OPENED: Final = ("lang", "lang.reflect", "net", "nio", "util", "util.concurrent")
+_ANSWER_S: Final = 5.0
+
+
+class MiniDfs(ServerKind):
+    """HDFS 3.4; its port is the name node's HTTP port. A new start begins empty."""
+
+    name: ClassVar[str] = "minidfs"
+    provider: ClassVar[str] = "filesystem"
+    patience_s: ClassVar[float] = 90.0
+
+    def fetch(self) -> None:
+        """See `ServerKind.fetch`."""
+        find_tool("java")
+        compile_java("minidfs", [_SOURCE], f"{fetch_maven('minidfs', _JARS)}/*")
+
+    def launch(self, folder: Path, port: int) -> Launch:
+        """See `ServerKind.launch`."""
+        jars = f"{fetch_maven('minidfs', _JARS)}/*"
+        classes = compile_java("minidfs", [_SOURCE], jars)
+        opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
+        words = [find_tool("java"), "-Xmx256m", "-XX:+UseSerialGC", *opened, "-cp", f"{classes}:{jars}"]
+        return Launch([*words, "LoopbackDfs", str(folder / "data"), str(port)])
+
+    def is_ready(self, port: int) -> bool:
+        """See `ServerKind.is_ready`: a file can be written only once the data node has joined."""
+        told = f"http://127.0.0.1:{port}/webhdfs/v1/ready?op=CREATE&overwrite=true&user.name=tester"
+        try:
+            _, where = _put(told)
+            return bool(where) and _put(where)[0] == http.HTTPStatus.CREATED
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def options(self, port: int) -> dict[str, str]:
+        """See `ServerKind.options`."""
+        return {
+            "hoodie.write.lock.filesystem.path": "hdfs://127.0.0.1/locks/conformance",
+            "hudi_locks.filesystem.webhdfs_url": f"http://127.0.0.1:{port}",
+        }
+
+
+def _put(url: str) -> tuple[int, str]:
+    """The status, and where the answer sends us."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=_ANSWER_S)
+    try:
+        headers = {"Content-Type": "application/octet-stream"}
+        connection.request("PUT", f"{parts.path}?{parts.query}", b"", headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, answer.getheader("Location", "")
+    finally:
+        connection.close()
