@@ -1,0 +1,63 @@
+"""Real lock services, one of each kind for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hudi_locks_conformance.servers import KINDS, Server, ServerUnavailable, find_tool, start_server
+
+
+def run_server(name: str) -> Iterator[Server]:
+    """A server until the end of the run; where it cannot be had, a skip says which command helps."""
+    try:
+        server = start_server(KINDS[name])
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dynamodb() -> Iterator[Server]:
+    yield from run_server("dynamodb")
+
+
+@pytest.fixture(scope="session")
+def hive_metastore() -> Iterator[Server]:
+    yield from run_server("hive_metastore")
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[Server]:
+    yield from run_server("zookeeper")
+
+
+@pytest.fixture(scope="session")
+def jvm() -> None:
+    """For tests beside JVM lock holders, which are fetched by Maven and compiled here."""
+    try:
+        for tool in ("java", "javac", "mvn"):
+            find_tool(tool)
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[Server]:
+    yield from run_server("versitygw")
+
+
+@pytest.fixture(scope="session")
+def fake_gcs() -> Iterator[Server]:
+    yield from run_server("fake-gcs-server")
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Server]:
+    yield from run_server("azurite")
+
+
+@pytest.fixture(scope="session")
+def minidfs() -> Iterator[Server]:
+    yield from run_server("minidfs")
