@@ -25,6 +25,9 @@ _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
+_UNIQUE: Final = (RECORD_KEY, COMMIT_SEQNO)
+_SAMPLE_ROWS: Final = 1 << 15
+_MOST_DISTINCT: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,7 @@ class BaseFileWriter:
         self._buffered_bytes = 0
         self._min_key: str | None = None
         self._max_key: str | None = None
-        dictionary = [name for name in schema.names if name not in (RECORD_KEY, COMMIT_SEQNO)]
-        codec = None if form.codec == "uncompressed" else form.codec
-        with self._reporting():
-            self._writer = pq.ParquetWriter(
-                path, schema, compression=codec, use_dictionary=dictionary, store_schema=False
-            )
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they may stay in memory until a row group is full."""
@@ -82,22 +80,32 @@ class BaseFileWriter:
     def close(self, counts: Mapping[str, int]) -> None:
         """Write the footer; `counts` can be read back by `read_counts`."""
         self.flush()
-        self._writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
         with self._reporting():
-            self._writer.close()
+            writer = self._writer or self._open(self._schema.empty_table())
+            writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
+            writer.close()
 
     def abandon(self) -> None:
         """Close the file handle of a file that nobody will use, whatever the store says to that."""
-        with suppress(OSError):
-            self._writer.close()
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
 
     def flush(self) -> None:
         """Close the row group now, to free memory."""
         if self._buffer:
             rows = pa.concat_tables(self._buffer)
             with self._reporting():
+                self._writer = self._writer or self._open(rows)
                 self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._buffer, self._buffered_bytes = [], 0
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        codec = None if self._form.codec == "uncompressed" else self._form.codec
+        dictionary = _find_repetitive(first.slice(0, _SAMPLE_ROWS))
+        return pq.ParquetWriter(
+            self._path, self._schema, compression=codec, use_dictionary=dictionary, store_schema=False
+        )
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -125,6 +133,16 @@ class BaseFileWriter:
             "hoodie_bloom_filter_type_code": "SIMPLE",
             "org.apache.hudi.bloomfilter": _bloom_that_holds_all(),
         }
+
+
+def _find_repetitive(rows: pa.Table) -> list[str]:
+    """Columns that a dictionary makes smaller; on others it makes files larger and Spark's reads slower."""
+    most = rows.num_rows * _MOST_DISTINCT
+    return [name for name in rows.schema.names if name not in _UNIQUE and _count_distinct(rows.column(name)) <= most]
+
+
+def _count_distinct(column: pa.ChunkedArray) -> int:
+    return 0 if pa.types.is_nested(column.type) else int(pc.count_distinct(column).as_py())
 
 
 def _bloom_that_holds_all() -> str:

@@ -18,6 +18,7 @@ from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import avro_schema
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
+    COMMIT_SEQNO,
     RECORD_KEY,
     BaseFileFormat,
     BaseFileWriter,
@@ -172,3 +173,17 @@ def test_the_first_key_is_read_from_the_rows_since_the_range_may_be_wider(tmp_pa
     write(tmp_path / "none.parquet")
     assert read_first_key(str(tmp_path / "some.parquet")) == "ключ"
     assert read_first_key(str(tmp_path / "none.parquet")) is None
+
+
+@pytest.mark.parametrize(("distinct", "has_dictionary"), [(20_000, False), (30, True)])
+def test_only_columns_that_repeat_themselves_get_a_dictionary(
+    tmp_path: Path, distinct: int, has_dictionary: bool
+) -> None:
+    """A dictionary of values that hardly repeat makes files larger and Spark's reads slower."""
+    table = rows(*(f"k{number}" for number in range(20_000)))
+    value = pa.array([number % distinct for number in range(20_000)])
+    write(tmp_path / "f.parquet", table.set_column(table.schema.get_field_index("value"), "value", value))
+    group = pq.read_metadata(tmp_path / "f.parquet").row_group(0)
+    found = {group.column(n).path_in_schema: group.column(n).has_dictionary_page for n in range(group.num_columns)}
+    assert found == {name: name not in (RECORD_KEY, COMMIT_SEQNO) for name in found} | {"value": has_dictionary}
+    assert pq.read_table(tmp_path / "f.parquet").column("value").to_pylist() == value.to_pylist()
