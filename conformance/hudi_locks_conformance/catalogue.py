@@ -36,8 +36,12 @@ GROUPS: Final = {
 """The modules of the groups, by letter."""
 
 
-def select_checks(level: Level = Level.CORE, only: Iterable[str] = ()) -> list[Check]:
-    """The checks up to `level`, or those that `only` names: an id, a group's letter, or an id without its part.
+def select_checks(level: Level | None = Level.CORE, only: Iterable[str] = ()) -> list[Check]:
+    """The checks asked for at `level`, all of them if it is None, or those that `only` names.
+
+    Args:
+        level: See `Level.contents`.
+        only: Ids, letters of groups, or ids without their part; replaces the level.
 
     Raises:
         KeyError: A word of `only` names no check.
@@ -49,7 +53,7 @@ def select_checks(level: Level = Level.CORE, only: Iterable[str] = ()) -> list[C
         raise KeyError(", ".join(unknown))
     if words:
         return [found for found in ordered if any(_is_named(found, word) for word in words)]
-    return [found for found in ordered if found.level <= level]
+    return [found for found in ordered if level is None or found.level in level.contents]
 
 
 def _is_named(found: Check, word: str) -> bool:

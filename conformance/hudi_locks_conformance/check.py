@@ -12,16 +12,35 @@ from hudi_locks import Capability
 if TYPE_CHECKING:
     from hudi_locks_conformance.bench import Bench
 
-__all__ = ["CHECKS", "Check", "Level", "Mode", "NotRun", "Violation", "check"]
+__all__ = ["CHECKS", "LADDER", "Check", "Level", "Mode", "NotRun", "Violation", "check"]
 
 
 class Level(enum.IntEnum):
-    """What a provider is asked for; each level contains those before it."""
+    """What a provider is asked for: a ladder from CORE to INTEROP, each rung with all below it.
+
+    EXTRA stands beside the ladder: good to have, and no condition of safety. To ask for it asks for FENCING too, and
+    not for INTEROP, which needs a JVM.
+    """
 
     CORE = 1
     LEASE = 2
     FENCING = 3
-    EXTRA = 4
+    INTEROP = 4
+    EXTRA = 5
+
+    @property
+    def word(self) -> str:
+        """As people type it."""
+        return self.name.lower()
+
+    @property
+    def contents(self) -> frozenset[Level]:
+        """The levels whose checks are asked for at this one."""
+        return frozenset(level for level in Level if level <= self) - ({Level.INTEROP} - {self})
+
+
+LADDER: Final = (Level.CORE, Level.LEASE, Level.FENCING, Level.INTEROP)
+"""The levels that a badge may name, from the bottom."""
 
 
 class Mode(enum.Enum):

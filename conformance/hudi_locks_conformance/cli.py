@@ -13,25 +13,27 @@ from typing import Annotated
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
+from hudi_locks_conformance._output import (
+    EXIT_UNJUDGED,
+    EXIT_UNREACHABLE,
+    EXIT_USAGE,
+    EXIT_VIOLATION,
+    Report,
+    describe_check,
+    render_text,
+    save_evidence,
+    to_values,
+)
 from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History, find_overlaps, is_linearizable
-from hudi_locks_conformance.report import (
-    EXIT_UNREACHABLE,
-    describe_check,
-    exit_status,
-    render,
-    save_evidence,
-    to_json,
-)
 from hudi_locks_conformance.runner import Outcome, is_reachable, run_checks
 from hudi_locks_conformance.servers import KINDS, start_server
 
 __all__ = ["command"]
 
 command = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-_VIOLATION, _USAGE, _UNJUDGED = 1, 2, 3
 
 
 class LevelName(str, Enum):
@@ -40,6 +42,7 @@ class LevelName(str, Enum):
     CORE = "core"
     LEASE = "lease"
     FENCING = "fencing"
+    INTEROP = "interop"
     EXTRA = "extra"
 
 
@@ -48,13 +51,16 @@ def conformance(
     provider: Provider = None,
     option: Settings = None,
     config: ConfigFile = None,
-    level: Annotated[LevelName, typer.Option(help="Each level contains those before it.")] = LevelName.CORE,
+    level: Annotated[
+        LevelName | None, typer.Option(help="Core if absent; each contains those below it. Extra: fencing and more.")
+    ] = None,
     server: Annotated[str, typer.Option(metavar="NAME", help="Start this lock service for the run.")] = "",
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
+    processes: Annotated[int, typer.Option(min=2, metavar="N", help="Contenders of a storm.")] = 4,
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every check.")] = False,  # noqa: FBT002
-    list_only: Annotated[bool, typer.Option("--list", help="Print every check, and run none.")] = False,  # noqa: FBT002
+    list_only: Annotated[bool, typer.Option("--list", help="Print the checks, and run none.")] = False,
     history: Annotated[Path, typer.Option(help="Folder for the histories of failed checks.")] = Path("conformance-out"),
     recheck: Annotated[Path | None, typer.Option(exists=True, help="Judge a saved history again.")] = None,
 ) -> None:
@@ -65,19 +71,19 @@ def conformance(
     """
     if recheck is not None:
         raise typer.Exit(_recheck(recheck))
-    checks = _select(level, only)
     if list_only:
+        checks = _select(level, only)
         typer.echo("\n".join(describe_check(found) for found in checks))
         return
+    checks = _select(level or LevelName.CORE, only)
     with _start(server) as settings:
         name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
         options.pop("hoodie.write.lock.provider")
-        harness = Harness(name, options, seed=seed)
+        harness = Harness(name, options, seed=seed, contenders=processes)
         outcomes = _judge(harness, checks)
-    evidence = save_evidence(outcomes, history)
-    report = json.dumps(to_json(harness, outcomes), indent=1) if as_json else None
-    typer.echo(report or render(harness, outcomes, evidence=evidence, verbose=verbose))
-    raise typer.Exit(exit_status(outcomes))
+    report = Report(harness, tuple(outcomes), save_evidence(outcomes, history))
+    typer.echo(json.dumps(to_values(report), indent=1) if as_json else render_text(report, verbose=verbose))
+    raise typer.Exit(report.status)
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def _start(server: str) -> Iterator[list[str]]:
         return
     if server not in KINDS:
         typer.echo(f"error: --server {server} is none of {', '.join(sorted(KINDS))}", err=True)
-        raise typer.Exit(_USAGE)
+        raise typer.Exit(EXIT_USAGE)
     with start_server(KINDS[server]) as running:
         yield [f"{key}={value}" for key, value in running.options.items()]
 
@@ -106,15 +112,15 @@ def _judge(harness: Harness, checks: list[Check]) -> list[Outcome]:
     return run_checks(checks, harness)
 
 
-def _select(level: LevelName, only: str) -> list[Check]:
+def _select(level: LevelName | None, only: str) -> list[Check]:
     words = [
         word.strip().upper() if len(word.strip()) == 1 else word.strip() for word in only.split(",") if word.strip()
     ]
     try:
-        return select_checks(Level[level.name], words)
+        return select_checks(Level[level.name] if level else None, words)
     except KeyError as unknown:
         typer.echo(f"error: --only names no check: {unknown.args[0]}; see --list", err=True)
-        raise typer.Exit(_USAGE) from None
+        raise typer.Exit(EXIT_USAGE) from None
 
 
 def _recheck(path: Path) -> int:
@@ -122,11 +128,11 @@ def _recheck(path: Path) -> int:
         history = History.load(path)
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)
-        return _USAGE
+        return EXIT_USAGE
     overlaps, linearizable = find_overlaps(history), is_linearizable(history)
     for overlap in overlaps:
         typer.echo(str(overlap))
     typer.echo(f"{len(history.holds())} holds, {len(overlaps)} overlaps, linearizable: {linearizable}")
     if overlaps or linearizable is False:
-        return _VIOLATION
-    return _UNJUDGED if linearizable is None else 0
+        return EXIT_VIOLATION
+    return EXIT_UNJUDGED if linearizable is None else 0

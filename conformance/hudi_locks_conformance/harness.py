@@ -32,6 +32,7 @@ class Harness:
         options: The keys that the provider needs.
         seed: For everything that is drawn at random.
         virtual_time: Whether the provider keeps the time of its clock alone; None to believe its hooks.
+        contenders: How many take part in a storm, as processes where the provider reaches that far.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class Harness:
         *,
         seed: int = 0,
         virtual_time: bool | None = None,
+        contenders: int = 4,
     ) -> None:
         self.name = provider
         self.options = {key: str(value) for key, value in (options or {}).items()}
         self.seed = seed
+        self.contenders = contenders
         self._virtual_time = virtual_time
         self.shared: dict[str, Any] = {}
 

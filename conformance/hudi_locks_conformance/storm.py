@@ -15,12 +15,20 @@ from typing import Final
 from hudi_locks import Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import NotRun, Violation
+from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.worker import WorkSpec, work
 
-__all__ = ["Storm", "finish_process", "reaches_beyond_process", "run_in_process", "run_storm", "start_process"]
+__all__ = [
+    "Storm",
+    "find_storms",
+    "finish_process",
+    "reaches_beyond_process",
+    "run_in_process",
+    "run_storm",
+    "start_process",
+]
 
-_CONTENDERS: Final = 4
 _HOLDS: Final = 15
 _PATIENCE_S: Final = 90
 
@@ -55,17 +63,22 @@ def run_storm(bench: Bench, *, beyond_process: bool) -> Storm:
     return storm
 
 
+def find_storms(harness: Harness) -> list[Storm]:
+    """The storms that were run with this provider so far."""
+    return [found for found in harness.shared.values() if isinstance(found, Storm)]
+
+
 def _storm(bench: Bench, folder: Path, *, beyond_process: bool) -> Storm:
     for name in ("counter", "listed"):
         (folder / name).touch()
-    specs = [_spec(bench, f"contender-{number}", folder) for number in range(_CONTENDERS)]
+    specs = [_spec(bench, f"contender-{number}", folder) for number in range(bench.harness.contenders)]
     histories = _run_processes(specs) if beyond_process else _run_threads(bench, specs)
     history = History()
     history.merge([operation for one in histories for operation in one.operations])
     occupied = folder / "occupied"
     return Storm(
         history,
-        _CONTENDERS * _HOLDS,
+        len(specs) * _HOLDS,
         int((folder / "counter").read_text() or 0),
         tuple(occupied.read_text().split()) if occupied.exists() else (),
         tuple((folder / "listed").read_text().split()),

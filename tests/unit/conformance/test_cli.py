@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from hudi_locks_conformance import CHECKS, Harness, Level, Outcome, Status, runner, select_checks
+from hudi_locks_conformance._output import exit_status
 from hudi_locks_conformance.cli import command
-from hudi_locks_conformance.report import exit_status
 
 Run = Callable[..., tuple[int, str, str]]
 BROKEN = "hudi_locks_conformance.broken:"
@@ -36,6 +36,8 @@ def test_a_conformant_provider_ends_with_0(conformance: Run, tmp_path: Path) -> 
     assert "8 pass" not in out.splitlines()[3]
     assert "core     3 pass   0 fail" in out
     assert "lease    5 pass   0 fail" in out
+    assert "badge      hudi-locks " in out
+    assert f" · no level · 0 failed\nnext       core: only 3 of its {len(select_checks())} checks" in out
     assert "verdict    CONFORMANT (core lease)" in out
 
 
@@ -100,11 +102,16 @@ def test_json_holds_every_check_and_no_secret(conformance: Run, tmp_path: Path) 
     told = json.loads(out)
     assert status == told["exit"] == 0
     assert [(check["id"], check["status"]) for check in told["checks"]] == [("A1", "pass"), ("E1", "unsupported")]
+    assert told["badge"]["level"] is None
+    assert told["badge"]["failed"] == 0
     assert "abc" not in out
 
 
-def test_list_names_every_check_of_the_level(conformance: Run) -> None:
-    status, out, _ = conformance("--list", "--level", "extra")
+def test_list_names_every_check_or_those_of_the_level(conformance: Run) -> None:
+    status, out, _ = conformance("--list", "--level", "fencing")
+    assert status == 0
+    assert len(out.splitlines()) == len(select_checks(Level.FENCING)) < len(CHECKS)
+    status, out, _ = conformance("--list")
     assert status == 0
     assert len(out.splitlines()) == len(CHECKS)
     assert [line.split()[0] for line in out.splitlines()][:3] == ["A0", "A1", "A2"]
