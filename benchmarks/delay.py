@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
+import threading
 
-_PIECE = 65_536
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay_s: float) -> None:
-    while data := await reader.read(_PIECE):
-        await asyncio.sleep(delay_s)
-        writer.write(data)
-    writer.close()
+from hudi_locks_conformance.faults import FaultProxy
 
 
-async def serve(port: int, target: int, delay_s: float) -> None:
-    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", target)
-        await asyncio.gather(_pump(reader, inner_writer, delay_s), _pump(inner_reader, writer, delay_s))
-
-    server = await asyncio.start_server(connect, "127.0.0.1", port, backlog=256)
-    print("ready", flush=True)
-    await server.serve_forever()
+def serve(port: int, target: int, delay_s: float) -> None:
+    with FaultProxy(target, port=port) as proxy:
+        proxy.delay(delay_s)
+        print("ready", flush=True)
+        threading.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) / 1000))
+    serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) / 1000)
