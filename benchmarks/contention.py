@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -17,13 +18,32 @@ from hudi_locks_conformance.servers import find_free_port
 from benchmarks.figures import Figure
 from hudi_locks import LockManager, LockProvider, LockScope, Owner
 
-__all__ = ["OWNER", "crowds", "distant", "jvm_cycle_us", "lock_cycle", "many", "processes"]
+__all__ = ["OWNER", "crowds", "distant", "jvm_cycle_us", "lock_cycle", "many", "processes", "swarms"]
 
 OWNER = Owner("benchmark", "here")
 _THREADS = (8, 64)
 _PROCESSES = 8
+_SWARMS = (1, 8, 64)
 _MANY, _SAMPLE = 1000, 100
 _ONE_WAY_MS = 10
+_EAGER = {
+    "hoodie.write.lock.num_retries": "100000",
+    "hoodie.write.lock.wait_time_ms_between_retry": "2",
+    "hoodie.write.lock.max_wait_time_ms_between_retry": "100",
+}
+"""So that pollers wait for each other and not for Hudi's default pause of a second."""
+_WORKER = """
+import json, sys
+from hudi_locks import LockManager
+with LockManager.from_options(json.loads(sys.argv[1])) as manager:
+    with manager.lock():
+        pass
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(int(sys.argv[2])):
+        with manager.lock():
+            pass
+"""
 
 
 def lock_cycle(manager: LockManager) -> Callable[[], None]:
@@ -88,6 +108,34 @@ def _hold_rate(history: History) -> float:
     found = history.holds()
     span_s = (max(hold.end_ns for hold in found) - min(hold.begin_ns for hold in found)) / 1e9
     return round(len(found) / span_s, 1)
+
+
+def swarms(options: Mapping[str, str], name: str, *, holds: int) -> list[Figure]:
+    """Holds a second of processes that all want the table's lock, and begin at the same moment."""
+    rates = {count: _swarm({**options, **_EAGER}, count, max(1, holds // count)) for count in _SWARMS}
+    return [
+        Figure(
+            f"{count} processes of ours on one lock, {name}", rates[count], "1 process", rates[1], "holds/s", "higher"
+        )
+        for count in _SWARMS[1:]
+    ]
+
+
+def _swarm(options: Mapping[str, str], count: int, holds: int) -> float:
+    words = [sys.executable, "-c", _WORKER, json.dumps(options), str(holds)]
+    workers = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    start_s = time.perf_counter()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    for worker in workers:
+        worker.communicate()
+        assert worker.returncode == 0
+    return round(holds * count / (time.perf_counter() - start_s), 1)
 
 
 def many(make: Callable[[], LockProvider], name: str, where: str) -> Figure:

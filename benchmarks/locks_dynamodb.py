@@ -13,7 +13,7 @@ from hudi_locks_conformance.partners import awslabs
 from hudi_locks_conformance.servers import KINDS, Server, start_server
 from hudi_locks_providers.dynamodb import DynamoDBLockProvider
 
-from benchmarks.contention import OWNER, crowds, distant, jvm_cycle_us, lock_cycle, many, processes
+from benchmarks.contention import OWNER, crowds, distant, jvm_cycle_us, lock_cycle, many, processes, swarms
 from benchmarks.figures import Figure, measure_together
 from hudi_locks import Lease, LockManager, LockScope, SystemClock
 
@@ -33,6 +33,7 @@ def run(*, quick: bool) -> list[Figure]:
             figures = [*_count_requests(options), *_cycles(options, service, rounds)]
         figures += crowds(options, _NAME, cycles=cycles)
         figures.append(processes(options, _NAME, partner=awslabs(options), peer=_PEER, holds=cycles // 32))
+        figures += swarms(options, _NAME, holds=cycles // 2)
         figures.append(many(lambda: _make(options), _NAME, "no network in between"))
         with distant(server.port) as port:
             far = {**options, _ENDPOINT: f"http://127.0.0.1:{port}"}

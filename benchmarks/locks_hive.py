@@ -11,7 +11,7 @@ from hudi_locks_conformance.servers import start_server
 from hudi_locks_conformance.servers.hive_metastore import HiveMetastore
 from hudi_locks_providers.hive_metastore import HiveMetastoreLockProvider
 
-from benchmarks.contention import OWNER, crowds, distant, jvm_cycle_us, lock_cycle, many, processes
+from benchmarks.contention import OWNER, crowds, distant, jvm_cycle_us, lock_cycle, many, processes, swarms
 from benchmarks.figures import Figure, measure_together
 from hudi_locks import LockManager, LockScope, SystemClock
 
@@ -33,6 +33,7 @@ def run(*, quick: bool) -> list[Figure]:
                 lock_cycle(manager)()
         figures += [*_cycles(options, rounds), *crowds(options, _NAME, cycles=cycles)]
         figures.append(processes(options, _NAME, partner=hudi(_JAVA, options), peer=_PEER, holds=cycles // 32))
+        figures += swarms(options, _NAME, holds=cycles)
         figures.append(many(lambda: _make(options), _NAME, "no network in between"))
         with distant(server.port) as port:
             far = {**options, _URIS: f"thrift://127.0.0.1:{port}"}

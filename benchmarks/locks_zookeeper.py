@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -19,6 +16,7 @@ from hudi_locks_conformance.servers import KINDS, start_server
 from kazoo.client import KazooClient
 from tooz import coordination
 
+from benchmarks.contention import lock_cycle, swarms
 from benchmarks.figures import Figure, measure_together
 from hudi_locks import LockManager, LockScope, Owner, SystemClock
 
@@ -30,18 +28,6 @@ CONTENDERS = (1, 8, 64)
 CLOCK = SystemClock()
 JVM_HOLDS = 600
 Cycle = Callable[[], None]
-WORKER = """
-import json, sys
-from hudi_locks import LockManager
-with LockManager("zookeeper", json.loads(sys.argv[1])) as manager:
-    with manager.lock():
-        pass
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for _ in range(int(sys.argv[2])):
-        with manager.lock():
-            pass
-"""
 
 
 def run(*, quick: bool) -> list[Figure]:
@@ -53,7 +39,7 @@ def run(*, quick: bool) -> list[Figure]:
             *bench.free_lock(int(100 * scale)),
             *bench.hand_off(int(300 * scale)),
             *bench.threads(2 if quick else 9),
-            *bench.processes(int(1_000 * scale), CONTENDERS[:2] if quick else CONTENDERS),
+            *swarms({"hoodie.write.lock.provider": "zookeeper", **bench.own()}, "zookeeper", holds=int(1_000 * scale)),
             bench.many(int(1_000 * scale)),
         ]
 
@@ -77,7 +63,7 @@ class Bench:
 
     def free_lock(self, rounds: int) -> list[Figure]:
         actions = {
-            "ours": locking(self.manager().lock),
+            "ours": lock_cycle(self.manager()),
             "create + delete, bare": self.bare_pair(),
             "kazoo Lock": holding(self.client().Lock(f"/{uuid.uuid4().hex}")),
             "tooz": holding(self.tooz().get_lock(uuid.uuid4().hex.encode())),
@@ -138,7 +124,7 @@ class Bench:
         measured: dict[tuple[str, int], list[Cycle]] = {}
         for count in CONTENDERS:
             client, path = self.client(), f"/{uuid.uuid4().hex}"
-            measured["ours", count] = [locking(self.manager().lock)] * count
+            measured["ours", count] = [lock_cycle(self.manager())] * count
             measured["kazoo", count] = [holding(client.Lock(path)) for _ in range(count)]
         found: dict[tuple[str, int], list[float]] = {name: [] for name in measured}
         for _ in range(rounds):  # in turns, so that a slow moment of the machine meets all of them
@@ -151,13 +137,6 @@ class Bench:
             figures.append(Figure(figure, ours, "kazoo Lock", rates["kazoo", count], "1/s", "higher"))
             figures.append(Figure(figure, ours, "ours, 1 thread", rates["ours", 1], "1/s", "higher"))
         return figures
-
-    def processes(self, holds: int, contenders: tuple[int, ...]) -> list[Figure]:
-        found = {count: process_rate(self.own(), count, holds) for count in contenders}
-        return [
-            Figure(f"holds a second, zookeeper, {count} processes", value, "ours, 1 process", found[1], "1/s", "higher")
-            for count, value in found.items()
-        ]
 
     def many(self, count: int) -> Figure:
         provider, owner = self.manager().provider, Owner("bench")
@@ -185,14 +164,6 @@ def timed(took: list[float]) -> Iterator[None]:
 
 def median_micros(took_s: list[float]) -> float:
     return round(statistics.median(took_s) * 1e6, 1)
-
-
-def locking(lock: Callable[[], Any]) -> Cycle:
-    def cycle() -> None:
-        with lock():
-            pass
-
-    return cycle
 
 
 def holding(lock: Any) -> Cycle:
@@ -256,22 +227,6 @@ def rate(cycles: list[Cycle], holds: int) -> float:
     for thread in threads:
         thread.join()
     return round(holds // len(cycles) * len(cycles) / (time.perf_counter() - began_s), 1)
-
-
-def process_rate(options: dict[str, str], count: int, holds: int) -> float:
-    words = [sys.executable, "-c", WORKER, json.dumps(options), str(max(1, holds // count))]
-    workers = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)]
-    for worker in workers:
-        assert worker.stdout is not None
-        worker.stdout.readline()
-    began_s = time.perf_counter()
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("\n")
-        worker.stdin.flush()
-    for worker in workers:
-        worker.communicate()
-    return round(max(1, holds // count) * count / (time.perf_counter() - began_s), 1)
 
 
 def jvm_times(partners: list[Partner]) -> History:

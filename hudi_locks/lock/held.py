@@ -297,7 +297,7 @@ def end_block(holds: Sequence[Held], error: BaseException | None) -> None:
     Raises:
         LockLost: One was lost within the block, which raised nothing.
     """
-    lost = next((held for held in holds if held.state is HoldState.LOST), None)
+    lost = next((held for held in holds if held.reason is not None), None)
     try:
         release_together(holds)
     except Exception:

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_locks.errors import LockLost
 from hudi_locks.lock.scope import LockScope
 
 __all__ = ["Holder", "Lease", "LossReason", "Owner"]
@@ -63,6 +64,16 @@ class Lease:
     token: int | None = None
     deadline_s: float | None = None
     state: Any = field(default=None, compare=False, repr=False)
+
+    def lost(self, reason: LossReason, *, key: str) -> LockLost:
+        """The error for a hold that ended; `key` is where its lock lives in the backend: a path, node or item."""
+        return LockLost(
+            f"{self.owner} does not hold {key}: {reason.value}",
+            scope=self.scope,
+            owner=self.owner,
+            key=key,
+            reason=reason,
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, check_options, lock_keys
-from hudi_locks.errors import AlreadyHeld, ConfigError, ProviderClosed, refuse_pickling
+from hudi_locks.errors import ConfigError, ProviderClosed, refuse_pickling
 from hudi_locks.lock.acquisition import Acquisition
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import explain_timeout
@@ -23,7 +23,7 @@ from hudi_locks.lock.forking import generation
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.identity import Identity
-from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
+from hudi_locks.lock.lease import Holder, Lease, LossReason
 from hudi_locks.lock.loading import load_provider_class
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.renewal import Renewals
@@ -241,7 +241,6 @@ class LockManager:
         entered = 0
         try:
             for scope in acquisition.scopes:
-                self._refuse_again(scope, acquisition.owner)
                 left_s = bound_s if not entered else bound_s - (self._clock.monotonic() - acquisition.started_s)
                 if not self._turns.enter(scope, acquisition.owner, max(0.0, left_s)):
                     break
@@ -250,14 +249,6 @@ class LockManager:
             if entered < len(acquisition.scopes):
                 self._leave(acquisition.scopes[:entered])
         return entered == len(acquisition.scopes)
-
-    def _refuse_again(self, scope: LockScope, owner: Owner) -> None:
-        if self._turns.owner(scope) == owner:
-            raise AlreadyHeld(
-                f"thread {owner.thread} holds the lock on {scope} already; release it first, or pass the hold on",
-                scope=scope,
-                owner=owner,
-            )
 
     def _leave(self, scopes: Sequence[LockScope]) -> None:
         for scope in scopes:
@@ -312,8 +303,7 @@ class LockManager:
             held.lose(reason)
 
     def _note_success(self, acquisition: Acquisition) -> None:
-        waited_s = self._note_attempts(acquisition)
-        self.metrics.count(LOCK_ACQUIRE_SUCCESS, len(acquisition.scopes))
+        waited_s = self._note_attempts(acquisition, LOCK_ACQUIRE_SUCCESS, len(acquisition.scopes))
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug(
                 "%s holds %s after attempt %d and %.3f s",
@@ -324,8 +314,7 @@ class LockManager:
             )
 
     def _note_failure(self, acquisition: Acquisition) -> None:
-        waited_s = self._note_attempts(acquisition)
-        self.metrics.count(LOCK_ACQUIRE_FAILURE)
+        waited_s = self._note_attempts(acquisition, LOCK_ACQUIRE_FAILURE, 1)
         _logger.info(
             "%s did not get %s after attempt %d and %.3f s",
             acquisition.owner,
@@ -334,16 +323,16 @@ class LockManager:
             waited_s,
         )
 
-    def _note_attempts(self, acquisition: Acquisition) -> float:
+    def _note_attempts(self, acquisition: Acquisition, outcome: str, number: int) -> float:
         waited_s = self._clock.monotonic() - acquisition.started_s
-        self.metrics.count(LOCK_ACQUIRE_ATTEMPTS, acquisition.attempts)
-        self.metrics.time(LOCK_REQUEST_LATENCY, waited_s)
+        counts = ((LOCK_ACQUIRE_ATTEMPTS, acquisition.attempts), (outcome, number))
+        self.metrics.report(LOCK_REQUEST_LATENCY, waited_s, counts=counts)
         return waited_s
 
     def _note_release(self, held: Held, failure: Exception | None) -> None:
         held_s = self._clock.monotonic() - held.granted_s
-        self.metrics.time(LOCK_ACQUIRE_DURATION, held_s)
-        self.metrics.count(LOCK_RELEASE_SUCCESS if failure is None else LOCK_RELEASE_FAILURE)
+        outcome = LOCK_RELEASE_SUCCESS if failure is None else LOCK_RELEASE_FAILURE
+        self.metrics.report(LOCK_ACQUIRE_DURATION, held_s, counts=((outcome, 1),))
         if failure is not None:
             self._unreleased.append(held.lease)
         if _logger.isEnabledFor(logging.DEBUG):

@@ -44,6 +44,7 @@ class Renewals:
         self._tended: dict[Renewable, None] = {}
         self._idle: dict[threading.Event, float] = {}
         self._threads: list[threading.Thread] = []
+        self._first_wake_s = float("-inf")
         self._latest_due_s = float("-inf")
         self._closed = False
         self._generation = generation()
@@ -55,7 +56,7 @@ class Renewals:
             self._latest_due_s = renewable.due_s
             if not self._threads:
                 self._start_thread()
-            elif not any(wakes_s <= renewable.due_s for wakes_s in self._idle.values()):
+            elif renewable.due_s < self._first_wake_s:
                 self._wake_all()
 
     def discard(self, renewable: Renewable) -> None:
@@ -94,9 +95,15 @@ class Renewals:
                     return self._begin(first)
                 event, wakes_s = threading.Event(), self._choose_wake_s(first, now_s)
                 self._idle[event] = wakes_s
+                self._note_first_wake()
             self._clock.wait(event, wakes_s - now_s)
             with self._lock:
                 del self._idle[event]
+                self._note_first_wake()
+
+    def _note_first_wake(self) -> None:
+        """Kept, since every lock that is taken asks for it; with nobody idle there is nobody to wake."""
+        self._first_wake_s = min(self._idle.values(), default=float("-inf"))
 
     def _choose_wake_s(self, first: Renewable | None, now_s: float) -> float:
         """When to look again by itself.

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 
 from hudi_locks.clock import Clock
+from hudi_locks.errors import AlreadyHeld
 from hudi_locks.lock.lease import Owner
 from hudi_locks.lock.scope import LockScope
 
@@ -21,9 +22,19 @@ class Turns:
         self._lines: dict[LockScope, deque[tuple[Owner, threading.Event | None]]] = {}
 
     def enter(self, scope: LockScope, owner: Owner, timeout_s: float) -> bool:
-        """Stand in line and wait for the turn; False, and out of the line, if it did not come in time."""
+        """Stand in line and wait for the turn; False, and out of the line, if it did not come in time.
+
+        Raises:
+            AlreadyHeld: It is the owner's turn.
+        """
         with self._lock:
             line = self._lines.setdefault(scope, deque())
+            if line and line[0][0] == owner:
+                raise AlreadyHeld(
+                    f"thread {owner.thread} holds the lock on {scope} already; release it first, or pass the hold on",
+                    scope=scope,
+                    owner=owner,
+                )
             place = (owner, threading.Event() if line else None)
             line.append(place)
         if place[1] is None:

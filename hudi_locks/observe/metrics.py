@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,13 +60,18 @@ class Metrics:
         with self._lock:
             self._counters[name] = self._counters.get(name, 0) + by
 
-    def time(self, name: str, duration_s: float) -> None:
-        """Report one duration to a timer."""
+    def report(self, name: str, duration_s: float, *, counts: Sequence[tuple[str, int]] = ()) -> None:
+        """Report one duration to a timer, and what goes with it to counters."""
         with self._lock:
-            seen = self._timings.setdefault(name, [0, 0.0, 0.0])
+            seen = self._timings.get(name)
+            if seen is None:
+                seen = self._timings[name] = [0, 0.0, 0.0]
             seen[0] += 1
             seen[1] += duration_s
-            seen[2] = max(seen[2], duration_s)
+            if duration_s > seen[2]:
+                seen[2] = duration_s
+            for counter, by in counts:
+                self._counters[counter] = self._counters.get(counter, 0) + by
 
     def snapshot(self) -> Mapping[str, int | Timing]:
         """All counters and timers that were ever reported to, as they stand now."""

@@ -206,14 +206,7 @@ class DynamoDBLockProvider(LockProvider):
         return hold
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
-        key = self._show_key(lease.scope)
-        return LockLost(
-            f"{lease.owner} does not hold {key}: {reason.value}",
-            scope=lease.scope,
-            owner=lease.owner,
-            key=key,
-            reason=reason,
-        )
+        return lease.lost(reason, key=self._show_key(lease.scope))
 
     def _show_key(self, scope: LockScope) -> str:
         return f"{self._settings.table}/{self.keys.lock(scope)}"

@@ -26,7 +26,7 @@ from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder, t
 from hudi_locks_providers._files.remote import RemoteLockFolder
 from hudi_locks_providers._files.truth import FolderTruth
 from hudi_locks_providers._files.webhdfs import WebHdfs
-from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_lock_file, encode_owner
+from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_constant, encode_lock_file
 
 __all__ = ["FileSystemLockProvider"]
 
@@ -177,9 +177,7 @@ class FileSystemLockProvider(LockProvider):
 
     def _encode(self, scope: LockScope, owner: Owner, now_ms: int) -> bytes:
         hold = f"{self._nonce}-{next(self._serial)}"
-        return encode_lock_file(
-            _owner_part(owner), scope=str(scope), hold=hold, since_ms=now_ms, lease_ms=self._lease_ms
-        )
+        return encode_lock_file(_constant_part(owner, scope), hold=hold, since_ms=now_ms, lease_ms=self._lease_ms)
 
     def _hold(self, scope: LockScope, owner: Owner, hold: _Hold, sent_s: float) -> Lease:
         try:
@@ -237,14 +235,7 @@ class FileSystemLockProvider(LockProvider):
         return hold
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
-        path = self._file(lease.scope).path
-        return LockLost(
-            f"{lease.owner} does not hold {path}: {reason.value}",
-            scope=lease.scope,
-            owner=lease.owner,
-            key=path,
-            reason=reason,
-        )
+        return lease.lost(reason, key=self._file(lease.scope).path)
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
@@ -307,8 +298,8 @@ class FileSystemLockProvider(LockProvider):
 
 
 @functools.lru_cache(maxsize=256)
-def _owner_part(owner: Owner) -> str:
-    return encode_owner(owner)
+def _constant_part(owner: Owner, scope: LockScope) -> str:
+    return encode_constant(owner, str(scope))
 
 
 def _token(found: Found) -> str:

@@ -151,13 +151,7 @@ class InProcessLockProvider(LockProvider):
         return lease
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
-        return LockLost(
-            f"{lease.owner} does not hold {self._key(lease.scope)}: {reason.value}",
-            scope=lease.scope,
-            owner=lease.owner,
-            key=self._key(lease.scope),
-            reason=reason,
-        )
+        return lease.lost(reason, key=self._key(lease.scope))
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""

@@ -297,14 +297,7 @@ class StorageLockProvider(LockProvider):
         return hold
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
-        where = self._location.url(self.key(lease.scope))
-        return LockLost(
-            f"{lease.owner} does not hold {where}: {reason.value}",
-            scope=lease.scope,
-            owner=lease.owner,
-            key=where,
-            reason=reason,
-        )
+        return lease.lost(reason, key=self._location.url(self.key(lease.scope)))
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`; a release without an answer may be tried again."""

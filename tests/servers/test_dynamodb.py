@@ -10,22 +10,19 @@ from typing import Any
 import boto3
 import pytest
 from hudi_locks_conformance import Harness, Level
-from hudi_locks_conformance.history import find_overlaps
-from hudi_locks_conformance.partners import JvmContender, awslabs, run_mixed_storm
+from hudi_locks_conformance.partners import JvmContender, awslabs
 from hudi_locks_conformance.servers import Server
 from hudi_locks_conformance.storm import finish_process, start_process
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers.dynamodb import DynamoDBImplicitLockProvider, DynamoDBLockProvider
+from jvm_neighbours import ADA, TABLE, judge_our_death, judge_our_hold, judge_storm, judge_their_hold, makes, poll
 
-from hudi_locks import BackendRefused, Lease, LockLost, LockManager, LockScope, Owner, SystemClock
+from hudi_locks import BackendRefused, LockLost, LockScope, Owner, SystemClock
 
 pytestmark = pytest.mark.servers
 
-TABLE = LockScope.table()
-ADA = Owner("ada", "host-a", 11, "main", "etl")
 TABLE_KEY = "hoodie.write.lock.dynamodb.table"
 LEASE_KEY = "hoodie.write.lock.wait_time_ms"
-HOLDS = 15
 Make = Callable[..., DynamoDBLockProvider]
 
 
@@ -57,15 +54,8 @@ def options(dynamodb: Server) -> dict[str, str]:
 
 @pytest.fixture
 def make(options: dict[str, str]) -> Iterator[Make]:
-    made: list[DynamoDBLockProvider] = []
-
-    def make_one(**more: str) -> DynamoDBLockProvider:
-        made.append(DynamoDBLockProvider({**options, **more}, clock=SystemClock(), on_lost=lambda *_: None))
-        return made[-1]
-
-    yield make_one
-    for provider in made:
-        provider.close()
+    with makes(DynamoDBLockProvider, options) as make_one:
+        yield make_one
 
 
 @pytest.fixture
@@ -79,17 +69,6 @@ def service(options: dict[str, str]) -> Iterator[Any]:
     )
     yield client
     client.close()
-
-
-def acquire(provider: DynamoDBLockProvider, patience_s: float) -> Lease | None:
-    """Poll as a manager does."""
-    clock = SystemClock()
-    ends_s = clock.monotonic() + patience_s
-    while True:
-        lease = provider.try_acquire(TABLE, ADA, 0)
-        if lease is not None or clock.monotonic() > ends_s:
-            return lease
-        clock.sleep(0.05)
 
 
 MAKE_TABLE = """
@@ -178,31 +157,12 @@ def test_a_thousand_locks_come_and_go(make: Make) -> None:
 @pytest.mark.usefixtures("jvm")
 class TestBesideTheJvm:
     def test_it_waits_while_we_hold(self, options: dict[str, str]) -> None:
-        with LockManager("dynamodb", options) as manager:
-            held = manager.lock()
-            with JvmContender(awslabs(options), "hold", 0.1) as theirs:
-                assert not theirs.wait_held(5), "it entered although we renewed a lease of two seconds"
-                held.verify()
-                freeing_s = SystemClock().monotonic()
-                held.release()
-                assert theirs.wait_held(20)
-                (hold,) = theirs.finish().holds()
-        assert hold.begin_ns / 1e9 >= freeing_s
+        judge_our_hold("dynamodb", options, awslabs(options), watch_s=5)
 
     def test_we_wait_while_it_holds(self, make: Make, options: dict[str, str]) -> None:
-        make().holder(TABLE)
-        make().table.ensure()
-        with JvmContender(awslabs(options), "hold", 4) as theirs:
-            assert theirs.wait_held(60)
-            provider = make()
-            holder = provider.holder(TABLE)
-            lease = acquire(provider, 15)
-            assert lease is not None
-            acquired_ns = SystemClock().monotonic() * 1e9
-            (hold,) = theirs.finish().holds()
-        assert acquired_ns >= hold.end_ns
-        assert holder is not None
-        assert holder.owner.host
+        provider = make()
+        provider.table.ensure()
+        judge_their_hold(provider, awslabs(options), hold_s=4)
 
     def test_a_dead_holder_of_theirs_is_outlived(self, make: Make, options: dict[str, str]) -> None:
         provider = make()
@@ -211,22 +171,11 @@ class TestBesideTheJvm:
             assert theirs.wait_held(60)
             theirs.kill()
         killed_s = SystemClock().monotonic()
-        lease = acquire(provider, 15)
-        assert lease is not None
+        assert poll(provider, 15) is not None
         assert SystemClock().monotonic() - killed_s >= 2.5, "their record says three seconds, our setting two"
 
     def test_a_dead_holder_of_ours_is_outlived(self, make: Make, options: dict[str, str]) -> None:
-        provider = make()
-        lease = provider.try_acquire(TABLE, ADA, 0)
-        assert lease is not None
-        began_s = SystemClock().monotonic()
-        with JvmContender(awslabs(options), "hold", 0.1) as theirs:
-            assert theirs.wait_held(60)
-            assert SystemClock().monotonic() - began_s >= 2.0
-            with pytest.raises(LockLost):
-                provider.renew(lease)
-            provider.release(lease)
-            assert len(theirs.finish().holds()) == 1
+        assert judge_our_death(make(), awslabs(options)) >= 2.0
 
     def test_items_marked_as_released_are_free_for_both(self, make: Make, options: dict[str, str]) -> None:
         provider = make()
@@ -242,6 +191,4 @@ class TestBesideTheJvm:
     def test_a_storm_of_both_never_overlaps(self, make: Make, options: dict[str, str]) -> None:
         make().table.ensure()
         calm = {**options, LEASE_KEY: "20000"}
-        history = run_mixed_storm("dynamodb", calm, [awslabs(options), awslabs(options)], holds=HOLDS)
-        assert len(history.holds()) == 6 * HOLDS
-        assert find_overlaps(history) == []
+        judge_storm("dynamodb", calm, [awslabs(options), awslabs(options)])

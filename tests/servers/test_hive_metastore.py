@@ -8,24 +8,22 @@ from pathlib import Path
 
 import pytest
 from hudi_locks_conformance import Harness, Level
-from hudi_locks_conformance.history import find_overlaps
-from hudi_locks_conformance.partners import JvmContender, hudi, run_mixed_storm
+from hudi_locks_conformance.partners import JvmContender, hudi
 from hudi_locks_conformance.servers import LocalServer, Server, start_server
 from hudi_locks_conformance.servers.hive_metastore import HiveMetastore
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers._wire.hive_lock import LockRow
 from hudi_locks_providers.hive_metastore import HiveMetastoreLockProvider
+from jvm_neighbours import ADA, TABLE, judge_our_death, judge_our_hold, judge_storm, judge_their_hold, makes, poll
 
-from hudi_locks import Lease, LockLost, LockManager, LockScope, Owner, SystemClock
+from hudi_locks import LockManager, LockScope, Owner
 
 pytestmark = pytest.mark.servers
 
-TABLE = LockScope.table()
-ADA, BOB = Owner("ada", "host-a", 11, "main", "etl"), Owner("bob", "host-b", 12, "main", "backfill")
+BOB = Owner("bob", "host-b", 12, "main", "backfill")
 JAVA = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
 TABLE_KEY = "hoodie.write.lock.hivemetastore.table"
 URIS_KEY = "hoodie.write.lock.hivemetastore.uris"
-HOLDS = 15
 Make = Callable[..., HiveMetastoreLockProvider]
 
 
@@ -45,30 +43,12 @@ def options(hive_metastore: Server) -> dict[str, str]:
 
 @pytest.fixture
 def make(options: dict[str, str]) -> Iterator[Make]:
-    made: list[HiveMetastoreLockProvider] = []
-
-    def make_one(**more: str) -> HiveMetastoreLockProvider:
-        made.append(HiveMetastoreLockProvider({**options, **more}, clock=SystemClock(), on_lost=lambda *_: None))
-        return made[-1]
-
-    yield make_one
-    for provider in made:
-        provider.close()
+    with makes(HiveMetastoreLockProvider, options) as make_one:
+        yield make_one
 
 
 def rows_of(provider: HiveMetastoreLockProvider, scope: LockScope = TABLE) -> list[LockRow]:
     return provider.metastore.find_locks(provider.settings.database, provider.settings.table_of(scope))
-
-
-def acquire(provider: HiveMetastoreLockProvider, patience_s: float) -> Lease | None:
-    """Poll as a manager does."""
-    clock = SystemClock()
-    ends_s = clock.monotonic() + patience_s
-    while True:
-        lease = provider.try_acquire(TABLE, ADA, 0)
-        if lease is not None or clock.monotonic() > ends_s:
-            return lease
-        clock.sleep(0.05)
 
 
 def test_a_refused_request_leaves_nothing_in_the_queue(make: Make) -> None:
@@ -141,51 +121,21 @@ def test_a_restart_of_the_metastore_loses_no_lock(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("jvm")
 class TestBesideTheJvm:
     def test_it_does_not_enter_while_we_hold(self, options: dict[str, str]) -> None:
-        with LockManager("hive_metastore", options) as manager:
-            held = manager.lock()
-            with JvmContender(hudi(JAVA, options), "hold", 0.1) as theirs:
-                assert not theirs.wait_held(9), "it entered although we renewed a lock of five seconds"
-                held.verify()
-                freeing_s = SystemClock().monotonic()
-                held.release()
-                assert theirs.wait_held(30)
-                (hold,) = theirs.finish().holds()
-        assert hold.begin_ns / 1e9 >= freeing_s
+        judge_our_hold("hive_metastore", options, hudi(JAVA, options), watch_s=9)
 
     def test_we_do_not_enter_while_it_holds(self, make: Make, options: dict[str, str]) -> None:
-        provider = make()
-        with JvmContender(hudi(JAVA, options), "hold", 8) as theirs:
-            assert theirs.wait_held(60)
-            holder = provider.holder(TABLE)
-            lease = acquire(provider, 30)
-            assert lease is not None
-            acquired_ns = SystemClock().monotonic() * 1e9
-            (hold,) = theirs.finish().holds()
-        assert acquired_ns >= hold.end_ns
-        assert holder is not None
-        assert holder.owner.host
-        assert "Unknown" in holder.raw
+        assert "Unknown" in judge_their_hold(make(), hudi(JAVA, options), hold_s=8).raw
 
     def test_a_dead_holder_of_theirs_is_dropped(self, make: Make, options: dict[str, str]) -> None:
         with JvmContender(hudi(JAVA, options), "hold", 60) as theirs:
             assert theirs.wait_held(60)
             theirs.kill()
-        assert acquire(make(), 20) is not None
+        assert poll(make(), 20) is not None
 
     def test_a_dead_holder_of_ours_is_dropped(self, make: Make, options: dict[str, str]) -> None:
-        provider = make()
-        lease = provider.try_acquire(TABLE, ADA, 0)
-        assert lease is not None
-        with JvmContender(hudi(JAVA, options), "hold", 0.1) as theirs:
-            assert theirs.wait_held(60)
-            with pytest.raises(LockLost):
-                provider.renew(lease)
-            provider.release(lease)
-            assert len(theirs.finish().holds()) == 1
+        judge_our_death(make(), hudi(JAVA, options))
 
     def test_a_storm_of_both_never_overlaps(self, make: Make, options: dict[str, str]) -> None:
         partners = [hudi(JAVA, options), hudi(JAVA, options, version="1.0.2")]
-        history = run_mixed_storm("hive_metastore", options, partners, holds=HOLDS)
-        assert len(history.holds()) == 6 * HOLDS
-        assert find_overlaps(history) == []
+        judge_storm("hive_metastore", options, partners)
         assert rows_of(make()) == []

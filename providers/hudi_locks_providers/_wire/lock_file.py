@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_locks.lock import Owner
 
-__all__ = ["LockFileContent", "decode_lock_file", "encode_lock_file", "encode_owner"]
+__all__ = ["LockFileContent", "decode_lock_file", "encode_constant", "encode_lock_file"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class LockFileContent:
     raw: str = ""
 
 
-def encode_owner(owner: Owner) -> str:
-    """The part of the content that is the same for all holds of one owner."""
+def encode_constant(owner: Owner, scope: str) -> str:
+    """The part of the content that is the same for all holds of one scope by one owner."""
     fields = {
         "id": owner.id,
         "host": owner.host,
@@ -46,14 +46,15 @@ def encode_owner(owner: Owner) -> str:
         "thread": owner.thread,
         "application": owner.application,
     }
-    return f'"lockThreadName":{json.dumps(owner.thread)},"lockStacksInfo":[],"owner":{json.dumps(fields)}'
+    thread, told = json.dumps(owner.thread), json.dumps(fields)
+    return f'"lockThreadName":{thread},"lockStacksInfo":[],"owner":{told},"scope":{json.dumps(scope)}'
 
 
-def encode_lock_file(owner_part: str, *, scope: str, hold: str, since_ms: int, lease_ms: int) -> bytes:
-    """The bytes of a lock file; `owner_part` comes from `encode_owner`."""
+def encode_lock_file(constant_part: str, *, hold: str, since_ms: int, lease_ms: int) -> bytes:
+    """The bytes of a lock file; `constant_part` comes from `encode_constant`."""
     seconds, millis = divmod(since_ms, 1000)
     return (
-        f'{{"lockCreateTime":"{_local_time(seconds)}.{millis:03d}",{owner_part},"scope":{json.dumps(scope)},'
+        f'{{"lockCreateTime":"{_local_time(seconds)}.{millis:03d}",{constant_part},'
         f'"hold":"{hold}","sinceMs":{since_ms},"leaseMs":{lease_ms}}}'
     ).encode()
 

@@ -251,14 +251,7 @@ class LockClient(SessionListener):
         return LossReason.DELETED if state.contender.session_id == self.session.id else LossReason.SESSION
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
-        path = self._find_place(lease.scope).folder
-        return LockLost(
-            f"{lease.owner} does not hold {path}: {reason.value}",
-            scope=lease.scope,
-            owner=lease.owner,
-            key=path,
-            reason=reason,
-        )
+        return lease.lost(reason, key=self._find_place(lease.scope).folder)
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`; may be called again after `BackendUnavailable`."""

@@ -1,0 +1,96 @@
+"""What every lock provider is asked for beside a JVM holder of the same lock, whatever service they meet at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+from hudi_locks_conformance.history import find_overlaps
+from hudi_locks_conformance.partners import JvmContender, Partner, run_mixed_storm
+
+from hudi_locks import Holder, Lease, LockLost, LockManager, LockProvider, LockScope, Owner, SystemClock
+
+__all__ = ["ADA", "TABLE", "judge_our_death", "judge_our_hold", "judge_storm", "judge_their_hold", "makes", "poll"]
+
+TABLE = LockScope.table()
+ADA = Owner("ada", "host-a", 11, "main", "etl")
+_HOLDS, _OURS = 15, 4
+_START_S = 60
+AnyProvider = TypeVar("AnyProvider", bound=LockProvider)
+
+
+@contextmanager
+def makes(kind: type[AnyProvider], options: Mapping[str, str]) -> Iterator[Callable[..., AnyProvider]]:
+    """A maker of clients, given more options by name; all are closed at the end."""
+    made: list[AnyProvider] = []
+
+    def make_one(**more: str) -> AnyProvider:
+        made.append(kind({**options, **more}, clock=SystemClock(), on_lost=lambda *_: None))
+        return made[-1]
+
+    yield make_one
+    for provider in made:
+        provider.close()
+
+
+def poll(provider: LockProvider, patience_s: float) -> Lease | None:
+    """Ask for the table as a manager does."""
+    clock = SystemClock()
+    ends_s = clock.monotonic() + patience_s
+    while True:
+        lease = provider.try_acquire(TABLE, ADA, 0)
+        if lease is not None or clock.monotonic() > ends_s:
+            return lease
+        clock.sleep(0.05)
+
+
+def judge_our_hold(name: str, options: Mapping[str, str], partner: Partner, *, watch_s: float) -> None:
+    """It stays outside for `watch_s` seconds, longer than our lease, and comes in after our release."""
+    with LockManager(name, options) as manager:
+        held = manager.lock()
+        with JvmContender(partner, "hold", 0.1) as theirs:
+            assert not theirs.wait_held(watch_s), "it entered although we renewed our lease"
+            held.verify()
+            freeing_s = SystemClock().monotonic()
+            held.release()
+            assert theirs.wait_held(_START_S)
+            (hold,) = theirs.finish().holds()
+    assert hold.begin_ns / 1e9 >= freeing_s
+
+
+def judge_their_hold(provider: LockProvider, partner: Partner, *, hold_s: float) -> Holder:
+    """We stay outside until its release; whom we took for the holder meanwhile."""
+    with JvmContender(partner, "hold", hold_s) as theirs:
+        assert theirs.wait_held(_START_S)
+        holder = provider.holder(TABLE)
+        assert poll(provider, _START_S) is not None
+        acquired_ns = SystemClock().monotonic() * 1e9
+        (hold,) = theirs.finish().holds()
+    assert acquired_ns >= hold.end_ns
+    assert holder is not None
+    assert holder.owner.host
+    return holder
+
+
+def judge_our_death(provider: LockProvider, partner: Partner) -> float:
+    """It enters after a lease of ours that nobody renews, and we learn of it; seconds from our grant to its hold."""
+    lease = provider.try_acquire(TABLE, ADA, 0)
+    assert lease is not None
+    began_s = SystemClock().monotonic()
+    with JvmContender(partner, "hold", 0.1) as theirs:
+        assert theirs.wait_held(_START_S)
+        held_s = SystemClock().monotonic() - began_s
+        with pytest.raises(LockLost):
+            provider.renew(lease)
+        provider.release(lease)
+        assert len(theirs.finish().holds()) == 1
+    return held_s
+
+
+def judge_storm(name: str, options: Mapping[str, str], partners: Sequence[Partner]) -> None:
+    """Processes of both kinds never hold it at one time, and all get it as often as they want it."""
+    history = run_mixed_storm(name, options, partners, ours=_OURS, holds=_HOLDS)
+    assert len(history.holds()) == (_OURS + len(partners)) * _HOLDS
+    assert find_overlaps(history) == []
