@@ -20,6 +20,9 @@ _MAIN: Final = "MetastoreWithLocks"
 _OPENED: Final = ("lang", "net", "nio", "util", "util.concurrent", "util.regex", "io", "time")
 """Packages that Hadoop and Hive reflect upon."""
 _ANSWER_S: Final = 5.0
+_MOST_CLIENTS: Final = "256"
+"""A request for a lock takes a second connection to the database while it keeps the first: with as many requests at
+one time as the pool has connections, ten by default, the metastore stands still until one of them times out."""
 _ASK: Final = b"\x80\x01\x00\x01\x00\x00\x00\x09getStatus\x00\x00\x00\x01\x00"
 """The call getStatus, in Thrift's binary protocol."""
 
@@ -80,7 +83,8 @@ class HiveMetastore(ServerKind):
             "hive.metastore.warehouse.dir": f"file://{folder}/warehouse",
             "hive.metastore.execute.setugi": "false",
             "hive.metastore.server.min.threads": "4",
-            "hive.metastore.server.max.threads": "100",
+            "hive.metastore.server.max.threads": _MOST_CLIENTS,
+            "datanucleus.connectionPool.maxPoolSize": _MOST_CLIENTS,
             "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
             "hive.support.concurrency": "true",
             "hive.txn.timeout": self.lock_timeout,
