@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +21,7 @@ __all__ = [
     "CollidingNames",
     "GrantsAlways",
     "HalfMade",
+    "KeepsTheFirstOfMany",
     "LosesAnswers",
     "MakesFolderOnce",
     "NamesNobody",
@@ -158,3 +160,12 @@ class MakesFolderOnce(SampleLockProvider):
             SystemClock().sleep(0.01)
             path.parent.mkdir(parents=True)
         return super().create(path, data)
+
+
+class KeepsTheFirstOfMany(SampleLockProvider):
+    """Does not let go of the locks that it got before one of many was refused."""
+
+    def acquire_many(self, scopes: Sequence[LockScope], owner: Owner, timeout_s: float) -> list[Lease] | None:
+        """One after the other."""
+        leases = [self.try_acquire(scope, owner, timeout_s) for scope in scopes]
+        return None if None in leases else [lease for lease in leases if lease]

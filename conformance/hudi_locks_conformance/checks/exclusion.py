@@ -14,6 +14,7 @@ from hudi_locks_conformance.storm import Storm, reaches_beyond_process, run_stor
 
 _RACERS: Final = 6
 _ROUNDS: Final = 25
+_MANY: Final = 3
 _WHY: Final = "two writers would both complete instants on one table, and one's rows would be lost"
 
 
@@ -170,3 +171,28 @@ def creation_of_parents(bench: Bench) -> None:
     answers = bench.run(*[lambda n=number: contend(n) for number in range(_RACERS)])
     failed = [repr(answer.error) for answer in answers if not isinstance(answer.value, Lease)]
     bench.expect(not failed, f"{len(failed)} of {_RACERS} free scopes were not granted: {failed[:1]}")
+
+
+@check(
+    "B12",
+    "many-or-none",
+    why="a writer that holds half of what it needs blocks others, and publishes nothing",
+)
+def many_or_none(bench: Bench) -> None:
+    """Many locks at once are all granted, or none of them is; let go of together, all of them are free."""
+    scopes = [bench.scope(number) for number in range(_MANY)]
+    provider, other = bench.provider(), bench.provider()
+    taken = bench.acquire(other, scopes[1], "b")
+    granted = provider.acquire_many(scopes, bench.owner(), 0.0)
+    bench.expect(granted is None, "many locks were granted although another client holds one of them")
+    for scope in scopes:
+        if scope != taken.scope:
+            bench.expect_free(scope, f"{scope} stayed locked although not all of many were granted")
+    other.release(taken)
+    leases = provider.acquire_many(scopes, bench.owner(), 0.0) or []
+    bench.expect({lease.scope for lease in leases} == set(scopes), "many free locks were not all granted")
+    for scope in scopes:
+        bench.expect_taken(scope, f"{scope} was granted twice: once among many, once alone")
+    provider.release_many(leases)
+    for scope in scopes:
+        bench.expect_free(scope, f"{scope} is not free after all were let go of together")
