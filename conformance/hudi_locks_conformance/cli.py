@@ -60,7 +60,7 @@ def conformance(
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every check.")] = False,  # noqa: FBT002
-    list_only: Annotated[bool, typer.Option("--list", help="Print the checks, and run none.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="Print the checks, and run none.")] = False,  # noqa: FBT002
     history: Annotated[Path, typer.Option(help="Folder for the histories of failed checks.")] = Path("conformance-out"),
     recheck: Annotated[Path | None, typer.Option(exists=True, help="Judge a saved history again.")] = None,
 ) -> None:
