@@ -24,6 +24,7 @@ _DELTA: Final = 0.01
 _STEPS_PER_LEASE: Final = 60
 _LONGEST_BOUND_S: Final = 60.0
 _POLL_S: Final = 0.05
+_MOST_LEASES: Final = 10
 
 
 def _leased_options(bench: Bench) -> dict[str, str]:
@@ -219,8 +220,12 @@ def _skip_time(bench: Bench) -> None:
     late, contender = bench.provider(_leased_options(bench)), bench.provider(_leased_options(bench))
     lease = bench.acquire(late, bench.scope(1))
     lease_s = _lease_length_s(bench, lease)
-    while contender.try_acquire(bench.scope(1), bench.owner("b"), 0.0) is None:
+    for _ in range(_MOST_LEASES):
+        if contender.try_acquire(bench.scope(1), bench.owner("b"), 0.0) is not None:
+            break
         bench.let_pass(lease_s)
+    else:
+        raise Violation(f"the lock of a paused holder was not granted within {_MOST_LEASES} leases")
     with bench.expect_raises(LockLost, "a holder that was paused renewed a lock that another has by now"):
         late.renew(lease)
 
