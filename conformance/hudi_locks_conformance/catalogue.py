@@ -13,6 +13,7 @@ from hudi_locks_conformance.checks import (
     failures,
     fencing,
     hygiene,
+    interop,
     loading,
     ownership,
     processes,
@@ -32,6 +33,7 @@ GROUPS: Final = {
     "J": processes,
     "K": loading,
     "L": hygiene,
+    "M": interop,
 }
 """The modules of the groups, by letter."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
+from hudi_locks.config import redact
 from hudi_locks_conformance._output import (
     EXIT_UNJUDGED,
     EXIT_UNREACHABLE,
@@ -20,6 +21,8 @@ from hudi_locks_conformance._output import (
     EXIT_VIOLATION,
     Report,
     describe_check,
+    render_junit,
+    render_page,
     render_text,
     save_evidence,
     to_values,
@@ -27,13 +30,16 @@ from hudi_locks_conformance._output import (
 from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
-from hudi_locks_conformance.history import History, find_overlaps, is_linearizable
+from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
 from hudi_locks_conformance.runner import Outcome, is_reachable, run_checks
 from hudi_locks_conformance.servers import KINDS, start_server
 
 __all__ = ["command"]
 
 command = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+
+
+ModelName = Enum("ModelName", {name.upper(): name for name in MODELS}, type=str)  # type: ignore[misc]  # from a table
 
 
 class LevelName(str, Enum):
@@ -56,13 +62,18 @@ def conformance(
     ] = None,
     server: Annotated[str, typer.Option(metavar="NAME", help="Start this lock service for the run.")] = "",
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
+    partner: Annotated[str, typer.Option(metavar="hudi-jvm|CLASS", help="JVM lock holder for group M.")] = "",
     processes: Annotated[int, typer.Option(min=2, metavar="N", help="Contenders of a storm.")] = 4,
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
+    json_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Write that object to a file.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page for people.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every check.")] = False,  # noqa: FBT002
-    list_only: Annotated[bool, typer.Option("--list", help="Print the checks, and run none.")] = False,  # noqa: FBT002
+    list_only: Annotated[bool, typer.Option("--list", help="Print the checks.")] = False,  # noqa: FBT002
     history: Annotated[Path, typer.Option(help="Folder for the histories of failed checks.")] = Path("conformance-out"),
     recheck: Annotated[Path | None, typer.Option(exists=True, help="Judge a saved history again.")] = None,
+    model: Annotated[ModelName | None, typer.Option(help="For --recheck; else its tokens decide.")] = None,
 ) -> None:
     """Judge a lock provider.
 
@@ -70,7 +81,7 @@ def conformance(
     be judged; 4 the lock service cannot be reached; 70 the kit itself broke.
     """
     if recheck is not None:
-        raise typer.Exit(_recheck(recheck))
+        raise typer.Exit(_recheck(recheck, MODELS[model.value] if model else None))
     if list_only:
         checks = _select(level, only)
         typer.echo("\n".join(describe_check(found) for found in checks))
@@ -79,11 +90,30 @@ def conformance(
     with _start(server) as settings:
         name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
         options.pop("hoodie.write.lock.provider")
-        harness = Harness(name, options, seed=seed, contenders=processes)
+        harness = Harness(name, options, seed=seed, contenders=processes, partner=partner)
         outcomes = _judge(harness, checks)
-    report = Report(harness, tuple(outcomes), save_evidence(outcomes, history))
-    typer.echo(json.dumps(to_values(report), indent=1) if as_json else render_text(report, verbose=verbose))
+    asked = ("--server", server, *_repeat(option)) if server else ()
+    report = Report(harness, tuple(outcomes), save_evidence(outcomes, history), asked)
+    _write(report, {json_file: _render_json, junit: render_junit, html: render_page})
+    typer.echo(_render_json(report) if as_json else render_text(report, verbose=verbose))
     raise typer.Exit(report.status)
+
+
+def _repeat(settings: list[str] | None) -> list[str]:
+    """What was typed as --option, secrets hidden."""
+    pairs = dict(setting.partition("=")[::2] for setting in settings or [])
+    return [word for name, value in redact(pairs).items() for word in ("--option", f"{name}={value}")]
+
+
+def _render_json(report: Report) -> str:
+    return json.dumps(to_values(report), indent=1)
+
+
+def _write(report: Report, renderers: Mapping[Path | None, Callable[[Report], str]]) -> None:
+    for path, render in renderers.items():
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(render(report), encoding="utf-8")
 
 
 @contextmanager
@@ -123,16 +153,16 @@ def _select(level: LevelName | None, only: str) -> list[Check]:
         raise typer.Exit(EXIT_USAGE) from None
 
 
-def _recheck(path: Path) -> int:
+def _recheck(path: Path, model: Model | None) -> int:
     try:
         history = History.load(path)
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)
         return EXIT_USAGE
-    overlaps, linearizable = find_overlaps(history), is_linearizable(history)
-    for overlap in overlaps:
+    judgement, prefix = judge(history, model), find_failing_prefix(history, model)
+    if prefix is not None:
+        typer.echo(draw_text(prefix))
+    for overlap in judgement.overlaps:
         typer.echo(str(overlap))
-    typer.echo(f"{len(history.holds())} holds, {len(overlaps)} overlaps, linearizable: {linearizable}")
-    if overlaps or linearizable is False:
-        return EXIT_VIOLATION
-    return EXIT_UNJUDGED if linearizable is None else 0
+    typer.echo(str(judgement))
+    return {True: 0, False: EXIT_VIOLATION, None: EXIT_UNJUDGED}[judgement.ok]

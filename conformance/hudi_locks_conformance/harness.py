@@ -21,6 +21,8 @@ _HOOKS = (
     "fresh_options",
     "unreachable_options",
     "lease_options",
+    "short_lease_options",
+    "record_form",
 )
 
 
@@ -33,6 +35,7 @@ class Harness:
         seed: For everything that is drawn at random.
         virtual_time: Whether the provider keeps the time of its clock alone; None to believe its hooks.
         contenders: How many take part in a storm, as processes where the provider reaches that far.
+        partner: Whom to contend with in group M: `hudi-jvm`, or the full name of a Java class; none if empty.
     """
 
     def __init__(
@@ -43,11 +46,13 @@ class Harness:
         seed: int = 0,
         virtual_time: bool | None = None,
         contenders: int = 4,
+        partner: str = "",
     ) -> None:
         self.name = provider
         self.options = {key: str(value) for key, value in (options or {}).items()}
         self.seed = seed
         self.contenders = contenders
+        self.partner = partner
         self._virtual_time = virtual_time
         self.shared: dict[str, Any] = {}
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ __all__ = [
     "Storm",
     "find_storms",
     "finish_process",
+    "open_gate",
     "reaches_beyond_process",
     "run_in_process",
     "run_storm",
@@ -31,6 +33,7 @@ __all__ = [
 
 _HOLDS: Final = 15
 _PATIENCE_S: Final = 90
+_POLL_S: Final = 0.005
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,24 @@ def _run_threads(bench: Bench, specs: list[WorkSpec]) -> list[History]:
 def _run_processes(specs: list[WorkSpec]) -> list[History]:
     module = ["-m", "hudi_locks_conformance.worker"]
     running = [start_process([*module, json.dumps(asdict(spec))]) for spec in specs]
+    open_gate(Path(specs[0].folder), running)
     for process in running:
         finish_process(process)
     return [History.load(Path(spec.folder, f"{spec.name}.jsonl")) for spec in specs]
+
+
+def open_gate(folder: Path, running: Sequence[subprocess.Popen[str]], others: int = 0) -> None:
+    """Let contenders begin together, once each has told in `folder` that it is ready; at once if one has ended.
+
+    Without it those that are quick to start are done before the others begin.
+    """
+    clock = SystemClock()
+    ends_s = clock.monotonic() + _PATIENCE_S
+    while sum(1 for _ in folder.glob("*.ready")) < len(running) + others and clock.monotonic() < ends_s:
+        if any(process.poll() is not None for process in running):
+            break
+        clock.sleep(_POLL_S)
+    (folder / "gate").touch()
 
 
 def run_in_process(arguments: list[str]) -> str:

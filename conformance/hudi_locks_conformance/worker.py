@@ -22,6 +22,7 @@ __all__ = ["WorkSpec", "work"]
 
 _PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.002
+_GATE_S: Final = 0.001
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class WorkSpec:
     holds: int
     folder: str
     seed: int
+
+
+def _await_gate(spec: WorkSpec) -> None:
+    """Tell that all is loaded, and begin when all others are ready too; see `open_gate`."""
+    clock = SystemClock()
+    ends_s = clock.monotonic() + _PATIENCE_S
+    Path(spec.folder, f"{spec.name}.ready").touch()
+    while not Path(spec.folder, "gate").exists() and clock.monotonic() < ends_s:
+        clock.sleep(_GATE_S)
 
 
 def work(spec: WorkSpec, provider: LockProvider) -> History:
@@ -114,6 +124,7 @@ def main(arguments: list[str]) -> None:
     kind = Harness(spec.provider).kind
     provider = kind(spec.options, clock=SystemClock(), on_lost=lambda *_: None)
     try:
+        _await_gate(spec)
         work(spec, provider).dump(Path(spec.folder, f"{spec.name}.jsonl"))
     finally:
         provider.close()

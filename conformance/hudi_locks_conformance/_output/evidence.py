@@ -1,23 +1,52 @@
-"""What a failed check leaves for a later look."""
+"""What a failed check leaves for a later look: its history, and where that first goes wrong, drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hudi_locks_conformance.history import History, draw_svg, draw_text, find_failing_prefix
 from hudi_locks_conformance.runner import Outcome, Status
 
-__all__ = ["save_evidence"]
+__all__ = ["Evidence", "save_evidence", "save_history"]
 
 _WORTH_KEEPING: Final = frozenset({Status.FAIL, Status.ERROR, Status.UNKNOWN})
 
 
-def save_evidence(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
-    """Write the history of each check that is not in order and recorded one; where each lies, by id."""
-    saved: dict[str, Path] = {}
-    for outcome in outcomes:
-        if outcome.status in _WORTH_KEEPING and outcome.history.operations:
-            saved[outcome.check.id] = folder / f"{outcome.check.id}.history.jsonl"
-            outcome.history.dump(saved[outcome.check.id])
-    return saved
+@dataclass(frozen=True)
+class Evidence:
+    """What was saved of one check.
+
+    Attributes:
+        path: The history, as JSON lines.
+        text: The shortest beginning that is wrong, as text; empty if the engines find nothing wrong in it.
+        svg: The same as a picture.
+    """
+
+    path: Path
+    text: str = ""
+    svg: str = ""
+
+
+def save_evidence(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Evidence]:
+    """Write the history of each check that is not in order and recorded one; what was saved, by id."""
+    return {
+        outcome.check.id: save_history(outcome.history, folder / f"{outcome.check.id}.history")
+        for outcome in outcomes
+        if outcome.status in _WORTH_KEEPING and outcome.history.operations
+    }
+
+
+def save_history(history: History, stem: Path) -> Evidence:
+    """Write `<stem>.jsonl`, and beside it `.txt` and `.svg` if the history is wrong."""
+    path = stem.with_name(f"{stem.name}.jsonl")
+    history.dump(path)
+    prefix = find_failing_prefix(history)
+    if prefix is None:
+        return Evidence(path)
+    evidence = Evidence(path, draw_text(prefix), draw_svg(prefix))
+    path.with_suffix(".txt").write_text(evidence.text + "\n", encoding="utf-8")
+    path.with_suffix(".svg").write_text(evidence.svg + "\n", encoding="utf-8")
+    return evidence

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from hudi_locks.config import redact
 from hudi_locks_conformance._output.badge import Badge, find_badge
+from hudi_locks_conformance._output.evidence import Evidence
 from hudi_locks_conformance._output.exits import EXIT_CRASH, exit_status
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
@@ -26,12 +26,14 @@ class Report:
     Attributes:
         harness: The provider that was judged.
         outcomes: How each check ended, in order.
-        evidence: Where the history of a check lies, by its id.
+        evidence: What was saved of a check, by its id.
+        asked: The words that named the provider and its options on the command line; without them, all of its options.
     """
 
     harness: Harness
     outcomes: tuple[Outcome, ...]
-    evidence: Mapping[str, Path] = field(default_factory=dict)
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
@@ -66,7 +68,15 @@ class Report:
 
     def command(self, check: Check) -> str:
         """The command that runs one check again, without secrets."""
-        words = ["hudi-locks", "conformance", "--provider", self.harness.name]
-        for name, value in redact(self.harness.options).items():
-            words += ["--option", f"{name}={value}"]
-        return shlex.join([*words, "--only", check.id, "--seed", str(self.harness.seed)])
+        harness = self.harness
+        words = ["hudi-locks", "conformance", *(self.asked or _name_provider(harness))]
+        words += ["--partner", harness.partner] if harness.partner else []
+        return shlex.join([*words, "--only", check.id, "--seed", str(harness.seed)])
+
+
+def _name_provider(harness: Harness) -> tuple[str, ...]:
+    """The words that name a provider and its options; secrets are hidden."""
+    words = ["--provider", harness.name]
+    for name, value in redact(harness.options).items():
+        words += ["--option", f"{name}={value}"]
+    return tuple(words)

@@ -55,7 +55,7 @@ def _explain(report: Report, outcome: Outcome, *, verbose: bool) -> list[str]:
             f"      again           {report.command(check)}",
         ]
         if check.id in report.evidence:
-            path = report.evidence[check.id]
+            path = report.evidence[check.id].path
             lines.append(f"      evidence        {path}   (hudi-locks conformance --recheck {path})")
     elif verbose or status in (Status.NOT_RUN, Status.UNKNOWN):
         lines.append(f"{status.value:11} {title}" + (f": {outcome.message}" if outcome.message else ""))

@@ -9,6 +9,7 @@ from typing import Final
 from hudi_locks import Capability, Lease, LockProvider, LockScope
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, Mode, NotRun, Violation, check
+from hudi_locks_conformance.register import FencedRegister
 from hudi_locks_conformance.storm import reaches_beyond_process, run_in_process, run_storm
 
 _WHY: Final = "a holder that lost the lock without knowing must be recognised where it writes"
@@ -20,19 +21,6 @@ provider, options, partition, file_id = json.loads(sys.argv[1])
 with LockManager(provider, options).lock(LockScope.file_group(partition, file_id), timeout_s=10) as held:
     print(held.token)
 """
-
-
-class _FencedRegister:
-    """A store that remembers the greatest token it has seen and refuses a write with a smaller one."""
-
-    def __init__(self) -> None:
-        self.greatest = -1
-
-    def write(self, token: int) -> bool:
-        """Whether the write was taken."""
-        taken = token >= self.greatest
-        self.greatest = max(self.greatest, token)
-        return taken
 
 
 def _token(lease: Lease) -> int:
@@ -142,7 +130,7 @@ def one_hold_one_token(bench: Bench) -> None:
 def late_holder_is_refused(bench: Bench) -> None:
     """A store that compares tokens takes the successor's write, and refuses the one that comes after it from before."""
     bench.need_hook("remove")
-    register, late, successor = _FencedRegister(), bench.provider(), bench.provider()
+    register, late, successor = FencedRegister(), bench.provider(), bench.provider()
     before = _token(bench.acquire(late, bench.scope()))
     bench.expect(register.write(before), "the store refused the first holder")
     bench.hook(late, "remove")(bench.scope())

@@ -18,7 +18,7 @@ from hudi_locks_conformance.history import History
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, fetch_maven, find_tool
 from hudi_locks_conformance.servers.jvm_bundle import fetch_bundle
 
-__all__ = ["JvmContender", "Partner", "curator", "hudi", "hudi_storage"]
+__all__ = ["HUDI_SETTINGS", "JvmContender", "Partner", "curator", "hudi", "hudi_storage"]
 
 _JAVA: Final = Path(__file__).with_name("java")
 _CURATOR: Final = ("org.apache.curator:curator-recipes:5.7.1", "org.slf4j:slf4j-nop:1.7.36")
@@ -26,7 +26,7 @@ _GUAVA: Final = ("com.google.guava:guava:16.0.1",)
 """The Curator within Hudi's bundle calls a method that newer ones have dropped."""
 _OPENED: Final = ("lang", "lang.reflect", "net", "nio", "util", "util.concurrent", "util.regex", "io", "time")
 """Packages that Hadoop, Hive and Hudi reflect upon."""
-_HUDI_SETTINGS: Final = {
+HUDI_SETTINGS: Final = {
     key.name: str(key.default)
     for key in (
         lock_keys.WAIT_TIME_MS,
@@ -100,7 +100,7 @@ def hudi(java_class: str, options: Mapping[str, object], *, version: str = "1.2.
         version: Of the Spark bundle.
     """
     given = {name: str(value) for name, value in options.items() if name.startswith("hoodie.")}
-    settings = {**_HUDI_SETTINGS, **given, lock_keys.PROVIDER.name: java_class}
+    settings = {**HUDI_SETTINGS, **given, lock_keys.PROVIDER.name: java_class}
     name = f"hudi-{version}-{java_class.rpartition('.')[2]}"
     return Partner(name, "HudiContender", lambda: _hudi_jars(version), f"hudi-{version}", settings)
 
@@ -114,7 +114,7 @@ def hudi_storage(options: Mapping[str, object], endpoint: str, *, version: str =
         version: Of the Spark bundle.
     """
     given = {name: str(value) for name, value in options.items() if name.startswith("hoodie.")}
-    settings = {**_HUDI_SETTINGS, **given, "endpoint": endpoint}
+    settings = {**HUDI_SETTINGS, **given, "endpoint": endpoint}
     return Partner(f"hudi-{version}-storage", "StorageContender", lambda: _hudi_jars(version), "hudi-storage", settings)
 
 
@@ -175,6 +175,11 @@ class JvmContender:
     def wait_held(self, timeout_s: float) -> bool:
         """Whether it has had the lock within `timeout_s` seconds; a JVM takes one or two to ask for it."""
         return SystemClock().wait(self._held, timeout_s)
+
+    @property
+    def refusals(self) -> int:
+        """How many of its attempts ended without the lock, as far as its holds have told."""
+        return sum(record["tries"] - 1 for record in self._records)
 
     def has_ended(self) -> bool:
         """Whether its process is over."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.partners.jvm import JvmContender, Partner
-from hudi_locks_conformance.storm import finish_process, start_process
+from hudi_locks_conformance.storm import finish_process, open_gate, start_process
 from hudi_locks_conformance.worker import WorkSpec
 
 __all__ = ["run_mixed_storm"]
@@ -25,6 +25,8 @@ def run_mixed_storm(
 ) -> History:
     """Let `ours` Python processes and all `partners` take the table's lock `holds` times each; all that they held.
 
+    All begin at one moment, once the last of them is ready.
+
     Raises:
         Violation: One of ours failed or did not end.
         RuntimeError: A partner failed.
@@ -33,12 +35,14 @@ def run_mixed_storm(
     with tempfile.TemporaryDirectory(prefix="hudi-locks-mixed-") as folder, ExitStack() as stack:
         for name in ("counter", "listed"):
             Path(folder, name).touch()
-        theirs = [stack.enter_context(JvmContender(partner, "storm", holds)) for partner in partners]
+        gate = {"gate": folder}
+        theirs = [stack.enter_context(JvmContender(partner, "storm", holds, gate)) for partner in partners]
         specs = [
             WorkSpec(f"python-{number}", provider, dict(options), None, None, holds, folder, number)
             for number in range(ours)
         ]
         running = [start_process([*_WORKER, json.dumps(asdict(spec))]) for spec in specs]
+        open_gate(Path(folder), running, others=len(theirs))
         for process in running:
             finish_process(process)
         for contender in theirs:

@@ -24,6 +24,7 @@ class DynamoHooks:
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
+        short_lease_options: Options with which it does so within seconds.
 
     Args:
         provider: The `DynamoDBLockProvider` whose items are meant.
@@ -31,6 +32,7 @@ class DynamoHooks:
 
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "60000"}
+    short_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "3000"}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -72,6 +74,12 @@ class DynamoHooks:
         if RECORD_VERSION not in found and _DATA in found:
             return bytes(found[_DATA]["B"])
         return show_item(found).encode()
+
+    def record_form(self, scope: LockScope) -> dict[str, str]:
+        """The attributes of the item, each with its type, and whether it is a decimal number."""
+        found = self._find(scope) or {}
+        types = {name: next(iter(value.items())) for name, value in found.items()}
+        return {name: kind + " decimal" * str(value).isdecimal() for name, (kind, value) in types.items()}
 
     def expire(self, scope: LockScope) -> None:
         """Let the holder's lease be over as soon as somebody watches it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ class FileSystemHooks:
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
+        short_lease_options: The same: a minute is the shortest.
 
     Args:
         provider: The `FileSystemLockProvider` whose file is meant.
@@ -32,6 +34,7 @@ class FileSystemHooks:
 
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.FILESYSTEM_EXPIRE.name: "1"}
+    short_lease_options: ClassVar[Mapping[str, str]] = lease_options
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -57,6 +60,15 @@ class FileSystemHooks:
     def peek(self, scope: LockScope) -> bytes | None:
         """The raw record, or None."""
         return self._door(scope).read()
+
+    def record_form(self, scope: LockScope) -> dict[str, str]:
+        """The file's name, and the fields in it, each with its type."""
+        data = self.peek(scope)
+        if data is None:
+            return {}
+        fields = json.loads(data) if data else {}
+        types = {name: type(value).__name__ for name, value in fields.items()}
+        return {**types, "(file)": self._provider.holder_path(scope)}
 
     def expire(self, scope: LockScope) -> None:
         """Make the record look as old as if its holder had died long ago."""

@@ -21,12 +21,14 @@ class HiveHooks:
 
     Attributes:
         lease_options: Options with which a lease ends by itself: it always does, by the metastore's own setting.
+        short_lease_options: The same.
 
     Args:
         provider: The `HiveMetastoreLockProvider` whose locks are meant.
     """
 
     lease_options: ClassVar[Mapping[str, str]] = {}
+    short_lease_options: ClassVar[Mapping[str, str]] = {}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -55,6 +57,14 @@ class HiveHooks:
         if row is None:
             return None
         return bytes(row.agent.encode("latin-1")) if row.host == _STRANGER else bytes(row.show().encode())
+
+    def record_form(self, scope: LockScope) -> dict[str, str]:
+        """What the metastore has of the lock: what must be the same as it is, the rest by whether there is any."""
+        row = self._granted(scope)
+        if row is None:
+            return {}
+        same = {"database": row.database, "table": row.table, "transaction": str(row.transaction)}
+        return {**same, **{name: str(bool(getattr(row, name))) for name in ("user", "host", "agent")}}
 
     def remove(self, scope: LockScope) -> None:
         """Take the lock away, as an administrator does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ class StorageHooks:
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
+        short_lease_options: Options with which it does so as soon as Hudi allows.
 
     Args:
         provider: The `StorageLockProvider` whose objects are meant.
@@ -31,6 +33,10 @@ class StorageHooks:
 
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "300"}
+    short_lease_options: ClassVar[Mapping[str, str]] = {
+        lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "10",
+        lock_keys.STORAGE_RENEW_INTERVAL_SECS.name: "1",
+    }
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -55,6 +61,16 @@ class StorageHooks:
         """The raw record, or None."""
         found = self._objects.read(self._provider.key(scope))
         return found.data if found else None
+
+    def record_form(self, scope: LockScope) -> dict[str, str]:
+        """The fields of the object, each with its type, their order, and whether blanks stand between them."""
+        data = self.peek(scope)
+        if data is None:
+            return {}
+        fields = json.loads(data)
+        compact = json.dumps(fields, separators=(",", ":")).encode() == data
+        types = {name: type(value).__name__ for name, value in fields.items()}
+        return {**types, "(order)": " ".join(fields), "(compact)": str(compact)}
 
     def corrupt(self, scope: LockScope, data: bytes) -> None:
         """Put `data` in place of a record, as a foreign program would."""

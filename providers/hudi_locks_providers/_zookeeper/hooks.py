@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ __all__ = ["ZooKeeperHooks"]
 
 _ANOTHER: Final = b"10.0.0.1"
 _NOWHERE: Final = "127.0.0.1:1"
+_PROTECTED: Final = re.compile(r"_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-\d{10}$")
 
 
 class ZooKeeperHooks:
@@ -27,12 +29,14 @@ class ZooKeeperHooks:
 
     Attributes:
         lease_options: Options with which a lease ends by itself soon.
+        short_lease_options: The same.
 
     Args:
         provider: The `ZooKeeperLockProvider` whose locks are meant.
     """
 
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "2000"}
+    short_lease_options: ClassVar[Mapping[str, str]] = lease_options
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -76,6 +80,21 @@ class ZooKeeperHooks:
         with self._connect() as client:
             path = self._first(client, scope)
             return None if path is None else bytes(client.get(path)[0])
+
+    def record_form(self, scope: LockScope) -> dict[str, str]:
+        """The parts of the first in line, each with the form that it has."""
+        with self._connect() as client:
+            path = self._first(client, scope)
+            if path is None:
+                return {}
+            data, stat = client.get(path)
+            pairs = [pair.partition("=") for pair in data.decode("utf-8", "replace").split(",")]
+            return {
+                "node": _PROTECTED.sub("_c_<uuid>-lock-<number>", path),
+                "ephemeral": str(bool(stat.ephemeralOwner)),
+                "rights": str([(acl.perms, acl.id.scheme, acl.id.id) for acl in client.get_acls(path)[0]]),
+                **{name: "a text" if equals else "an address" for name, equals, _ in pairs},
+            }
 
     def corrupt(self, scope: LockScope, data: bytes) -> None:
         """Put `data` in place of the payload of the first in line, or make a first one with it."""

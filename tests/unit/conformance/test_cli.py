@@ -60,6 +60,11 @@ def test_evidence_is_judged_again_to_the_same_end(conformance: Run, tmp_path: Pa
     status, out, _ = conformance("--recheck", str(evidence))
     assert status == 1
     assert "linearizable: False" in out
+    assert (tmp_path / "out" / "B8.history.txt").read_text() in out
+    assert "◀" in out
+    assert (tmp_path / "out" / "B8.history.svg").read_text().startswith("<svg ")
+    status, out, _ = conformance("--recheck", str(evidence), "--model", "mutex")
+    assert (status, "(model mutex)" in out) == (1, True)
 
 
 def test_checks_that_cannot_be_judged_end_with_3(conformance: Run) -> None:

@@ -13,26 +13,23 @@ import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 
 /** The awslabs lock client with the options that Hudi gives it. Settings: endpoint, table, key, lease_ms, delete. */
 final class AwslabsContender extends Contender {
-    private static final long WAIT_MS = 20_000;
     private static final long REFRESH_MS = 10;
 
     private final AmazonDynamoDBLockClient client;
-    private final AcquireLockOptions wanted;
+    private final AcquireLockOptions.AcquireLockOptionsBuilder wanted;
     private LockItem held;
 
     private AwslabsContender(AmazonDynamoDBLockClient client, Map<String, String> settings) {
         this.client = client;
         wanted = AcquireLockOptions.builder(settings.get("key"))
                 .withTimeUnit(TimeUnit.MILLISECONDS)
-                .withAdditionalTimeToWaitForLock(WAIT_MS)
                 .withRefreshPeriod(REFRESH_MS)
-                .withDeleteLockOnRelease(Boolean.parseBoolean(settings.get("delete")))
-                .build();
+                .withDeleteLockOnRelease(Boolean.parseBoolean(settings.get("delete")));
     }
 
     @Override
     boolean acquire() throws Exception {
-        Optional<LockItem> found = client.tryAcquireLock(wanted);
+        Optional<LockItem> found = client.tryAcquireLock(wanted.withAdditionalTimeToWaitForLock(waitMs).build());
         held = found.orElse(null);
         return found.isPresent();
     }

@@ -1,3 +1,4 @@
+import java.io.File;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
@@ -13,13 +14,18 @@ abstract class Contender {
     private static final long PATIENCE_NS = 120_000_000_000L;
     private static final long PAUSE_MS = 5;
 
-    /** Asks once, for up to twenty seconds where the lock waits by itself; false means somebody else has it. */
+    /** How long one attempt may take where the lock waits by itself. Setting: wait_ms. */
+    long waitMs = 20_000;
+
+    /** Asks once; false means somebody else has it. */
     abstract boolean acquire() throws Exception;
 
     abstract void release() throws Exception;
 
     /** Does what the arguments say and ends the process. */
     final void run(String[] arguments) throws Exception {
+        waitMs = Long.parseLong(settings(arguments, 2).getOrDefault("wait_ms", "20000"));
+        awaitGate(settings(arguments, 2).get("gate"));
         if (arguments[0].equals("hold")) {
             contend(Math.round(1e6 * Double.parseDouble(arguments[1])), true);
         } else {
@@ -28,6 +34,18 @@ abstract class Contender {
             }
         }
         System.exit(0);
+    }
+
+    /** Tells by a file in the folder that it is ready, and waits for the file there that lets all begin. */
+    private static void awaitGate(String folder) throws Exception {
+        if (folder != null) {
+            new File(folder, ProcessHandle.current().pid() + ".ready").createNewFile();
+            for (long until = System.nanoTime() + PATIENCE_NS; System.nanoTime() < until; Thread.sleep(1)) {
+                if (new File(folder, "gate").exists()) {
+                    return;
+                }
+            }
+        }
     }
 
     private void contend(long micros, boolean announced) throws Exception {

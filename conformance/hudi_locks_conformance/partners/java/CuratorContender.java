@@ -15,7 +15,7 @@ final class CuratorContender extends Contender {
 
     @Override
     boolean acquire() throws Exception {
-        return mutex.acquire(20, TimeUnit.SECONDS);
+        return mutex.acquire(waitMs, TimeUnit.MILLISECONDS);
     }
 
     @Override

@@ -18,7 +18,7 @@ final class HudiContender extends Contender {
     @Override
     boolean acquire() throws InterruptedException {
         try {
-            return provider.tryLock(20, TimeUnit.SECONDS);
+            return provider.tryLock(waitMs, TimeUnit.MILLISECONDS);
         } catch (HoodieLockException refused) {
             return false;
         }

@@ -36,7 +36,7 @@ final class StorageContender extends Contender {
 
     @Override
     boolean acquire() {
-        return provider.tryLock(20, TimeUnit.SECONDS);
+        return provider.tryLock(waitMs, TimeUnit.MILLISECONDS);
     }
 
     @Override
