@@ -70,6 +70,7 @@ class HiveMetastoreLockProvider(LockProvider):
         self._requests = LockRequests(self.metastore, self.settings.database)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
+        self._sights: dict[LockScope, tuple[int, int, float]] = {}
         self._closed = False
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
@@ -165,16 +166,27 @@ class HiveMetastoreLockProvider(LockProvider):
         if row is None:
             return None
         age_ms = max(0, self.clock.wall_ms() - row.heartbeat_ms) if row.heartbeat_ms else None
-        lease_ms = round(self._requests.find_timeout_s() * 1000)
         return Holder(
             key=self._show_key(scope),
             owner=decode_owner(row),
             since_ms=row.since_ms or None,
             age_ms=age_ms,
             token=str(row.lock_id),
-            expires_in_ms=None if age_ms is None or row.transaction else lease_ms - age_ms,
+            expires_in_ms=self._left_ms(scope, row) if row.heartbeat_ms and not row.transaction else None,
             raw=row.show(),
         )
+
+    def _left_ms(self, scope: LockScope, row: LockRow) -> int:
+        """After how long the metastore may drop the lock, at most.
+
+        Counted from when this client first saw its last sign of life: nobody tells what the metastore's clock says.
+        """
+        now_s = self.clock.monotonic()
+        *seen, since_s = self._sights.get(scope, (0, 0, now_s))
+        if seen != [row.lock_id, row.heartbeat_ms]:
+            since_s = now_s
+        self._sights[scope] = (row.lock_id, row.heartbeat_ms, since_s)
+        return round((self._requests.find_timeout_s() - (now_s - since_s)) * 1000)
 
     def _find_row(self, scope: LockScope) -> LockRow | None:
         rows = self.metastore.find_locks(self.settings.database, self.settings.table_of(scope))

@@ -277,6 +277,25 @@ def test_a_forged_lease_is_worth_nothing(client: Client, stub: Any, table: LockS
         other.renew(lease)
 
 
+def test_expiry_is_counted_from_the_last_sign_of_life_that_was_seen(
+    client: Client, stub: Any, table: LockScope, ada: Owner, clock: ManualClock
+) -> None:
+    client().try_acquire(table, ada, 0)
+    watching = client()
+    (row,) = stub.rows[1]
+    row.lastheartbeat = clock.wall_ms() - 3_600_000  # the metastore's clock is an hour behind
+
+    def tell() -> int | None:
+        holder = watching.holder(table)
+        return holder.expires_in_ms if holder else None
+
+    assert tell() == 300_000
+    clock.advance(100)
+    assert tell() == 200_000
+    row.lastheartbeat += 1
+    assert tell() == 300_000
+
+
 def test_holders_are_named(client: Client, stub: Any, table: LockScope, ada: Owner) -> None:
     provider = client()
     provider.try_acquire(table, ada, 0)
