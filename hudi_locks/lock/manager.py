@@ -7,6 +7,7 @@ import logging
 import math
 import random
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -201,6 +202,12 @@ class LockManager:
             for held in list(self._holds.values()):
                 stack.callback(held.release)
 
+    def _warn_of_holds(self) -> None:
+        if self._holds and self._generation == generation():
+            scopes = ", ".join(sorted(str(scope) for scope in list(self._holds)))
+            message = f"the process ends with {len(self._holds)} locks that were never released: {scopes}; release them"
+            warnings.warn(message, ResourceWarning, stacklevel=2)
+
     def _release_again(self) -> None:
         for lease in self._unreleased:
             self.provider.release(lease)
@@ -362,3 +369,4 @@ def _close_all() -> None:
     with ExitStack() as stack:
         for manager in list(_OPEN):
             stack.callback(manager.close)
+            stack.callback(manager._warn_of_holds)  # noqa: SLF001  # one room
