@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hudi_locks import Clock, Lease, LockManager, LockProvider, LockScope, ManualClock, Owner, SystemClock
 from hudi_locks.config import Options
+from hudi_locks.lock import LossCallback
 from hudi_locks_conformance.check import NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
@@ -85,14 +86,17 @@ class Bench:
         return Owner(f"{name}-{self._run}", "conformance-host", 4711, name, "conformance kit")
 
     def provider(
-        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None, calls: Calls | None = None
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        calls: Calls | None = None,
+        on_lost: LossCallback = lambda *_: None,
     ) -> LockProvider:
         """A new client; with `calls`, one whose calls are recorded and may be tampered with there."""
         kind = self.harness.kind if calls is None else trace(self.harness.kind, calls)
         full = self.harness.options if options is None else options
-        made = kind(
-            full if isinstance(full, Options) else dict(full), clock=clock or self.clock, on_lost=lambda *_: None
-        )
+        made = kind(full if isinstance(full, Options) else dict(full), clock=clock or self.clock, on_lost=on_lost)
         self._stack.callback(made.close)
         return made
 
@@ -179,6 +183,10 @@ class Bench:
         else:
             self.clock.sleep(duration_s)
 
+    def retire(self) -> None:
+        """Close all that was made so far, so that none of its threads counts among those that wait for time."""
+        self._stack.close()
+
     def note(self, text: str) -> None:
         """Tell something that is no violation."""
         self.notes.append(text)
@@ -256,4 +264,4 @@ class Running:
 
 def close_bench(bench: Bench) -> None:
     """Close all that a bench made."""
-    bench._stack.close()  # noqa: SLF001  # its own module
+    bench.retire()

@@ -14,26 +14,32 @@ from hudi_locks_conformance.checks import (
     fencing,
     hygiene,
     interop,
+    lifetimes,
     loading,
+    loss,
     ownership,
+    peers,
     processes,
+    renewal,
+    skew,
     waiting,
 )
 
 __all__ = ["GROUPS", "select_checks"]
 
 GROUPS: Final = {
-    "A": contract,
-    "B": exclusion,
-    "C": ownership,
-    "D": waiting,
-    "E": expiry,
-    "F": fencing,
-    "H": failures,
-    "J": processes,
-    "K": loading,
-    "L": hygiene,
-    "M": interop,
+    "A": (contract,),
+    "B": (exclusion,),
+    "C": (ownership,),
+    "D": (waiting,),
+    "E": (expiry, renewal, loss, peers),
+    "F": (fencing,),
+    "H": (failures,),
+    "I": (skew,),
+    "J": (processes, lifetimes),
+    "K": (loading,),
+    "L": (hygiene,),
+    "M": (interop,),
 }
 """The modules of the groups, by letter."""
 

@@ -23,6 +23,8 @@ _HOOKS = (
     "lease_options",
     "short_lease_options",
     "record_form",
+    "other_lease_options",
+    "slow_renewal_options",
 )
 
 

@@ -31,11 +31,9 @@ from hudi_locks.lock import LossCallback
 
 __all__ = ["SampleHooks", "SampleLockProvider"]
 
-_LEASE_S = 60.0
-
 
 class SampleLockProvider(LockProvider):
-    """Locks in the folder that the option `folder` names; a lease of a minute, judged by the clock it is given."""
+    """Locks in the folder that the option `folder` names; a lease, of a minute by default, on the clock it is given."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
@@ -47,13 +45,14 @@ class SampleLockProvider(LockProvider):
             Capability.CREATES_BACKEND,
         }
     )
-    short_options: ClassVar[dict[str, str]] = {"folder": "hoodie.sample.folder"}
+    short_options: ClassVar[dict[str, str]] = {"folder": "hoodie.sample.folder", "lease": "hoodie.sample.lease_s"}
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
         if "hoodie.sample.folder" not in self.options:
             raise ConfigError("the sample lock provider needs hoodie.sample.folder", key="hoodie.sample.folder")
         self.folder = Path(self.options["hoodie.sample.folder"])
+        self.lease_s = float(self.options.get("hoodie.sample.lease_s", "60"))
         self.held: dict[LockScope, Lease] = {}
         self.closed = False
         self.serial = itertools.count(1)
@@ -71,7 +70,7 @@ class SampleLockProvider(LockProvider):
         if held is not None and held.owner == owner and self.is_ours(held):
             raise AlreadyHeld(f"{owner} holds {scope} already", scope=scope, owner=owner)
         sent_s = self.clock.monotonic()
-        lease = Lease(scope, owner, next(self.serial), sent_s + _LEASE_S, uuid.uuid4().hex)
+        lease = Lease(scope, owner, next(self.serial), sent_s + self.lease_s, uuid.uuid4().hex)
         try:
             self.remove_expired(scope)
             made = self.create(self.path(scope), self.encode(lease)) or self.is_ours(lease)
@@ -108,7 +107,7 @@ class SampleLockProvider(LockProvider):
     def encode(self, lease: Lease) -> bytes:
         """The record of a lease."""
         owner = {"id": lease.owner.id, "host": lease.owner.host, "pid": lease.owner.pid}
-        return json.dumps({**owner, "hold": lease.state, "until": self.clock.wall_ms() + 1000 * _LEASE_S}).encode()
+        return json.dumps({**owner, "hold": lease.state, "until": self.clock.wall_ms() + 1000 * self.lease_s}).encode()
 
     def read(self, scope: LockScope) -> dict[str, Any] | None:
         """The record under the name: None if there is none, empty if it cannot be read."""
@@ -127,7 +126,7 @@ class SampleLockProvider(LockProvider):
     def remove_expired(self, scope: LockScope) -> None:
         """Remove a record that says of itself that it is over."""
         until_ms = (self.read(scope) or {}).get("until")
-        if until_ms is not None and until_ms < self.clock.wall_ms():
+        if isinstance(until_ms, (int, float)) and until_ms < self.clock.wall_ms():
             self.path(scope).unlink(missing_ok=True)
 
     def renew(self, lease: Lease) -> Lease:
@@ -135,9 +134,12 @@ class SampleLockProvider(LockProvider):
         sent_s = self.clock.monotonic()
         own = self.held.get(lease.scope)
         if own is None or own.state != lease.state or own.owner != lease.owner or not self.is_ours(lease):
-            raise LockLost(f"{lease.scope} is not held", scope=lease.scope, reason=LossReason.STOLEN)
+            reason = LossReason.DELETED if self.read(lease.scope) is None else LossReason.STOLEN
+            raise LockLost(f"{lease.scope} is not held: {reason.value}", scope=lease.scope, reason=reason)
+        if sent_s >= (lease.deadline_s or 0):
+            raise LockLost(f"the lease on {lease.scope} is over", scope=lease.scope, reason=LossReason.EXPIRED)
         self.path(lease.scope).write_bytes(self.encode(lease))
-        return replace(lease, deadline_s=sent_s + _LEASE_S)
+        return replace(lease, deadline_s=sent_s + self.lease_s)
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
@@ -152,7 +154,9 @@ class SampleLockProvider(LockProvider):
         record = self.read(scope)
         if record is None:
             return None
-        owner = Owner(str(record.get("id", "")), str(record.get("host", "")), int(record.get("pid", 0)))
+        pid = record.get("pid")
+        known = pid if isinstance(pid, int) else 0
+        owner = Owner(str(record.get("id", "")), str(record.get("host", "")), known)
         raw = self.path(scope).read_bytes().decode("utf-8", "replace")
         return Holder(str(self.path(scope)), owner, token=str(record.get("hold", "unreadable")), raw=raw)
 
@@ -173,6 +177,7 @@ class SampleHooks:
 
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {}
+    other_lease_options: ClassVar[Mapping[str, str]] = {"hoodie.sample.lease_s": "120"}
 
     def __init__(self, provider: Any) -> None:
         self._provider: SampleLockProvider = provider

@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_locks import LockProvider
+from hudi_locks_conformance.broken.clocks import (
+    ClaimsClockFree,
+    MistrustsItsClocks,
+    RenewsBlindly,
+    TellsExpiryByWallClock,
+    WritesLocalTime,
+)
 from hudi_locks_conformance.broken.fencing import (
     CountsInTheRecord,
     LeavesOutTokens,
     RenewsTokens,
     RestartsTokens,
     ReusesTokens,
+)
+from hudi_locks_conformance.broken.lifetimes import (
+    ClaimsForkAware,
+    ComplainsAtExit,
+    RefusesSpawned,
+    ReleasesAtExit,
+    SilencesWarnings,
+    SparesOtherProcesses,
 )
 from hudi_locks_conformance.broken.manners import (
     AnswersWhenClosed,
@@ -28,6 +43,7 @@ from hudi_locks_conformance.broken.manners import (
     Untyped,
     Warns,
 )
+from hudi_locks_conformance.broken.notices import GrantsEndedPlaces, HidesEndOfSession, TellsTwice
 from hudi_locks_conformance.broken.records import (
     CollidingNames,
     GrantsAlways,
@@ -43,6 +59,16 @@ from hudi_locks_conformance.broken.records import (
     ReleasesTwiceBadly,
     StealsGarbage,
     TellsAnotherRecord,
+)
+from hudi_locks_conformance.broken.renewals import (
+    BlamesExpiry,
+    DiesWithItsThread,
+    GoesByOwnLease,
+    RenewsExpired,
+    RenewsForAnybody,
+    TakesNonsenseForOver,
+    ThrottlesRenewals,
+    WearsOut,
 )
 from hudi_locks_conformance.broken.timing import (
     BelievesTooLong,
@@ -66,15 +92,21 @@ __all__ = ["BROKEN"]
 BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (AnswersWhenClosed, ("A7",)),
     (BelievesTooLong, ("E3",)),
+    (BlamesExpiry, ("E8a",)),
+    (ClaimsClockFree, ("I1", "I4", "I7")),
+    (ClaimsForkAware, ("J3b",)),
     (ClaimsReentrant, ("C2",)),
     (ClaimsTwoScopes, ("A0",)),
     (CloseForgets, ("A6",)),
     (CollidingNames, ("A9",)),
+    (ComplainsAtExit, ("J7",)),
     (ConstructorWrites, ("A12",)),
     (CountsInTheRecord, ("F2c", "F2d", "F4")),
     (CountsMilliseconds, ("D5",)),
+    (DiesWithItsThread, ("E7",)),
     (ExpiresEarly, ("E1",)),
     (ExpiresNever, ("E1", "E14")),
+    (GoesByOwnLease, ("E11",)),
     (
         GrantsAlways,
         (
@@ -94,9 +126,11 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
             "L5",
         ),
     ),
+    (GrantsEndedPlaces, ("E10",)),
     (GrantsToGhosts, ("D9",)),
     (GrantsTwice, ("C1",)),
     (HalfMade, ("H1",)),
+    (HidesEndOfSession, ("E9",)),
     (HidesFailure, ("H5",)),
     (KeepsMapping, ("K9",)),
     (KeepsTheFirstOfMany, ("B12",)),
@@ -106,6 +140,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (LosesAnswers, ("H2",)),
     (MakesFolderOnce, ("B11",)),
     (MeasuresByWallClock, ("D11",)),
+    (MistrustsItsClocks, ("I3", "I4")),
     (NamesNobody, ("C7",)),
     (NeverReleases, ("A2", "A10", "J2")),
     (NotAtomic, ("B2", "B3", "B10")),
@@ -113,9 +148,14 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (PicklesItself, ("J5",)),
     (Prints, ("L2",)),
     (RaisesKeyError, ("K5",)),
+    (RefusesSpawned, ("J4",)),
     (ReleasesAnything, ("A4", "C3", "C5")),
+    (ReleasesAtExit, ("J3a",)),
     (ReleasesTwiceBadly, ("A5", "C6")),
     (RemembersTaken, ("D4",)),
+    (RenewsBlindly, ("C5", "I2")),
+    (RenewsExpired, ("E5",)),
+    (RenewsForAnybody, ("E6",)),
     (RenewsNothing, ("E2",)),
     (RenewsOnce, ("E4",)),
     (RenewsTokens, ("F3",)),
@@ -123,11 +163,19 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ReusesTokens, ("F2a",)),
     (RevivesLost, ("E14",)),
     (ShowsOptions, ("A11", "K11")),
+    (SilencesWarnings, ("J8",)),
+    (SparesOtherProcesses, ("J1",)),
     (StealsGarbage, ("H8",)),
+    (TakesNonsenseForOver, ("E15",)),
     (TellsAnotherRecord, ("C8",)),
+    (TellsExpiryByWallClock, ("I6",)),
+    (TellsTwice, ("E8b",)),
+    (ThrottlesRenewals, ("E12",)),
     (Unreachable, ("A1", "A11")),
     (Untyped, ("L6",)),
     (WaitsTooLong, ("D2",)),
     (Warns, ("L3",)),
+    (WearsOut, ("E13",)),
+    (WritesLocalTime, ("I5",)),
 )
 """Each faulty class and the checks that fail on it, sorted by the class."""

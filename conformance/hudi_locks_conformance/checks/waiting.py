@@ -21,6 +21,7 @@ from hudi_locks import (
 )
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Mode, Violation, check
+from hudi_locks_conformance.clocks import OwnClock
 from hudi_locks_conformance.tracing import Calls
 
 _LOCK: Final = "hoodie.write.lock."
@@ -174,23 +175,7 @@ def interrupt_leaves_nothing(bench: Bench) -> None:
     manager.lock(bench.scope(), timeout_s=0).release()
 
 
-class _OtherClock(Clock):
-    """A clock made of another one."""
-
-    def __init__(self, base: Clock) -> None:
-        self._base = base
-
-    def monotonic(self) -> float:
-        return self._base.monotonic()
-
-    def wall_ms(self) -> int:
-        return self._base.wall_ms()
-
-    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        return self._base.wait(event, timeout_s)
-
-
-class _InterruptedClock(_OtherClock):
+class _InterruptedClock(OwnClock):
     """Interrupts the first wait of one thread."""
 
     victim: threading.Thread | None = None
@@ -362,7 +347,7 @@ def _wait_while_it_jumps(bench: Bench, jumping: Clock) -> None:
     _expect_ended(bench, answers, began_s, _SHORT_S, "with a jumping wall clock")
 
 
-class _JumpingClock(_OtherClock):
+class _JumpingClock(OwnClock):
     """Its wall clock jumps once, a quarter of the wait after it was made."""
 
     def __init__(self, base: Clock, by_ms: int) -> None:

@@ -19,6 +19,7 @@ class ChainHooks:
     Attributes:
         virtual_time: False, for some providers keep a time of their own; a test that knows its two may say otherwise.
         lease_options: Options with which the leases of the file and the storage lock end at the same time.
+        other_lease_options: Options with which they do so later.
 
     Args:
         provider: The `ChainLockProvider` whose locks are meant.
@@ -29,6 +30,10 @@ class ChainHooks:
         lock_keys.FILESYSTEM_EXPIRE.name: "1",
         lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "60",
         lock_keys.STORAGE_RENEW_INTERVAL_SECS.name: "6",
+    }
+    other_lease_options: ClassVar[Mapping[str, str]] = {
+        lock_keys.FILESYSTEM_EXPIRE.name: "2",
+        lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "120",
     }
 
     @staticmethod

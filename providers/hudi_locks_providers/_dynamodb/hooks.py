@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ class DynamoHooks:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
         short_lease_options: Options with which it does so within seconds.
+        other_lease_options: Options with which it does so later.
 
     Args:
         provider: The `DynamoDBLockProvider` whose items are meant.
@@ -33,6 +35,7 @@ class DynamoHooks:
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "60000"}
     short_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "3000"}
+    other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "120000"}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -103,8 +106,8 @@ class DynamoHooks:
         )
 
     def corrupt(self, scope: LockScope, data: bytes) -> None:
-        """Put `data` in place of a record, as a foreign program would."""
-        self._put({KEY: {"S": self._key(scope)}, _DATA: {"B": data}})
+        """Put `data` in place of a record, as a foreign program would: an item as `peek` tells it, or bytes in one."""
+        self._put(_read_item(data) or {KEY: {"S": self._key(scope)}, _DATA: {"B": data}})
 
     @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
@@ -126,3 +129,12 @@ class DynamoHooks:
     def remove(self, scope: LockScope) -> None:
         """Delete the record, as a TTL rule or a person would."""
         self._send("delete_item", "DeleteItem", Key={KEY: {"S": self._key(scope)}})
+
+
+def _read_item(data: bytes) -> Item | None:
+    """The item that `data` shows; None if it shows none."""
+    try:
+        item = json.loads(data)
+    except ValueError:
+        return None
+    return item if isinstance(item, dict) and RECORD_VERSION in item else None

@@ -27,6 +27,7 @@ class FileSystemHooks:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
         short_lease_options: The same: a minute is the shortest.
+        other_lease_options: Options with which it does so later.
 
     Args:
         provider: The `FileSystemLockProvider` whose file is meant.
@@ -35,6 +36,7 @@ class FileSystemHooks:
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.FILESYSTEM_EXPIRE.name: "1"}
     short_lease_options: ClassVar[Mapping[str, str]] = lease_options
+    other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.FILESYSTEM_EXPIRE.name: "2"}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ class HiveHooks:
     Attributes:
         lease_options: Options with which a lease ends by itself: it always does, by the metastore's own setting.
         short_lease_options: The same.
+        other_lease_options: None: a client cannot choose it.
 
     Args:
         provider: The `HiveMetastoreLockProvider` whose locks are meant.
@@ -29,6 +30,7 @@ class HiveHooks:
 
     lease_options: ClassVar[Mapping[str, str]] = {}
     short_lease_options: ClassVar[Mapping[str, str]] = {}
+    other_lease_options: ClassVar[Mapping[str, str]] = {}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:

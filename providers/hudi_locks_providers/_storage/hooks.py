@@ -26,6 +26,8 @@ class StorageHooks:
         virtual_time: Whether it keeps the time of its clock alone.
         lease_options: Options with which a lease ends by itself.
         short_lease_options: Options with which it does so as soon as Hudi allows.
+        other_lease_options: Options with which it does so later.
+        slow_renewal_options: Options that ask for renewals as rare as the ends of leases.
 
     Args:
         provider: The `StorageLockProvider` whose objects are meant.
@@ -37,6 +39,8 @@ class StorageHooks:
         lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "10",
         lock_keys.STORAGE_RENEW_INTERVAL_SECS.name: "1",
     }
+    other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "600"}
+    slow_renewal_options: ClassVar[Mapping[str, str]] = {lock_keys.STORAGE_RENEW_INTERVAL_SECS.name: "300"}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ class ZooKeeperHooks:
     Attributes:
         lease_options: Options with which a lease ends by itself soon.
         short_lease_options: The same.
+        other_lease_options: Options with which it does so later.
 
     Args:
         provider: The `ZooKeeperLockProvider` whose locks are meant.
@@ -37,6 +38,7 @@ class ZooKeeperHooks:
 
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "2000"}
     short_lease_options: ClassVar[Mapping[str, str]] = lease_options
+    other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "6000"}
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ class TestFileSystem(LockProviderSuite):
 
 
 class TestFileSystemWithExpiry(LockProviderSuite):
-    only = ("C", "D11", "E", "H")
+    only = ("C", "D11", "E", "H", "I")
     claims = FileSystemLockProvider.capabilities
 
     @pytest.fixture
@@ -45,7 +45,7 @@ class TestInProcess(LockProviderSuite):
 class TestStorageInMemory(LockProviderSuite):
     """On obstore's own store in memory, which no other process sees; tests/servers has real services."""
 
-    only = ("A", "B1", "B2", "B3", "B8", "B10", "B11", "C", "D", "E", "H1", "H2", "H8", "J5", "J6", "K", "L")
+    only = ("A", "B1", "B2", "B3", "B8", "B10", "B11", "C", "D", "E", "I", "H1", "H2", "H8", "J5", "J6", "K", "L")
     claims = StorageLockProvider.capabilities
 
     @pytest.fixture
@@ -70,7 +70,7 @@ class TestChain(LockProviderSuite):
 
 
 class TestSample(LockProviderSuite):
-    only = ("A", "B1", "B2", "C", "D", "E", "H", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
+    only = ("A", "B1", "B2", "C", "D", "E", "H", "I", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
     claims = SampleLockProvider.capabilities
 
     @pytest.fixture
