@@ -27,6 +27,7 @@ from hudi_locks_conformance.broken.lifetimes import (
     SilencesWarnings,
     SparesOtherProcesses,
 )
+from hudi_locks_conformance.broken.loading import ClaimsSlips, ImportsLate, ReadsLoosely
 from hudi_locks_conformance.broken.manners import (
     AnswersWhenClosed,
     ClaimsTwoScopes,
@@ -96,6 +97,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ClaimsClockFree, ("I1", "I4", "I7")),
     (ClaimsForkAware, ("J3b",)),
     (ClaimsReentrant, ("C2",)),
+    (ClaimsSlips, ("K7",)),
     (ClaimsTwoScopes, ("A0",)),
     (CloseForgets, ("A6",)),
     (CollidingNames, ("A9",)),
@@ -132,6 +134,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (HalfMade, ("H1",)),
     (HidesEndOfSession, ("E9",)),
     (HidesFailure, ("H5",)),
+    (ImportsLate, ("K3",)),
     (KeepsMapping, ("K9",)),
     (KeepsTheFirstOfMany, ("B12",)),
     (LeaksThread, ("A3", "J6", "L1")),
@@ -148,6 +151,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (PicklesItself, ("J5",)),
     (Prints, ("L2",)),
     (RaisesKeyError, ("K5",)),
+    (ReadsLoosely, ("K6", "K8")),
     (RefusesSpawned, ("J4",)),
     (ReleasesAnything, ("A4", "C3", "C5")),
     (ReleasesAtExit, ("J3a",)),

@@ -7,6 +7,9 @@ import json
 from typing import Final
 
 from hudi_locks import Capability, Lease, LockProvider, LockScope
+from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, Mode, NotRun, Violation, check
 from hudi_locks_conformance.register import FencedRegister
@@ -14,6 +17,7 @@ from hudi_locks_conformance.storm import reaches_beyond_process, run_in_process,
 
 _WHY: Final = "a holder that lost the lock without knowing must be recognised where it writes"
 _HOLDS: Final = 10
+_TIMES: Final = ("20240101000000000", "20240101000000001")
 _ACQUIRE_AND_TELL: Final = """
 import json, sys
 from hudi_locks import LockManager, LockScope
@@ -149,3 +153,43 @@ def tokens_order_a_storm(bench: Bench) -> None:
     tokens = [one.token for one in granted if one.token is not None]
     bench.expect(len(tokens) == len(granted), "a hold of the storm has no token")
     _expect_growth(bench, tokens, "in the order of a storm's holds")
+
+
+@check(
+    "F7",
+    "what-remains-without-fencing",
+    why="without a token only the timeline can stop a writer that lost the lock without knowing",
+    level=Level.EXTRA,
+)
+def what_remains_without_fencing(bench: Bench) -> None:
+    """Without FENCING, of two writers who both believe that they hold only one gets the next place in the claim log.
+
+    Tells what a late writer may do besides. Where FENCING is claimed F4 judges instead.
+    """
+    if Capability.FENCING in bench.harness.claims:
+        bench.note("claims FENCING: a store that compares tokens refuses a late holder's write, as F4 shows")
+        return
+    late, successor = bench.provider(), bench.provider()
+    bench.acquire(late, bench.scope())
+    bench.hook(late, "remove")(bench.scope())
+    bench.acquire(successor, bench.scope(), "b")
+    storage = MemoryStorage(bench.clock)
+    refused = [_publish_both(bench, storage, late_is_first=first) for first in (False, True)]
+    bench.expect(refused == [True, True], "the claim log gave one place to two writers")
+    free = storage.create_if_absent(".hoodie/timeline/20240101000000000_20240101000000001.commit", b"of a late holder")
+    bench.note(
+        f"without FENCING: {len(refused)} of {len(refused)} late writes met the successor's in the claim log, and one"
+        f" was refused; an instant under a name of its own, as JVM Hudi writes it, is {'taken' if free else 'refused'}"
+    )
+
+
+def _publish_both(bench: Bench, storage: MemoryStorage, *, late_is_first: bool) -> bool:
+    """Whether the second of two writers, who both saw the same end of the claim log, is refused."""
+    logs = [ClaimLog(storage, bench.clock) for _ in range(2)]
+    drafts = [
+        log.draft(log.read_head(), Claim(ClaimKind.PUBLISH, time, "commit", time))
+        for log, time in zip(logs, _TIMES, strict=True)
+    ]
+    order = (0, 1) if late_is_first else (1, 0)
+    first, second = (logs[place].append(drafts[place]) for place in order)
+    return first is not None and second is None

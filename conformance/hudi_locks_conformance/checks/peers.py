@@ -121,6 +121,7 @@ def _numbers(record: Any) -> Iterator[tuple[dict[str, Any], str]]:
     if not isinstance(record, dict):
         return
     for name, value in list(record.items()):
-        if (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, str) and value.isdecimal()):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number or (isinstance(value, str) and value.isdecimal()):
             yield record, name
         yield from _numbers(value)
