@@ -6,19 +6,21 @@ import statistics
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.partners import JvmContender, Partner, curator, hudi
 from hudi_locks_conformance.servers import KINDS, start_server
+from hudi_locks_providers.zookeeper import ZooKeeperLockProvider
 from kazoo.client import KazooClient
 from tooz import coordination
 
-from benchmarks.contention import lock_cycle, swarms
+from benchmarks.contention import distant, lock_cycle, many, swarms
 from benchmarks.figures import Figure, measure_together
-from hudi_locks import LockManager, LockScope, Owner, SystemClock
+from hudi_locks import LockManager, SystemClock
 
 URL = "hoodie.write.lock.zookeeper.url"
 BASE = "hoodie.write.lock.zookeeper.base_path"
@@ -40,7 +42,7 @@ def run(*, quick: bool) -> list[Figure]:
             *bench.hand_off(int(300 * scale)),
             *bench.threads(2 if quick else 9),
             *swarms({"hoodie.write.lock.provider": "zookeeper", **bench.own()}, "zookeeper", holds=int(1_000 * scale)),
-            bench.many(int(1_000 * scale)),
+            *bench.many(server.port),
         ]
 
 
@@ -119,6 +121,12 @@ class Bench:
             took.append(time.perf_counter() - began_s)
         return median_micros(took)
 
+    def many(self, port: int) -> list[Figure]:
+        near = self.own()
+        with distant(port) as far:
+            places = {"no network in between": near, "20 ms away": {**near, URL: f"127.0.0.1:{far}"}}
+            return [many(partial(make, options), "zookeeper", where) for where, options in places.items()]
+
     def threads(self, rounds: int) -> list[Figure]:
         """Holds a second by threads that share one manager, and by threads that share one kazoo client."""
         measured: dict[tuple[str, int], list[Cycle]] = {}
@@ -138,28 +146,9 @@ class Bench:
             figures.append(Figure(figure, ours, "ours, 1 thread", rates["ours", 1], "1/s", "higher"))
         return figures
 
-    def many(self, count: int) -> Figure:
-        provider, owner = self.manager().provider, Owner("bench")
-        scopes = [LockScope.file_group("2024/01/01", str(uuid.uuid4())) for _ in range(count)]
-        together: list[float] = []
-        single: list[float] = []
-        for _ in range(5):
-            with timed(together):
-                leases = provider.acquire_many(scopes, owner, 0) or []
-            provider.release_many(leases)
-            with timed(single):
-                leases = [lease for scope in scopes if (lease := provider.try_acquire(scope, owner, 0))]
-            provider.release_many(leases)
-        figure = f"{count:,} file-group locks at once, zookeeper"
-        ours, peer = (statistics.median(took) * 1000 for took in (together, single))
-        return Figure(figure, round(ours, 1), "one by one", round(peer, 1), "ms", "lower")
 
-
-@contextmanager
-def timed(took: list[float]) -> Iterator[None]:
-    began_s = time.perf_counter()
-    yield
-    took.append(time.perf_counter() - began_s)
+def make(options: Mapping[str, str]) -> ZooKeeperLockProvider:
+    return ZooKeeperLockProvider(options, clock=CLOCK, on_lost=lambda *_: None)
 
 
 def median_micros(took_s: list[float]) -> float:

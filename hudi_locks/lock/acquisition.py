@@ -69,7 +69,8 @@ class Acquisition:
         deadline_s = self.started_s + self.timeout_s
         while True:
             self.attempts += 1
-            leases = self._attempt(min(deadline_s, self._clock.monotonic() + self.policy.wait_s), closing, rng)
+            self.sent_s = self._clock.monotonic()
+            leases = self._attempt(min(deadline_s, self.sent_s + self.policy.wait_s), closing, rng)
             if leases or self.attempts >= self.policy.attempts:
                 return leases
             if not self._pause(self.policy.attempt_pause(rng), deadline_s, closing=closing):
@@ -82,13 +83,13 @@ class Acquisition:
         for pause_s in self.policy.request_pauses(rng):
             if not self._pause(pause_s, ends_s, closing=closing):
                 return None
+            self.sent_s = self._clock.monotonic()
             if leases := self._request(ends_s):
                 return leases
         return None
 
     def _request(self, ends_s: float) -> list[Lease] | None:
         self.requests += 1
-        self.sent_s = self._clock.monotonic()
         timeout_s = max(0.0, ends_s - self.sent_s) if self._waits_itself else 0.0
         try:
             if len(self.scopes) > 1:

@@ -117,9 +117,12 @@ class Held(Renewable):
         """Why the hold is lost; None while it is not."""
         if self._generation != generation():
             return LossReason.FORKED
-        if self._lost is None and not self._released and self._clock.monotonic() >= self.alarm_s():
-            return LossReason.UNREACHABLE if self._failure else LossReason.EXPIRED
-        return self._lost
+        deadline_s = self._lease.deadline_s
+        if deadline_s is None or self._lost is not None or self._released:
+            return self._lost
+        if self._clock.monotonic() < deadline_s:
+            return None
+        return LossReason.UNREACHABLE if self._failure else LossReason.EXPIRED
 
     def check(self) -> None:
         """Return if the lock is ours. Asks the lock service only when the state is UNSURE.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_locks.errors import ConfigError
 
@@ -20,6 +21,7 @@ class LockScope:
 
     partition: str | None = None
     file_id: str | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.partition is None) != (self.file_id is None) or self.file_id == "":
@@ -29,6 +31,14 @@ class LockScope:
                 partition=self.partition,
                 file_id=self.file_id,
             )
+        # Kept, since every lock that is taken and released is looked up a dozen times.
+        object.__setattr__(self, "_hash", hash((self.partition, self.file_id)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return LockScope, (self.partition, self.file_id)  # another process hashes texts in another way
 
     @classmethod
     def table(cls) -> LockScope:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import os
 import re
 import threading
 import uuid
@@ -19,6 +18,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks.lock.forking import generation
 from hudi_locks_providers._files.hdfs import HdfsLockFolder
 from hudi_locks_providers._files.hooks import FileSystemHooks
 from hudi_locks_providers._files.local import LocalLockFolder
@@ -40,7 +40,7 @@ _MS_PER_MINUTE: Final = 60_000
 class _Hold:
     file: LockFile
     grip: Any
-    pid: int
+    generation: int
 
 
 class FileSystemLockProvider(LockProvider):
@@ -166,7 +166,7 @@ class FileSystemLockProvider(LockProvider):
                 grip = file.create(data, modified_ms)
             if grip is None:
                 return None
-            return self._hold(scope, owner, _Hold(file, grip, os.getpid()), sent_s)
+            return self._hold(scope, owner, _Hold(file, grip, generation()), sent_s=sent_s, now_ms=now_ms)
 
     def _check_free(self, scope: LockScope, owner: Owner) -> None:
         if self._closed:
@@ -179,9 +179,9 @@ class FileSystemLockProvider(LockProvider):
         hold = f"{self._nonce}-{next(self._serial)}"
         return encode_lock_file(_constant_part(owner, scope), hold=hold, since_ms=now_ms, lease_ms=self._lease_ms)
 
-    def _hold(self, scope: LockScope, owner: Owner, hold: _Hold, sent_s: float) -> Lease:
+    def _hold(self, scope: LockScope, owner: Owner, hold: _Hold, *, sent_s: float, now_ms: int) -> Lease:
         try:
-            token = self._folder.next_token(self.clock.wall_ms())
+            token = self._folder.next_token(now_ms)
         except BaseException:
             hold.file.remove_own(hold.grip, contended=False)
             raise
@@ -230,7 +230,7 @@ class FileSystemLockProvider(LockProvider):
         if own is None or own.state is not lease.state or own.owner != lease.owner:
             raise self._lost(lease, LossReason.DELETED if own is None else LossReason.STOLEN)
         hold: _Hold = own.state
-        if hold.pid != os.getpid():
+        if hold.generation != generation():
             raise self._lost(lease, LossReason.FORKED)
         return hold
 
@@ -244,7 +244,7 @@ class FileSystemLockProvider(LockProvider):
             if own is None or own.state is not lease.state or own.owner != lease.owner:
                 return
             hold: _Hold = own.state
-            if hold.pid != os.getpid():
+            if hold.generation != generation():
                 return
             del self._holds[lease.scope]
         late = own.deadline_s is not None and self.clock.monotonic() >= own.deadline_s
