@@ -13,7 +13,7 @@ from typing import Any, Final
 from hudi_locks import Clock, Lease, LockManager, LockProvider, LockScope, ManualClock, Owner, SystemClock
 from hudi_locks.config import Options
 from hudi_locks.lock import LossCallback
-from hudi_locks_conformance.check import NotRun, Violation
+from hudi_locks_conformance.check import Inapplicable, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.tracing import Calls, trace
@@ -51,6 +51,8 @@ class Bench:
         rng: Seeded by the run and the check.
         history: For checks that record one; kept as evidence.
         notes: What a person should know although it is no violation.
+        run_name: Unique; part of all its names.
+        stack: What is undone at the end of the check, the last first.
     """
 
     def __init__(self, harness: Harness, check_id: str, *, real_time: bool = False) -> None:
@@ -60,8 +62,8 @@ class Bench:
         self.rng = random.Random(f"{harness.seed} {check_id}")  # noqa: S311  # repeatable, guards nothing
         self.history = History()
         self.notes: list[str] = []
-        self._stack = ExitStack()
-        self._run = uuid.uuid4().hex
+        self.stack = ExitStack()
+        self.run_name = uuid.uuid4().hex
 
     @property
     def is_virtual(self) -> bool:
@@ -75,7 +77,7 @@ class Bench:
 
     def scope(self, number: int = 0) -> LockScope:
         """A file group that no other check uses."""
-        return LockScope.file_group(f"conformance/{self.check_id}", f"{self._run}-{number}")
+        return LockScope.file_group(f"conformance/{self.check_id}", f"{self.run_name}-{number}")
 
     def scopes(self) -> tuple[LockScope, LockScope]:
         """The table's own lock, and a file group's."""
@@ -83,7 +85,7 @@ class Bench:
 
     def owner(self, name: str = "a") -> Owner:
         """An owner of that name, in this process."""
-        return Owner(f"{name}-{self._run}", "conformance-host", 4711, name, "conformance kit")
+        return Owner(f"{name}-{self.run_name}", "conformance-host", 4711, name, "conformance kit")
 
     def provider(
         self,
@@ -97,7 +99,7 @@ class Bench:
         kind = self.harness.kind if calls is None else trace(self.harness.kind, calls)
         full = self.harness.options if options is None else options
         made = kind(full if isinstance(full, Options) else dict(full), clock=clock or self.clock, on_lost=on_lost)
-        self._stack.callback(made.close)
+        self.stack.callback(made.close)
         return made
 
     def manager(
@@ -107,7 +109,7 @@ class Bench:
         kind = self.harness.kind if calls is None else trace(self.harness.kind, calls)
         full = {**self.harness.options, **_QUICK_WAITS, **(options or {})}
         made = LockManager(kind, full, clock=clock or self.clock, application="conformance kit")
-        self._stack.callback(made.close)
+        self.stack.callback(made.close)
         return made
 
     def hook(self, provider: LockProvider, name: str) -> Callable[..., Any]:
@@ -121,10 +123,21 @@ class Bench:
         return found
 
     def need_hook(self, name: str) -> Any:
-        """The back door's value on the class; see `hook`."""
+        """The back door's value on the class; see `hook`.
+
+        Raises:
+            Inapplicable: It is None there.
+        """
         if not hasattr(self.harness.hooks, name):
             raise NotRun(f"the provider offers no hook {name!r} (conformance_hooks)")
-        return getattr(self.harness.hooks, name)
+        found = getattr(self.harness.hooks, name)
+        if found is None:
+            raise Inapplicable(f"the provider's hooks say that {name!r} has no meaning for it")
+        return found
+
+    def hooks(self) -> Any:
+        """The back doors of a client that is used for nothing else; None if the class has none."""
+        return self.harness.hooks and self.harness.hooks(self.provider())
 
     def need_virtual(self) -> ManualClock:
         """The virtual clock.
@@ -150,12 +163,16 @@ class Bench:
 
     def expect_free(self, scope: LockScope, said: str) -> None:
         """Fail unless another client can have the lock now."""
+        self.expect(self.is_free(scope), said)
+
+    def is_free(self, scope: LockScope) -> bool:
+        """Whether another client can have the lock now."""
         other = self.provider()
         lease = other.try_acquire(scope, self.owner("successor"), 0.0)
-        self.expect(lease is not None, said)
         if lease is not None:
             other.release(lease)
         other.close()
+        return lease is not None
 
     def expect_taken(self, scope: LockScope, said: str) -> None:
         """Fail if another client can have the lock now."""
@@ -185,7 +202,7 @@ class Bench:
 
     def retire(self) -> None:
         """Close all that was made so far, so that none of its threads counts among those that wait for time."""
-        self._stack.close()
+        self.stack.close()
 
     def note(self, text: str) -> None:
         """Tell something that is no violation."""

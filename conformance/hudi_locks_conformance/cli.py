@@ -32,7 +32,7 @@ from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
 from hudi_locks_conformance.runner import Outcome, is_reachable, run_checks
-from hudi_locks_conformance.servers import KINDS, start_server
+from hudi_locks_conformance.servers import KINDS, Server, start_server
 
 __all__ = ["command"]
 
@@ -87,10 +87,11 @@ def conformance(
         typer.echo("\n".join(describe_check(found) for found in checks))
         return
     checks = _select(level or LevelName.CORE, only)
-    with _start(server) as settings:
+    with _start(server) as running:
+        settings = [f"{key}={value}" for key, value in running.options.items()] if running else []
         name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
         options.pop("hoodie.write.lock.provider")
-        harness = Harness(name, options, seed=seed, contenders=processes, partner=partner)
+        harness = Harness(name, options, seed=seed, contenders=processes, partner=partner, server=running)
         outcomes = _judge(harness, checks)
     asked = ("--server", server, *_repeat(option)) if server else ()
     report = Report(harness, tuple(outcomes), save_evidence(outcomes, history), asked)
@@ -117,16 +118,16 @@ def _write(report: Report, renderers: Mapping[Path | None, Callable[[Report], st
 
 
 @contextmanager
-def _start(server: str) -> Iterator[list[str]]:
-    """The settings with which a provider reaches the server of that name, as long as the block runs."""
+def _start(server: str) -> Iterator[Server | None]:
+    """The server of that name, as long as the block runs; None without a name."""
     if not server:
-        yield []
+        yield None
         return
     if server not in KINDS:
         typer.echo(f"error: --server {server} is none of {', '.join(sorted(KINDS))}", err=True)
         raise typer.Exit(EXIT_USAGE)
     with start_server(KINDS[server]) as running:
-        yield [f"{key}={value}" for key, value in running.options.items()]
+        yield running
 
 
 def _serves(server: str) -> str | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hudi_locks import Capability, LockProvider
 from hudi_locks.lock import load_provider_class
+
+if TYPE_CHECKING:
+    from hudi_locks_conformance.servers import Server
 
 __all__ = ["Harness"]
 
@@ -25,6 +28,12 @@ _HOOKS = (
     "record_form",
     "other_lease_options",
     "slow_renewal_options",
+    "tamper",
+    "tamper_os",
+    "faults",
+    "remove_parent",
+    "restart",
+    "waiters",
 )
 
 
@@ -38,6 +47,7 @@ class Harness:
         virtual_time: Whether the provider keeps the time of its clock alone; None to believe its hooks.
         contenders: How many take part in a storm, as processes where the provider reaches that far.
         partner: Whom to contend with in group M: `hudi-jvm`, or the full name of a Java class; none if empty.
+        server: What the kit started for it, whose link can be cut and which can be started again; None otherwise.
     """
 
     def __init__(
@@ -49,12 +59,14 @@ class Harness:
         virtual_time: bool | None = None,
         contenders: int = 4,
         partner: str = "",
+        server: Server | None = None,
     ) -> None:
         self.name = provider
         self.options = {key: str(value) for key, value in (options or {}).items()}
         self.seed = seed
         self.contenders = contenders
         self.partner = partner
+        self.server = server
         self._virtual_time = virtual_time
         self.shared: dict[str, Any] = {}
 
@@ -83,6 +95,6 @@ class Harness:
         return bool(getattr(self.hooks, "virtual_time", False)) if self._virtual_time is None else self._virtual_time
 
     def hook_names(self) -> tuple[list[str], list[str]]:
-        """The back doors that are there, and those that are missing."""
-        there = [name for name in _HOOKS if hasattr(self.hooks, name)]
-        return there, [name for name in _HOOKS if name not in there]
+        """The back doors that are there, and those that are missing; what has no meaning for it is neither."""
+        there = [name for name in _HOOKS if getattr(self.hooks, name, None) is not None]
+        return there, [name for name in _HOOKS if not hasattr(self.hooks, name)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench, close_bench
-from hudi_locks_conformance.check import Check, Mode, NotRun, Violation
+from hudi_locks_conformance.check import Check, Inapplicable, Mode, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 
@@ -114,6 +114,8 @@ def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
             close_bench(bench)
     except Violation as violation:
         return Status.FAIL, str(violation)
+    except Inapplicable as reason:
+        return Status.UNSUPPORTED, str(reason)
     except NotRun as missing:
         return Status.NOT_RUN, str(missing)
     except Exception as error:  # noqa: BLE001  # becomes the outcome, with the place where it was raised

@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import itertools
 import json
+import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -87,17 +88,26 @@ class SampleLockProvider(LockProvider):
                 return True
         raise BackendUnavailable(f"{self.path(lease.scope)}: {error}", key=str(self.path(lease.scope))) from error
 
+    def send(self, name: str, call: Callable[[], Any]) -> Any:
+        """Make one request to the file system: all of them pass here, by their names."""
+        try:
+            return call()
+        except OSError as error:
+            if isinstance(error, FileExistsError) or (name == "read" and isinstance(error, FileNotFoundError)):
+                raise  # answers, not failures
+            raise BackendUnavailable(f"{self.folder}: {name}: {error}", key=str(self.folder)) from error
+
     def create(self, path: Path, data: bytes) -> bool:
         """Make a file whole or not at all; False if it is there."""
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{uuid.uuid4().hex}")
-        fresh.write_bytes(data)
         try:
-            self.link(fresh, path)
+            self.send("write", lambda: fresh.write_bytes(data))
+            self.send("link", lambda: self.link(fresh, path))
         except FileExistsError:
             return False
         finally:
-            fresh.unlink()
+            fresh.unlink(missing_ok=True)
         return True
 
     def link(self, fresh: Path, path: Path) -> None:
@@ -112,7 +122,7 @@ class SampleLockProvider(LockProvider):
     def read(self, scope: LockScope) -> dict[str, Any] | None:
         """The record under the name: None if there is none, empty if it cannot be read."""
         try:
-            record = json.loads(self.path(scope).read_bytes())
+            record = json.loads(self.send("read", self.path(scope).read_bytes))
         except FileNotFoundError:
             return None
         except ValueError:
@@ -138,16 +148,16 @@ class SampleLockProvider(LockProvider):
             raise LockLost(f"{lease.scope} is not held: {reason.value}", scope=lease.scope, reason=reason)
         if sent_s >= (lease.deadline_s or 0):
             raise LockLost(f"the lease on {lease.scope} is over", scope=lease.scope, reason=LossReason.EXPIRED)
-        self.path(lease.scope).write_bytes(self.encode(lease))
+        self.send("renew", lambda: self.path(lease.scope).write_bytes(self.encode(lease)))
         return replace(lease, deadline_s=sent_s + self.lease_s)
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
         own = self.held.get(lease.scope)
         if own is not None and own.state == lease.state and own.owner == lease.owner:
-            del self.held[lease.scope]
             if self.is_ours(lease):
-                self.path(lease.scope).unlink()
+                self.send("remove", lambda: self.path(lease.scope).unlink(missing_ok=True))
+            del self.held[lease.scope]
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
@@ -178,6 +188,10 @@ class SampleHooks:
     virtual_time: ClassVar[bool] = True
     lease_options: ClassVar[Mapping[str, str]] = {}
     other_lease_options: ClassVar[Mapping[str, str]] = {"hoodie.sample.lease_s": "120"}
+    delivers_once: ClassVar[bool] = True
+    faults: ClassVar[Any] = None
+    restart: ClassVar[Any] = None
+    waiters: ClassVar[None] = None
 
     def __init__(self, provider: Any) -> None:
         self._provider: SampleLockProvider = provider
@@ -205,6 +219,22 @@ class SampleHooks:
     def remove(self, scope: LockScope) -> None:
         """Delete the record."""
         self._provider.path(scope).unlink(missing_ok=True)
+
+    def remove_parent(self, scope: LockScope) -> None:  # noqa: ARG002  # all scopes have one folder
+        """Delete the folder of the records, with all that is in it."""
+        shutil.rmtree(self._provider.folder)
+
+    @contextlib.contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let each request pass through `meddle(name, send)`; a `TimeoutError` of it is an answer that did not come."""
+        send = self._provider.send
+        self._provider.send = lambda name, call: send(name, lambda: meddle(name, call))  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self._provider.send = send  # type: ignore[method-assign]
+
+    tamper_os = tamper
 
     @contextlib.contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:

@@ -290,6 +290,11 @@ def release_together(holds: Sequence[Held]) -> None:
             held._end_release(failure)  # noqa: SLF001
 
 
+def _add_note(error: BaseException, note: str) -> None:
+    """As `BaseException.add_note`, which Python 3.10 lacks."""
+    error.__notes__ = [*getattr(error, "__notes__", []), note]  # type: ignore[attr-defined]  # typeshed has it from 3.11
+
+
 def end_block(holds: Sequence[Held], error: BaseException | None) -> None:
     """Release at the end of a `with` block.
 
@@ -303,9 +308,11 @@ def end_block(holds: Sequence[Held], error: BaseException | None) -> None:
     lost = next((held for held in holds if held.reason is not None), None)
     try:
         release_together(holds)
-    except Exception:
+    except Exception as failure:
         if error is None:
             raise
-        _logger.exception("release of %s failed after an error of their holder", [str(held.scope) for held in holds])
+        scopes = ", ".join(str(held.scope) for held in holds)
+        _logger.exception("release of %s failed after an error of their holder", scopes)
+        _add_note(error, f"besides, the release of {scopes} failed: {failure}")
     if error is None and lost is not None:
         lost._refuse(HoldState.LOST)  # noqa: SLF001

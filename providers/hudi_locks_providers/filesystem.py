@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
+import logging
 import re
 import threading
 import uuid
@@ -30,6 +32,7 @@ from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_consta
 
 __all__ = ["FileSystemLockProvider"]
 
+_logger = logging.getLogger(__name__)
 _HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
 _WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
 _ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *_WEB_SCHEMES})
@@ -84,6 +87,7 @@ class FileSystemLockProvider(LockProvider):
         self._serial = itertools.count(1)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
+        self._left: list[_Hold] = []
         self._closed = False
 
     def _find_folder(self) -> str:
@@ -183,7 +187,7 @@ class FileSystemLockProvider(LockProvider):
         try:
             token = self._folder.next_token(now_ms)
         except BaseException:
-            hold.file.remove_own(hold.grip, contended=False)
+            self._remove(hold)
             raise
         deadline_s = sent_s + self._lease_ms / 1000 if self._lease_ms else None
         lease = Lease(scope, owner, token, deadline_s, hold)
@@ -191,8 +195,16 @@ class FileSystemLockProvider(LockProvider):
             lost = self._holds.pop(scope, None)
             self._holds[scope] = lease
         if lost is not None:
-            lost.state.file.remove_own(lost.state.grip, contended=False)
+            self._remove(lost.state)
         return lease
+
+    def _remove(self, hold: _Hold) -> None:
+        """Remove the file of what nobody holds; `close` tries again if that fails."""
+        try:
+            hold.file.remove_own(hold.grip, contended=False)
+        except OSError:
+            self._left.append(hold)
+            _logger.warning("%s could not be removed, and will be when the provider is closed", hold.file.path)
 
     def _remove_expired(self, file: LockFile) -> bool:
         found = file.find()
@@ -238,7 +250,7 @@ class FileSystemLockProvider(LockProvider):
         return lease.lost(reason, key=self._file(lease.scope).path)
 
     def release(self, lease: Lease) -> None:
-        """See `LockProvider.release`."""
+        """See `LockProvider.release`; one that failed may be tried again."""
         with self._lock:
             own = self._holds.get(lease.scope)
             if own is None or own.state is not lease.state or own.owner != lease.owner:
@@ -248,8 +260,13 @@ class FileSystemLockProvider(LockProvider):
                 return
             del self._holds[lease.scope]
         late = own.deadline_s is not None and self.clock.monotonic() >= own.deadline_s
-        with translate_errors(hold.file.path):
-            hold.file.remove_own(hold.grip, contended=late)
+        try:
+            with translate_errors(hold.file.path):
+                hold.file.remove_own(hold.grip, contended=late)
+        except BaseException:
+            with self._lock:
+                self._holds.setdefault(lease.scope, own)
+            raise
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
@@ -284,8 +301,13 @@ class FileSystemLockProvider(LockProvider):
     def close(self) -> None:
         """See `LockProvider.close`: releases what this very client holds, and nothing else."""
         self._closed = True
-        for lease in list(self._holds.values()):
-            self.release(lease)
+        with contextlib.ExitStack() as stack:
+            for lease in list(self._holds.values()):
+                stack.callback(self.release, lease)
+            left, self._left = self._left, []
+            for hold in left:
+                if hold.generation == generation():
+                    stack.callback(self._remove, hold)
 
     def holder_path(self, scope: LockScope) -> str:
         """Where the lock file of `scope` lies."""

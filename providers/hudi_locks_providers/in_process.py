@@ -184,6 +184,12 @@ class InProcessLockProvider(LockProvider):
             raw=str(hold.owner),
         )
 
+    def count_waiters(self, scope: LockScope) -> int:
+        """How many threads wait for `scope` now."""
+        with _REGISTRY.lock:
+            entry = _REGISTRY.entries.get((self._base, scope))
+            return len(entry.waiters) if entry else 0
+
     def _present(self, scope: LockScope) -> _Hold | None:
         with _REGISTRY.lock:
             entry = _REGISTRY.entries.get((self._base, scope))
@@ -227,6 +233,7 @@ class _Hooks:
     """Back doors for the conformance kit."""
 
     virtual_time: ClassVar[bool] = True
+    tamper: ClassVar[None] = None
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -241,6 +248,10 @@ class _Hooks:
         """The raw record, or None."""
         holder = self._provider.holder(scope)
         return None if holder is None else holder.raw.encode()
+
+    def waiters(self, scope: LockScope) -> int:
+        """How many stand in line behind the holder."""
+        return self._provider.count_waiters(scope)
 
     def remove(self, scope: LockScope) -> None:
         """Take the hold away from whoever has it."""

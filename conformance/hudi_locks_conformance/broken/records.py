@@ -41,10 +41,10 @@ class NotAtomic(SampleLockProvider):
     def create(self, path: Path, data: bytes) -> bool:
         """Check, then act."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
+        if self.send("look", path.exists):
             return False
         SystemClock().sleep(0.001)
-        path.write_bytes(data)
+        self.send("write", lambda: path.write_bytes(data))
         return True
 
 

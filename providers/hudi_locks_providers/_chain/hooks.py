@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
@@ -18,6 +18,11 @@ class ChainHooks:
 
     Attributes:
         virtual_time: False, for some providers keep a time of their own; a test that knows its two may say otherwise.
+        faults: None, for the kit judges the two providers by themselves.
+        tamper_os: None, likewise.
+        remove_parent: None, likewise.
+        restart: None, likewise.
+        waiters: None, for nobody queues.
         lease_options: Options with which the leases of the file and the storage lock end at the same time.
         other_lease_options: Options with which they do so later.
 
@@ -26,6 +31,11 @@ class ChainHooks:
     """
 
     virtual_time: ClassVar[bool] = False
+    faults: ClassVar[None] = None
+    tamper_os: ClassVar[None] = None
+    remove_parent: ClassVar[None] = None
+    restart: ClassVar[None] = None
+    waiters: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {
         lock_keys.FILESYSTEM_EXPIRE.name: "1",
         lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "60",
@@ -55,6 +65,19 @@ class ChainHooks:
 
     def __init__(self, provider: Any) -> None:
         self._doors = [type(member).conformance_hooks()(member) for member in provider.members]
+
+    @property
+    def delivers_once(self) -> bool:
+        """Whether both do."""
+        return all(getattr(door, "delivers_once", False) for door in self._doors)
+
+    @contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let the requests of both pass through `meddle(name, send)`."""
+        with ExitStack() as stack:
+            for door in self._doors:
+                stack.enter_context(door.tamper(meddle))
+            yield
 
     def peek(self, scope: LockScope) -> bytes | None:
         """The raw record of the first lock, or None."""

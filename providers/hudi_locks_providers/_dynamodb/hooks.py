@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 from unittest import mock
 
 from hudi_locks.config import lock_keys
 from hudi_locks.errors import BackendUnavailable
-from hudi_locks.lock import LockScope, Owner
+from hudi_locks.lock import LockScope, Owner, import_extra
 from hudi_locks_providers._wire.dynamodb_item import KEY, LEASE_DURATION, RECORD_VERSION, Item, encode_item, show_item
 
 __all__ = ["DynamoHooks"]
@@ -27,12 +27,16 @@ class DynamoHooks:
         lease_options: Options with which a lease ends by itself.
         short_lease_options: Options with which it does so within seconds.
         other_lease_options: Options with which it does so later.
+        tamper_os: None, for its requests go to a service.
+        waiters: None, for nobody queues.
 
     Args:
         provider: The `DynamoDBLockProvider` whose items are meant.
     """
 
     virtual_time: ClassVar[bool] = True
+    tamper_os: ClassVar[None] = None
+    waiters: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "60000"}
     short_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "3000"}
     other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.WAIT_TIME_MS.name: "120000"}
@@ -46,6 +50,18 @@ class DynamoHooks:
     def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
         """Options for a service that cannot be reached."""
         return {**options, lock_keys.DYNAMODB_ENDPOINT_URL.name: "http://127.0.0.1:1"}
+
+    @staticmethod
+    def faults() -> list[tuple[Exception, bool, str]]:
+        """What the service may answer instead, as boto3 raises it, if that may pass, and at which requests."""
+        client_error = import_extra("botocore.exceptions", provider="dynamodb").ClientError
+        passing = {"ThrottlingException": 400, "TransactionConflictException": 400, "InternalServerError": 500}
+        final = {"AccessDeniedException": 400, "UnrecognizedClientException": 400}
+        return [
+            (client_error(_answer(code, status), "Planted"), heals, "")
+            for codes, heals in ((passing, True), (final, False))
+            for code, status in codes.items()
+        ]
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -110,6 +126,24 @@ class DynamoHooks:
         self._put(_read_item(data) or {KEY: {"S": self._key(scope)}, _DATA: {"B": data}})
 
     @contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let each request pass through `meddle(name, send)`; a `TimeoutError` of it is an answer that did not come."""
+        timeout = import_extra("botocore.exceptions", provider="dynamodb").ReadTimeoutError
+
+        def pass_on(operation: str, request: Callable[[], dict[str, Any]]) -> Any:
+            try:
+                return meddle(operation, request)
+            except TimeoutError as error:
+                raise timeout(endpoint_url="planted", error=error) from error
+
+        with mock.patch.object(self._provider.connection, "pass_on", pass_on):
+            yield
+
+    def remove_parent(self, scope: LockScope) -> None:  # noqa: ARG002  # all scopes are in one table
+        """Delete the lock table."""
+        self._send("delete_table", "DeleteTable")
+
+    @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
         """Let the request that makes the item fail as over a bad network: before its effect, or its answer lost."""
         connection = self._provider.connection
@@ -138,3 +172,8 @@ def _read_item(data: bytes) -> Item | None:
     except ValueError:
         return None
     return item if isinstance(item, dict) and RECORD_VERSION in item else None
+
+
+def _answer(code: str, status: int) -> dict[str, Any]:
+    error = {"Code": code, "Message": "planted by the conformance kit"}
+    return {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
 
 from hudi_locks.config import lock_keys
 from hudi_locks.lock import LockScope
-from hudi_locks_providers._files import local
+from hudi_locks_providers._files import local, tokens
 from hudi_locks_providers._files.hdfs import HdfsLockFolder
+from hudi_locks_providers._files.meddling import Meddle, MeddledFolder, MeddledSystem
 from hudi_locks_providers._files.webhdfs import WebHdfs
 
 __all__ = ["FileSystemHooks"]
@@ -25,6 +27,11 @@ class FileSystemHooks:
 
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
+        delivers_once: Whether calls are made once and in order, or not at all: by a kernel, and by our WebHDFS client,
+            which never repeats one.
+        faults: None, for a file system answers with errors of the operating system.
+        restart: None, for there is no server.
+        waiters: None, for nobody queues.
         lease_options: Options with which a lease ends by itself.
         short_lease_options: The same: a minute is the shortest.
         other_lease_options: Options with which it does so later.
@@ -34,6 +41,10 @@ class FileSystemHooks:
     """
 
     virtual_time: ClassVar[bool] = True
+    delivers_once: ClassVar[bool] = True
+    faults: ClassVar[None] = None
+    restart: ClassVar[None] = None
+    waiters: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.FILESYSTEM_EXPIRE.name: "1"}
     short_lease_options: ClassVar[Mapping[str, str]] = lease_options
     other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.FILESYSTEM_EXPIRE.name: "2"}
@@ -51,7 +62,8 @@ class FileSystemHooks:
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
-        self._folder = provider._folder  # noqa: SLF001  # a back door
+        folder = provider._folder  # noqa: SLF001  # a back door
+        self._folder = folder.inner if isinstance(folder, MeddledFolder) else folder
 
     def _door(self, scope: LockScope) -> _LocalDoor | _HdfsDoor:
         path = self._provider.holder_path(scope)
@@ -101,6 +113,32 @@ class FileSystemHooks:
 
         with mock.patch.object(target, name, fail):
             yield
+
+    @contextmanager
+    def tamper(self, meddle: Meddle) -> Iterator[None]:
+        """Let each step on a lock file pass through `meddle(name, send)`; a `TimeoutError` of it is no answer.
+
+        To be entered before the provider's first lock.
+        """
+        with mock.patch.object(self._provider, "_folder", MeddledFolder(self._folder, meddle)):
+            self._provider.__dict__.pop("_table_file", None)
+            yield
+
+    @contextmanager
+    def tamper_os(self, meddle: Meddle) -> Iterator[None]:
+        """Let calls of the operating system pass through `meddle(name, send)`, for all providers of this process."""
+        with ExitStack() as stack:
+            for module in (local, tokens):
+                stack.enter_context(mock.patch.object(module, "os", MeddledSystem(os, meddle)))
+            yield
+
+    def remove_parent(self, scope: LockScope) -> None:
+        """Delete the folder of the record, with all that is in it."""
+        path = self._provider.holder_path(scope)
+        if isinstance(self._folder, HdfsLockFolder):
+            self._folder.hdfs.delete(path.rpartition("/")[0])
+        else:
+            shutil.rmtree(Path(path).parent)
 
     def remove(self, scope: LockScope) -> None:
         """Delete the record, as a JVM peer does."""

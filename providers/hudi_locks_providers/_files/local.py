@@ -97,14 +97,12 @@ class LocalLockFile(LockFile):
 
     def remove_own(self, grip: _Grip, *, contended: bool) -> None:
         """See `LockFile.remove_own`."""
-        try:
-            if contended:
-                with _flocked(grip.fd):
-                    self._remove_own(grip)
-            else:
+        if contended:
+            with _flocked(grip.fd):
                 self._remove_own(grip)
-        finally:
-            os.close(grip.fd)
+        else:
+            self._remove_own(grip)
+        os.close(grip.fd)  # not if that failed: while it is open, no other file can have its inode
 
     def _remove_own(self, grip: _Grip) -> None:
         if self.is_ours(grip):

@@ -45,7 +45,7 @@ class LockFile(ABC):
 
     @abstractmethod
     def remove_own(self, grip: Any, *, contended: bool) -> None:
-        """Remove the file if it is the one that was made, and let go of the grip.
+        """Remove the file if it is the one that was made, and let go of the grip, unless it fails.
 
         Args:
             grip: From `create`.

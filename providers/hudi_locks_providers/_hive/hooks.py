@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 from unittest import mock
 
 from hudi_locks.config import lock_keys
 from hudi_locks.errors import BackendUnavailable
-from hudi_locks.lock import LockScope
+from hudi_locks.lock import LockScope, import_extra
 
 __all__ = ["HiveHooks"]
 
@@ -23,6 +23,9 @@ class HiveHooks:
         lease_options: Options with which a lease ends by itself: it always does, by the metastore's own setting.
         short_lease_options: The same.
         other_lease_options: None: a client cannot choose it.
+        tamper_os: None, for its requests go to a service.
+        remove_parent: None, for the table that a lock names need not be there.
+        waiters: None, for nobody queues.
 
     Args:
         provider: The `HiveMetastoreLockProvider` whose locks are meant.
@@ -31,6 +34,9 @@ class HiveHooks:
     lease_options: ClassVar[Mapping[str, str]] = {}
     short_lease_options: ClassVar[Mapping[str, str]] = {}
     other_lease_options: ClassVar[Mapping[str, str]] = {}
+    tamper_os: ClassVar[None] = None
+    remove_parent: ClassVar[None] = None
+    waiters: ClassVar[None] = None
 
     @staticmethod
     def fresh_options(options: Mapping[str, str], name: str) -> dict[str, str]:
@@ -41,6 +47,15 @@ class HiveHooks:
     def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
         """Options for metastores that cannot be reached."""
         return {**options, lock_keys.HIVE_URIS.name: "thrift://127.0.0.1:1"}
+
+    @staticmethod
+    def faults() -> list[tuple[Exception, bool, str]]:
+        """What a metastore may answer instead, as Thrift raises it, if that may pass, and at which requests."""
+        error = import_extra("thrift.Thrift", provider="hive_metastore").TApplicationException
+        return [
+            (error(error.INTERNAL_ERROR, "planted by the conformance kit"), True, ""),
+            (error(error.UNKNOWN_METHOD, "planted by the conformance kit"), False, "lock"),
+        ]
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -83,6 +98,12 @@ class HiveHooks:
         """A lock whose agent is `data`, as a foreign program's."""
         database, table = self._place(scope)
         self._metastore.lock(database, [table], host=_STRANGER, agent=data.decode("latin-1"))
+
+    @contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let each call pass through `meddle(name, send)`; a `TimeoutError` of it is an answer that did not come."""
+        with mock.patch.object(self._metastore, "pass_on", meddle):
+            yield
 
     @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -12,6 +12,7 @@ from unittest import mock
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import BackendUnavailable
 from hudi_locks.lock import LockScope
+from hudi_locks_providers._storage.stores import import_obstore
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_record, encode_record
 
 __all__ = ["StorageHooks"]
@@ -28,12 +29,18 @@ class StorageHooks:
         short_lease_options: Options with which it does so as soon as Hudi allows.
         other_lease_options: Options with which it does so later.
         slow_renewal_options: Options that ask for renewals as rare as the ends of leases.
+        tamper_os: None, for its requests go to a service.
+        remove_parent: None, for a bucket is not removed while objects are in it.
+        waiters: None, for nobody queues.
 
     Args:
         provider: The `StorageLockProvider` whose objects are meant.
     """
 
     virtual_time: ClassVar[bool] = True
+    tamper_os: ClassVar[None] = None
+    remove_parent: ClassVar[None] = None
+    waiters: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "300"}
     short_lease_options: ClassVar[Mapping[str, str]] = {
         lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name: "10",
@@ -56,6 +63,18 @@ class StorageHooks:
             lock_keys.STORAGE_ENDPOINT_URL.name: "http://127.0.0.1:1",
             lock_keys.STORAGE_ALLOW_HTTP.name: "true",
         }
+
+    @staticmethod
+    def faults() -> list[tuple[Exception, bool, str]]:
+        """What the service may answer instead, as obstore raises it, if that may pass, and at which requests."""
+        errors = import_obstore().exceptions
+        busy = [_answer(errors.GenericError, status) for status in ("409 Conflict", "429 Too Many Requests")]
+        down = [_answer(errors.GenericError, status) for status in ("500 Internal Server Error", "503 Slow Down")]
+        refused = _answer(errors.PermissionDeniedError, "403 Forbidden")
+        unknown = _answer(errors.UnauthenticatedError, "401 Unauthorized")
+        met = _answer(errors.PreconditionError, "412 Precondition Failed")
+        passing = [(error, True, "") for error in (*busy, *down)]
+        return [*passing, (met, True, "put"), (refused, False, ""), (unknown, False, "")]
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -96,6 +115,12 @@ class StorageHooks:
         self.corrupt(scope, encode_record(StorageRecord(False, until_ms, "00000000-0000-4000-8000-000000000001")))
 
     @contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let each request pass through `meddle(name, send)`; a `TimeoutError` of it is an answer that did not come."""
+        with mock.patch.object(self._objects, "send", meddle):
+            yield
+
+    @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:
         """Let writes of lock records fail as over a bad network: before their effect, or with their answer lost."""
         put, folder = self._objects.put, "/.hudi_locks/tokens/"
@@ -109,3 +134,7 @@ class StorageHooks:
 
         with mock.patch.object(self._objects, "put", fail):
             yield
+
+
+def _answer(kind: type[Exception], status: str) -> Exception:
+    return kind(f"Error performing the request: Server returned non-2xx status code: {status}: planted by the kit")

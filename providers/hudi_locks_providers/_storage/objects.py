@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from hudi_locks.config import Options
@@ -73,16 +74,24 @@ class Objects:
     def _store(self) -> Any:
         return open_store(self._options, self.location)
 
+    def send(self, name: str, request: Callable[[], Any]) -> Any:  # noqa: ARG002  # for whoever stands between
+        """Make one request, `get`, `put` or `delete`: all of them pass here."""
+        return request()
+
     def read(self, key: str) -> Stored | None:
         """The object under `key`; None if there is none."""
         obstore = import_obstore()
-        try:
+
+        def fetch() -> tuple[Any, bytes]:
             found = obstore.get(self._store, key)
-            data = bytes(found.bytes())
+            return found.meta, bytes(found.bytes())
+
+        try:
+            meta, data = self.send("get", fetch)
         except (obstore.exceptions.BaseError, OSError) as error:
             told = self._translate(error, key, "read")
         else:
-            return Stored(data, _version(found.meta), int(found.meta["last_modified"].timestamp() * 1000))
+            return Stored(data, _version(meta), int(meta["last_modified"].timestamp() * 1000))
         if isinstance(told, FileNotFoundError):
             return None
         raise told
@@ -100,7 +109,8 @@ class Objects:
         """
         obstore = import_obstore()
         try:
-            return _version(obstore.put(self._store, key, data, mode=mode, use_multipart=False))
+            request = partial(obstore.put, self._store, key, data, mode=mode, use_multipart=False)
+            return _version(self.send("put", request))
         except (obstore.exceptions.BaseError, OSError) as error:
             told = self._translate(error, key, "write")
         if isinstance(told, FileNotFoundError):
@@ -111,7 +121,7 @@ class Objects:
         """Delete the object under `key`; quiet if there is none."""
         obstore = import_obstore()
         try:
-            obstore.delete(self._store, key)
+            self.send("delete", partial(obstore.delete, self._store, key))
         except (obstore.exceptions.BaseError, OSError) as error:
             told = self._translate(error, key, "remove")
         else:

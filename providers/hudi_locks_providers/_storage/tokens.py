@@ -50,12 +50,19 @@ class StorageTokens:
             try:
                 version = self._objects.put(key, data, count.version)
             except Conflict:
-                continue
+                version = self._find_own(key, data)
+                if version is None:
+                    continue
             self._known[name] = _Count(number, version)
             return number
         raise BackendUnavailable(
             f"{self._objects.location.url(key)}: {_TRIES} times in a row another writer advanced it first", key=key
         )
+
+    def _find_own(self, key: str, data: bytes) -> Any:
+        """The version of what was written, if it is there: a write that came twice conflicts with itself."""
+        found = self._objects.read(key)
+        return found.version if found is not None and found.data == data else None
 
     def _read(self, key: str) -> _Count:
         """The counter as it is; one that was deleted or damaged goes on at the wall clock, which no counter outruns."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 from unittest import mock
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.exceptions import ConnectionLoss, KazooException, NoAuthError, NoNodeError, OperationTimeoutError
 from kazoo.protocol.serialization import Create2
 
 from hudi_locks.config import lock_keys, table_keys
@@ -31,11 +31,15 @@ class ZooKeeperHooks:
         lease_options: Options with which a lease ends by itself soon.
         short_lease_options: The same.
         other_lease_options: Options with which it does so later.
+        delivers_once: True: within a session requests arrive once and in order, or not at all.
+        tamper_os: None, for its requests go to a service.
 
     Args:
         provider: The `ZooKeeperLockProvider` whose locks are meant.
     """
 
+    delivers_once: ClassVar[bool] = True
+    tamper_os: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "2000"}
     short_lease_options: ClassVar[Mapping[str, str]] = lease_options
     other_lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "6000"}
@@ -54,6 +58,11 @@ class ZooKeeperHooks:
         """Options for servers that cannot be reached."""
         timeout = {lock_keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS.name: "1000"}
         return {**options, lock_keys.ZOOKEEPER_URL.name: _NOWHERE, **timeout}
+
+    @staticmethod
+    def faults() -> list[tuple[Exception, bool, str]]:
+        """What a server may answer instead, as kazoo has it, if that may pass, and at which requests."""
+        return [(OperationTimeoutError(), True, ""), (ConnectionLoss(), True, ""), (NoAuthError(), False, "")]
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -132,6 +141,36 @@ class ZooKeeperHooks:
         session = self._provider.client.session
         with self._connect(client_id=session.credentials):
             return
+
+    def waiters(self, scope: LockScope) -> int:
+        """How many stand in line behind the holder."""
+        with self._connect() as client:
+            try:
+                return max(0, len(sort_contenders(client.get_children(self._provider.find_folder(scope)))) - 1)
+            except NoNodeError:
+                return 0
+
+    def remove_parent(self, scope: LockScope) -> None:
+        """Delete the node under which the contenders are, with all below it."""
+        with self._connect() as client:
+            client.delete(self._provider.find_folder(scope), recursive=True)
+
+    @contextmanager
+    def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+        """Let requests that travel together pass through `meddle(name, send)`; a `TimeoutError` of it is no answer."""
+        session = self._provider.client.session
+        call = session.call
+
+        def pass_on(*requests: Any) -> Any:
+            try:
+                return meddle(" ".join(type(request).__name__ for request in requests), lambda: call(*requests))
+            except TimeoutError:
+                return [ConnectionLoss()] * len(requests)
+            except KazooException as error:
+                return [error] * len(requests)
+
+        with mock.patch.object(session, "call", pass_on):
+            yield
 
     @contextmanager
     def fail_acquire(self, *, after_effect: bool) -> Iterator[None]:

@@ -45,7 +45,34 @@ class TestInProcess(LockProviderSuite):
 class TestStorageInMemory(LockProviderSuite):
     """On obstore's own store in memory, which no other process sees; tests/servers has real services."""
 
-    only = ("A", "B1", "B2", "B3", "B8", "B10", "B11", "C", "D", "E", "I", "H1", "H2", "H8", "J5", "J6", "K", "L")
+    only = (
+        "A",
+        "B1",
+        "B2",
+        "B3",
+        "B8",
+        "B10",
+        "B11",
+        "C",
+        "D",
+        "E",
+        "I",
+        "H1",
+        "H2",
+        "H3",
+        "H4",
+        "H6",
+        "H7",
+        "H8",
+        "H9",
+        "H10",
+        "H13",
+        "H14",
+        "J5",
+        "J6",
+        "K",
+        "L",
+    )
     claims = StorageLockProvider.capabilities
 
     @pytest.fixture

@@ -72,7 +72,7 @@ def test_a_cut_resets_what_is_there_and_what_comes_until_it_is_healed(proxy: Fau
         proxy.cut()
         with pytest.raises(ConnectionResetError):
             old.recv(1)
-    with connect(proxy) as new, pytest.raises(ConnectionError):
+    with pytest.raises(ConnectionError), connect(proxy) as new:
         ask(new, b"b")
     proxy.heal()
     with connect(proxy) as healed:
@@ -119,7 +119,7 @@ def test_a_delay_holds_in_either_direction(proxy: FaultProxy) -> None:
 def test_nothing_is_left_after_its_end() -> None:
     gc.collect()
     threads, descriptors = threading.active_count(), count_descriptors()
-    with FaultProxy(1) as proxy, connect(proxy) as connection, pytest.raises(ConnectionError):
+    with FaultProxy(1) as proxy, pytest.raises(ConnectionError), connect(proxy) as connection:
         ask(connection, b"nobody is there")
     proxy.close()
     assert (threading.active_count(), count_descriptors()) == (threads, descriptors)
