@@ -11,7 +11,9 @@ from hudi_locks_conformance.checks import (
     exclusion,
     expiry,
     failures,
+    fairness,
     fencing,
+    generated,
     hygiene,
     interop,
     lifetimes,
@@ -36,12 +38,14 @@ GROUPS: Final = {
     "D": (waiting,),
     "E": (expiry, renewal, loss, peers),
     "F": (fencing,),
+    "G": (fairness,),
     "H": (failures, links, requests),
     "I": (skew,),
     "J": (processes, lifetimes),
     "K": (loading,),
     "L": (hygiene,),
     "M": (interop,),
+    "N": (generated,),
 }
 """The modules of the groups, by letter."""
 

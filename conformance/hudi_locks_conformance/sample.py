@@ -191,7 +191,7 @@ class SampleHooks:
     delivers_once: ClassVar[bool] = True
     faults: ClassVar[Any] = None
     restart: ClassVar[Any] = None
-    waiters: ClassVar[None] = None
+    waiters: ClassVar[Any] = None
 
     def __init__(self, provider: Any) -> None:
         self._provider: SampleLockProvider = provider
