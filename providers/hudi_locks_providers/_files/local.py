@@ -12,9 +12,8 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder
 from hudi_locks_providers._files.tokens import LocalTokens
@@ -27,8 +26,7 @@ _NO_TMPFILE: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, er
 _NO_FLOCK: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
 
 
-@dataclass(frozen=True)
-class _Grip:
+class _Grip(NamedTuple):
     fd: int
     device: int
     inode: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class LockFile(ABC):
     """One lock file. A *grip* is what `create` returns: the proof that this very file is ours."""
 
     path: str
+
+    @functools.cached_property
+    def translated(self) -> translate_errors:
+        """A context in which failures of the file system become errors of a lock service that name this file."""
+        return translate_errors(self.path)
 
     @abstractmethod
     def create(self, data: bytes, modified_ms: int | None) -> Any | None:
