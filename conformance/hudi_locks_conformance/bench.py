@@ -14,6 +14,7 @@ from hudi_locks import Clock, Lease, LockManager, LockProvider, LockScope, Manua
 from hudi_locks.config import Options
 from hudi_locks.lock import LossCallback
 from hudi_locks_conformance.check import Inapplicable, NotRun, Violation
+from hudi_locks_conformance.clocks import BenchClock
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.tracing import Calls, trace
@@ -58,7 +59,7 @@ class Bench:
     def __init__(self, harness: Harness, check_id: str, *, real_time: bool = False) -> None:
         self.harness = harness
         self.check_id = check_id
-        self.clock: Clock = ManualClock() if harness.virtual_time and not real_time else SystemClock()
+        self.clock: Clock = BenchClock() if harness.virtual_time and not real_time else SystemClock()
         self.rng = random.Random(f"{harness.seed} {check_id}")  # noqa: S311  # repeatable, guards nothing
         self.history = History()
         self.notes: list[str] = []

@@ -1,16 +1,44 @@
-"""A clock of one's own for each client: one that goes wrong beside the bench's."""
+"""The clock of the bench, and one of its own for each client, which goes wrong beside it."""
 
 from __future__ import annotations
 
 import threading
 from typing import Final
 
-from hudi_locks import Clock
+from hudi_locks import Clock, ManualClock
+from hudi_locks_conformance.check import Violation
 
-__all__ = ["OwnClock"]
+__all__ = ["BenchClock", "OwnClock"]
+
+_STEP_S: Final = 0.05
+_LONGEST_WAIT_S: Final = 3_600.0
 
 _ROUNDING_S: Final = 1e-9
 """Waits are longer by this: what was waited for is past also where converting it to and fro is not exact."""
+
+
+class BenchClock(ManualClock):
+    """A virtual clock on which the kit's own thread may wait too: nobody else would let time pass meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mover = threading.current_thread()
+
+    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
+        """See `Clock.wait`.
+
+        Raises:
+            Violation: The kit's own thread would wait for longer than an hour.
+        """
+        if threading.current_thread() is not self._mover:
+            return super().wait(event, timeout_s)
+        began_s = self.monotonic()
+        ends_s = began_s + (float("inf") if timeout_s is None else timeout_s)
+        while not event.is_set() and self.monotonic() < ends_s:
+            if self.monotonic() - began_s >= _LONGEST_WAIT_S:
+                raise Violation(f"a call waits for more than {_LONGEST_WAIT_S:.0f} s")
+            self.advance(min(_STEP_S, ends_s - self.monotonic()))
+        return event.is_set()
 
 
 class OwnClock(Clock):

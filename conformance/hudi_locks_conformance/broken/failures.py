@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from hudi_locks import BackendRefused, BackendUnavailable, Capability, Lease, LockScope, Owner
-from hudi_locks_conformance.broken.records import LosesAnswers
 from hudi_locks_conformance.sample import SampleHooks, SampleLockProvider
 
 __all__ = [
@@ -39,8 +38,22 @@ class TrustsTheWay(SampleLockProvider):
         return Hooks
 
 
-class LosesRepeats(TrustsTheWay, LosesAnswers):
+class LosesRepeats(TrustsTheWay):
     """Takes a request that came twice for a refusal."""
+
+    asking = False
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        """Acquire, without a look at whose the record is."""
+        self.asking = True
+        try:
+            return super().try_acquire(scope, owner, timeout_s)
+        finally:
+            self.asking = False
+
+    def is_ours(self, lease: Lease) -> bool:
+        """Not while it is asked for."""
+        return not (self.asking and lease.scope not in self.held) and super().is_ours(lease)
 
 
 class GivesUpWithTheLink(SampleLockProvider):

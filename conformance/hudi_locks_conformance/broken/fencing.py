@@ -102,6 +102,6 @@ class CountsInTheRecord(Fenced):
             def remove(self, scope: LockScope) -> None:
                 """Delete the record and what lies beside it."""
                 super().remove(scope)
-                self._provider.counter(scope).unlink()
+                self._provider.counter(scope).unlink(missing_ok=True)
 
         return Hooks

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from hudi_locks import (
+    BackendUnavailable,
     Capability,
     Holder,
     Lease,
@@ -102,9 +103,9 @@ class NamesNobody(SampleLockProvider):
 class LosesAnswers(SampleLockProvider):
     """Takes a lost answer for a refusal."""
 
-    def is_ours(self, lease: Lease) -> bool:
-        """Only what it knows to hold."""
-        return lease.scope in self.held and super().is_ours(lease)
+    def settle(self, lease: Lease, error: OSError) -> bool:
+        """Do not look."""
+        raise BackendUnavailable(f"{self.path(lease.scope)}: {error}") from error
 
 
 class HalfMade(SampleLockProvider):

@@ -77,17 +77,18 @@ class GrantsToGhosts(LiesAboutWaiting):
     ghosts: ClassVar[list[tuple[str, LockScope]]] = []
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
-        """Wait, give up, and stay in the queue."""
-        lease = super().try_acquire(scope, owner, 0.0)
+        """Ask until the time is over, give up, and stay in the queue."""
+        ends_s = self.clock.monotonic() + max(0.0, timeout_s)
+        while (lease := super().try_acquire(scope, owner, 0.0)) is None and self.clock.monotonic() < ends_s:
+            self.clock.sleep(min(0.01, ends_s - self.clock.monotonic()))
         if lease is None and timeout_s > 0:
-            self.clock.sleep(timeout_s)
             self.ghosts.append((owner.id, scope))
         return lease
 
     def release(self, lease: Lease) -> None:
         """Let go, and grant to the first in the queue."""
         super().release(lease)
-        for ghost in [ghost for ghost in self.ghosts if ghost[1] == lease.scope]:
+        for ghost in [ghost for ghost in self.ghosts if ghost[1] == lease.scope and not self.closed]:
             self.ghosts.remove(ghost)
             super().try_acquire(lease.scope, Owner(ghost[0]), 0.0)
 
@@ -98,7 +99,7 @@ class ExpiresEarly(SampleLockProvider):
     def remove_expired(self, scope: LockScope) -> None:
         """Judge by half the time."""
         until_ms = (self.read(scope) or {}).get("until")
-        if until_ms is not None and until_ms - 30_000 < self.clock.wall_ms():
+        if isinstance(until_ms, (int, float)) and until_ms - 30_000 < self.clock.wall_ms():
             self.path(scope).unlink(missing_ok=True)
 
 
