@@ -189,6 +189,7 @@ class SampleHooks:
     lease_options: ClassVar[Mapping[str, str]] = {}
     other_lease_options: ClassVar[Mapping[str, str]] = {"hoodie.sample.lease_s": "120"}
     delivers_once: ClassVar[bool] = True
+    delivers_in_order: ClassVar[bool] = True
     faults: ClassVar[Any] = None
     restart: ClassVar[Any] = None
     waiters: ClassVar[Any] = None

@@ -32,7 +32,7 @@ class TestExplicit(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, dynamodb: Server) -> Harness:
-        return Harness("dynamodb", {**dynamodb.options, TABLE_KEY: "kit"}, seed=1)
+        return Harness("dynamodb", {**dynamodb.options, TABLE_KEY: "kit"}, seed=1, server=dynamodb)
 
 
 class TestImplicit(LockProviderSuite):
@@ -42,7 +42,7 @@ class TestImplicit(LockProviderSuite):
     @pytest.fixture
     def harness(self, dynamodb: Server) -> Harness:
         name = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"
-        return Harness(name, {**dynamodb.options, TABLE_KEY: "kit"}, seed=2)
+        return Harness(name, {**dynamodb.options, TABLE_KEY: "kit"}, seed=2, server=dynamodb)
 
 
 @pytest.fixture

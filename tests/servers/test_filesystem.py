@@ -158,4 +158,4 @@ class TestOnHdfs(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, minidfs: Server) -> Harness:
-        return Harness("filesystem", minidfs.options, seed=1)
+        return Harness("filesystem", minidfs.options, seed=1, server=minidfs)

@@ -33,7 +33,7 @@ class TestConformance(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, hive_metastore: Server) -> Harness:
-        return Harness("hive_metastore", {**hive_metastore.options, TABLE_KEY: "kit"}, seed=1)
+        return Harness("hive_metastore", {**hive_metastore.options, TABLE_KEY: "kit"}, seed=1, server=hive_metastore)
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ class TestOnVersityGw(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, versitygw: Server) -> Harness:
-        return Harness("storage", versitygw.options, seed=1)
+        return Harness("storage", versitygw.options, seed=1, server=versitygw)
 
 
 class TestOnFakeGcs(LockProviderSuite):
@@ -157,7 +157,7 @@ class TestOnFakeGcs(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, fake_gcs: Server) -> Harness:
-        return Harness("storage", fake_gcs.options, seed=1)
+        return Harness("storage", fake_gcs.options, seed=1, server=fake_gcs)
 
 
 class TestOnAzurite(LockProviderSuite):
@@ -166,4 +166,4 @@ class TestOnAzurite(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, azurite: Server) -> Harness:
-        return Harness("storage", azurite.options, seed=1)
+        return Harness("storage", azurite.options, seed=1, server=azurite)

@@ -41,7 +41,7 @@ class TestExplicit(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, zookeeper: Server) -> Harness:
-        return Harness("zookeeper", zookeeper.options, seed=1)
+        return Harness("zookeeper", zookeeper.options, seed=1, server=zookeeper)
 
 
 class TestImplicit(LockProviderSuite):
@@ -50,7 +50,7 @@ class TestImplicit(LockProviderSuite):
 
     @pytest.fixture
     def harness(self, zookeeper: Server) -> Harness:
-        return Harness(IMPLICIT, zookeeper.options, seed=2)
+        return Harness(IMPLICIT, zookeeper.options, seed=2, server=zookeeper)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ class TrustsTheWay(SampleLockProvider):
 
         class Hooks(SampleHooks):
             delivers_once: ClassVar[bool] = False
+            delivers_in_order: ClassVar[bool] = False
 
         return Hooks
 

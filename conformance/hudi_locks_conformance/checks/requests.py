@@ -100,10 +100,10 @@ def _leased(bench: Bench) -> dict[str, str]:
     return {**bench.harness.options, **(getattr(bench.harness.hooks, "lease_options", None) or {})}
 
 
-def _refuse_ordered(bench: Bench) -> None:
-    """End the check where the way to the service delivers each request once, in order, or not at all."""
-    if getattr(bench.hooks(), "delivers_once", False):
-        raise Inapplicable("its requests are delivered once and in order, or not at all (hooks: delivers_once)")
+def _refuse_where(bench: Bench, promise: str, told: str) -> None:
+    """End the check where the way to the service keeps a promise, by the hooks."""
+    if getattr(bench.hooks(), promise, False):
+        raise Inapplicable(f"{told} (hooks: {promise})")
 
 
 @check(
@@ -117,7 +117,7 @@ def _refuse_ordered(bench: Bench) -> None:
 def repeated_request(bench: Bench) -> None:
     """Requests that are all delivered twice do what they do once, whichever of the answers arrives."""
     bench.need_hook("tamper")
-    _refuse_ordered(bench)
+    _refuse_where(bench, "delivers_once", "no request of it arrives twice")
     for keep_first in (True, False):
         life = _Life(bench)
         life.meddler.always = send_twice(keep_first=keep_first)
@@ -161,7 +161,7 @@ def late_request(bench: Bench) -> None:
     closes, or until a lease is over.
     """
     bench.need_hook("tamper")
-    _refuse_ordered(bench)
+    _refuse_where(bench, "delivers_in_order", "no request of it arrives after its client gave up")
     life = _Life(bench)
     for number in life.each("acquire"):
         late = _Late()
@@ -315,6 +315,8 @@ def file_system_errors(bench: Bench) -> None:
     """
     bench.need_hook("tamper_os")
     life = _Life(bench, "tamper_os")
+    if not life.requests["acquire"]:
+        raise Inapplicable("it makes no calls of this machine's file system")
     for number_of_error in _FILE_ERRORS:
         error = OSError(number_of_error, os.strerror(number_of_error))
         for number in life.each("acquire"):

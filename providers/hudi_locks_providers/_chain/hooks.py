@@ -71,6 +71,11 @@ class ChainHooks:
         """Whether both do."""
         return all(getattr(door, "delivers_once", False) for door in self._doors)
 
+    @property
+    def delivers_in_order(self) -> bool:
+        """Whether both do."""
+        return all(getattr(door, "delivers_in_order", False) for door in self._doors)
+
     @contextmanager
     def tamper(self, meddle: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
         """Let the requests of both pass through `meddle(name, send)`."""

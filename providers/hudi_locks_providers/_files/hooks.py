@@ -27,8 +27,7 @@ class FileSystemHooks:
 
     Attributes:
         virtual_time: Whether it keeps the time of its clock alone.
-        delivers_once: Whether calls are made once and in order, or not at all: by a kernel, and by our WebHDFS client,
-            which never repeats one.
+        delivers_once: Whether no request arrives twice: a kernel repeats none, nor does our WebHDFS client.
         faults: None, for a file system answers with errors of the operating system.
         restart: None, for there is no server.
         waiters: None, for nobody queues.
@@ -64,6 +63,11 @@ class FileSystemHooks:
         self._provider = provider
         folder = provider._folder  # noqa: SLF001  # a back door
         self._folder = folder.inner if isinstance(folder, MeddledFolder) else folder
+
+    @property
+    def delivers_in_order(self) -> bool:
+        """Whether no request arrives after its client gave up: a kernel answers when a call is over."""
+        return not isinstance(self._folder, HdfsLockFolder)
 
     def _door(self, scope: LockScope) -> _LocalDoor | _HdfsDoor:
         path = self._provider.holder_path(scope)

@@ -23,6 +23,7 @@ class HiveHooks:
         lease_options: Options with which a lease ends by itself: it always does, by the metastore's own setting.
         short_lease_options: The same.
         other_lease_options: None: a client cannot choose it.
+        delivers_once: True: a call travels over a connection of its own, and is sent once.
         tamper_os: None, for its requests go to a service.
         remove_parent: None, for the table that a lock names need not be there.
         waiters: None, for nobody queues.
@@ -34,6 +35,7 @@ class HiveHooks:
     lease_options: ClassVar[Mapping[str, str]] = {}
     short_lease_options: ClassVar[Mapping[str, str]] = {}
     other_lease_options: ClassVar[Mapping[str, str]] = {}
+    delivers_once: ClassVar[bool] = True
     tamper_os: ClassVar[None] = None
     remove_parent: ClassVar[None] = None
     waiters: ClassVar[None] = None

@@ -31,7 +31,8 @@ class ZooKeeperHooks:
         lease_options: Options with which a lease ends by itself soon.
         short_lease_options: The same.
         other_lease_options: Options with which it does so later.
-        delivers_once: True: within a session requests arrive once and in order, or not at all.
+        delivers_once: True: within a session no request arrives twice.
+        delivers_in_order: True: nor does one arrive after others that were sent later.
         tamper_os: None, for its requests go to a service.
 
     Args:
@@ -39,6 +40,7 @@ class ZooKeeperHooks:
     """
 
     delivers_once: ClassVar[bool] = True
+    delivers_in_order: ClassVar[bool] = True
     tamper_os: ClassVar[None] = None
     lease_options: ClassVar[Mapping[str, str]] = {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name: "2000"}
     short_lease_options: ClassVar[Mapping[str, str]] = lease_options
