@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from hudi_locks import Capability
 from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
 from hudi_locks.config import redact
 from hudi_locks_conformance._output import (
@@ -25,14 +26,16 @@ from hudi_locks_conformance._output import (
     render_page,
     render_text,
     save_evidence,
+    save_history,
     to_values,
 )
 from hudi_locks_conformance.catalogue import select_checks
-from hudi_locks_conformance.check import Check, Level
+from hudi_locks_conformance.check import Check, Level, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
-from hudi_locks_conformance.runner import Outcome, is_reachable, run_checks
+from hudi_locks_conformance.runner import is_reachable, run_checks
 from hudi_locks_conformance.servers import KINDS, Server, start_server
+from hudi_locks_conformance.stress import render_result, run_stress
 
 __all__ = ["command"]
 
@@ -64,6 +67,9 @@ def conformance(
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
     partner: Annotated[str, typer.Option(metavar="hudi-jvm|CLASS", help="JVM lock holder for group M.")] = "",
     processes: Annotated[int, typer.Option(min=2, metavar="N", help="Contenders of a storm.")] = 4,
+    stress: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Contend for so long, with pauses and kills.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
     json_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Write that object to a file.")] = None,
@@ -92,9 +98,13 @@ def conformance(
         name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
         options.pop("hoodie.write.lock.provider")
         harness = Harness(name, options, seed=seed, contenders=processes, partner=partner, server=running)
-        outcomes = _judge(harness, checks)
+        _expect_reachable(harness)
+        if stress:
+            raise typer.Exit(_stress(harness, stress, history))
+        outcomes = run_checks(checks, harness)
+    fenced = Capability.FENCING in harness.claims
     asked = ("--server", server, *_repeat(option)) if server else ()
-    report = Report(harness, tuple(outcomes), save_evidence(outcomes, history), asked)
+    report = Report(harness, tuple(outcomes), save_evidence(outcomes, history, fenced=fenced), asked)
     _write(report, {json_file: _render_json, junit: render_junit, html: render_page})
     typer.echo(_render_json(report) if as_json else render_text(report, verbose=verbose))
     raise typer.Exit(report.status)
@@ -134,13 +144,25 @@ def _serves(server: str) -> str | None:
     return KINDS[server].provider if server else None
 
 
-def _judge(harness: Harness, checks: list[Check]) -> list[Outcome]:
+def _expect_reachable(harness: Harness) -> None:
     logging.getLogger("hudi_locks").addHandler(logging.NullHandler())  # planted failures are not news
     unreachable = is_reachable(harness)
     if unreachable is not None:
         typer.echo(f"error: the lock service cannot be reached: {unreachable}", err=True)
         raise typer.Exit(EXIT_UNREACHABLE)
-    return run_checks(checks, harness)
+
+
+def _stress(harness: Harness, duration_s: float, folder: Path) -> int:
+    try:
+        result = run_stress(harness, duration_s)
+    except (NotRun, Violation) as ended:
+        typer.echo(f"verdict    {ended} (stress)")
+        return EXIT_UNJUDGED if isinstance(ended, NotRun) else EXIT_VIOLATION
+    typer.echo(render_result(result))
+    if not result.ok:
+        saved = save_history(result.history, folder / "stress.history")
+        typer.echo(f"evidence   {saved.path}   (hudi-locks conformance --recheck {saved.path})")
+    return {True: 0, False: EXIT_VIOLATION, None: EXIT_UNJUDGED}[result.ok]
 
 
 def _select(level: LevelName | None, only: str) -> list[Check]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -10,10 +12,10 @@ from hudi_locks import Capability
 from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
-from hudi_locks_conformance.pytest_plugin import pytest_configure
+from hudi_locks_conformance.pytest_plugin import add_markers
 from hudi_locks_conformance.runner import Outcome, Status, run_check, say_unsupported
 
-__all__ = ["LockProviderSuite"]
+__all__ = ["Level", "LockProviderSuite"]
 
 
 class LockProviderSuite:
@@ -22,19 +24,24 @@ class LockProviderSuite:
     Example::
 
         class TestMine(LockProviderSuite):
-            @pytest.fixture
-            def harness(self, tmp_path):
-                return Harness("my.package:MyProvider", {"my.folder": str(tmp_path)})
+            provider = "my.package:MyProvider"
+            options = {"my.folder": "{tmp_path}/locks"}
+
+    Where that is not enough, override the fixture `harness`.
 
     A check that is unsupported, or that lacks a hook, is skipped with its reason; with `claims` given, unsupported
     ones are not collected at all.
 
     Attributes:
+        provider: As in `hoodie.write.lock.provider`.
+        options: The keys that it needs; `{tmp_path}` stands for pytest's folder of that name.
         level: Up to which level to ask.
         only: Ids or groups to choose instead.
         claims: The provider's capabilities, where they are at hand before a harness is made.
     """
 
+    provider: ClassVar[str] = ""
+    options: ClassVar[Mapping[str, str]] = {}
     level: ClassVar[Level] = Level.CORE
     only: ClassVar[tuple[str, ...]] = ()
     claims: ClassVar[frozenset[Capability] | None] = None
@@ -44,14 +51,17 @@ class LockProviderSuite:
         cls._shared = {}
 
     @pytest.fixture
-    def harness(self) -> Harness:
-        """The provider to judge; to be overridden."""
-        pytest.fail("override the fixture 'harness': return Harness(provider, options)")
+    def harness(self, tmp_path: Path) -> Harness:
+        """The provider to judge."""
+        if not self.provider:
+            pytest.fail("name a 'provider' in the class, or override the fixture 'harness'")
+        options = {name: value.replace("{tmp_path}", str(tmp_path)) for name, value in self.options.items()}
+        return Harness(self.provider, options)
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Give `test_conforms` one parameter for each check."""
         if "check" in metafunc.fixturenames:
-            pytest_configure(metafunc.config)  # where plugins are not loaded by themselves
+            add_markers(metafunc.config)  # where plugins are not loaded by themselves
             selected = select_checks(self.level, self.only)
             checks = [one for one in selected if self.claims is None or not say_unsupported(one, self.claims)]
             marked = [pytest.param(check, id=check.id, marks=pytest.mark.conformance(check.id)) for check in checks]

@@ -30,13 +30,17 @@ class Evidence:
     svg: str = ""
 
 
-def save_evidence(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Evidence]:
-    """Write the history of each check that is not in order and recorded one; what was saved, by id."""
-    return {
-        outcome.check.id: save_history(outcome.history, folder / f"{outcome.check.id}.history")
-        for outcome in outcomes
-        if outcome.status in _WORTH_KEEPING and outcome.history.operations
-    }
+def save_evidence(outcomes: Sequence[Outcome], folder: Path, *, fenced: bool) -> dict[str, Evidence]:
+    """Write the history of each check that is not in order and recorded one; what was saved, by id.
+
+    Args:
+        outcomes: Of a run.
+        folder: Where to write.
+        fenced: Whether the class claims tokens; they are left out otherwise, for they mean nothing.
+    """
+    kept = [outcome for outcome in outcomes if outcome.status in _WORTH_KEEPING and outcome.history.operations]
+    histories = {one.check.id: one.history if fenced else one.history.without_tokens() for one in kept}
+    return {name: save_history(history, folder / f"{name}.history") for name, history in histories.items()}
 
 
 def save_history(history: History, stem: Path) -> Evidence:

@@ -33,7 +33,7 @@ def report(tmp_path: Path) -> Report:
         Outcome(CHECKS["F2a"], Status.UNKNOWN, "gave up"),
     )
     harness = Harness("noop", {"hoodie.aws.secret.key": "hush", "hoodie.base.path": "/lake"}, seed=7)
-    return Report(harness, outcomes, save_evidence(outcomes, tmp_path))
+    return Report(harness, outcomes, save_evidence(outcomes, tmp_path, fenced=True))
 
 
 def test_junit_has_a_case_for_each_check(report: Report) -> None:
@@ -110,3 +110,15 @@ def test_a_check_on_a_started_server_is_repeated_by_its_name(report: Report) -> 
     wanted = "hudi-locks conformance --server zookeeper --option a=1 --only A1 --seed 7"
     assert again.command(CHECKS["A1"]) == wanted
     assert to_values(again)["badge"]["failed"] == 2
+
+
+def test_tokens_that_nobody_claims_do_not_make_a_history_wrong(tmp_path: Path) -> None:
+    history = History()
+    for at_s in (1.0, 2.0):
+        history.add("a", "acquire", "invoke", t_s=at_s)
+        history.add("a", "acquire", "ok", t_s=at_s + 0.1, token=1)
+        history.add("a", "release", "invoke", t_s=at_s + 0.2)
+        history.add("a", "release", "ok", t_s=at_s + 0.3)
+    outcome = Outcome(CHECKS["B4"], Status.FAIL, history=history)
+    assert save_evidence([outcome], tmp_path, fenced=False)["B4"].text == ""
+    assert save_evidence([outcome], tmp_path, fenced=True)["B4"].text.endswith("◀ this cannot be")
