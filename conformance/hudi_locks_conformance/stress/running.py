@@ -23,6 +23,7 @@ _CALM_S: Final = (0.2, 0.8)
 """Between two attacks."""
 _SHORTEST_PAUSE_S: Final = 0.05
 _KILL_SHARE: Final = 0.25
+_START_S: Final = 60.0
 _GRACE_S: Final = 15.0
 """In which contenders that were told to end do so."""
 
@@ -60,7 +61,7 @@ class _Run:
 
     def contend(self) -> None:
         """Attack until the time is over, then let all come to their end."""
-        self.wait_for_first()
+        self.wait_for_all()
         ends_s = self.clock.monotonic() + self.plan.duration_s
         attack_s = self.clock.monotonic() + self.rng.uniform(*_CALM_S)
         while self.clock.monotonic() < ends_s:
@@ -71,10 +72,10 @@ class _Run:
                 attack_s = self.clock.monotonic() + self.rng.uniform(*_CALM_S)
         self.end()
 
-    def wait_for_first(self) -> None:
-        """The run begins when somebody holds the lock: processes take a while to start."""
-        ends_s = self.clock.monotonic() + _GRACE_S
-        while not any(one.f == "acquire" for one in self.operations) and self.clock.monotonic() < ends_s:
+    def wait_for_all(self) -> None:
+        """The run begins when all have asked for the lock: processes take a while to start."""
+        ends_s = self.clock.monotonic() + _START_S
+        while len({one.process for one in self.operations}) < self.born and self.clock.monotonic() < ends_s:
             self.listen()
 
     def listen(self) -> None:
