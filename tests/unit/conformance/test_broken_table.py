@@ -1,0 +1,38 @@
+"""The table of broken providers in the documentation is the present one."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from hudi_locks_conformance.broken import BROKEN
+from hudi_locks_conformance.broken.table import put_table, render_table
+
+PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+
+
+def test_the_page_holds_the_present_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert put_table(page) == page, "type: python -m hudi_locks_conformance.broken docs/conformance.md"
+
+
+def test_every_class_has_its_fault_and_its_check() -> None:
+    rows = render_table().splitlines()[2:]
+    assert len(rows) == len(BROKEN)
+    assert "| `NotAtomic` | Looks whether the name is free, and then makes the file | B2, B3, B10 |" in rows
+    assert all(cell.strip() for row in rows for cell in row.strip("|").split(" | "))
+
+
+def test_the_command_writes_between_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- broken providers: begin -->\nold\n<!-- broken providers: end -->\nafter\n")
+    monkeypatch.setattr(sys, "argv", ["broken", str(page)])
+    runpy.run_module("hudi_locks_conformance.broken", run_name="__main__")
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert "old" not in lines
+    assert len(lines) == len(BROKEN) + 6
+    with pytest.raises(ValueError, match="has no lines"):
+        put_table("nothing")
