@@ -30,7 +30,7 @@ class Evidence:
     svg: str = ""
 
 
-def save_evidence(outcomes: Sequence[Outcome], folder: Path, *, fenced: bool) -> dict[str, Evidence]:
+def save_evidence(outcomes: Sequence[Outcome], folder: Path, *, fenced: bool = True) -> dict[str, Evidence]:
     """Write the history of each check that is not in order and recorded one; what was saved, by id.
 
     Args:
