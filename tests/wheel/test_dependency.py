@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
+Run = Callable[..., str]
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "spark_writer"
 
 
-def run(*command: object, cwd: Path) -> str:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "TOX"))}
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=clean, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stranger")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
-    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
-    interpreter = folder / "env" / "bin" / "python"
-    wheel = next(folder.glob("hudi_locks-*.whl"))
-    wanted = (EXAMPLE / "requirements.txt").read_text().strip()
-    assert wanted == "hudi-locks[spark]"
-    run(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[spark]", cwd=folder)
-    return interpreter
-
-
-def test_a_spark_writer_that_depends_on_the_wheel_writes_and_writes_again(python: Path, tmp_path: Path) -> None:
+def test_a_spark_writer_that_depends_on_the_wheel_writes_and_writes_again(
+    python: Path, run: Run, tmp_path: Path
+) -> None:
+    assert (EXAMPLE / "requirements.txt").read_text().strip() == "hudi-locks[spark]"
     script, table = EXAMPLE / "write_trips.py", tmp_path / "trips"
     assert "3 inserted, 0 updated, 3 rows in all" in run(python, script, table, cwd=tmp_path)
     assert "0 inserted, 3 updated, 3 rows in all" in run(python, script, table, cwd=tmp_path)
 
 
-def test_every_root_of_the_wheel_is_typed_and_complete(python: Path, tmp_path: Path) -> None:
+def test_every_root_of_the_wheel_is_typed_and_complete(python: Path, run: Run, tmp_path: Path) -> None:
     names = "hudi_locks hudi_locks_providers hudi_locks_conformance"
     code = f"""
 import importlib, pathlib

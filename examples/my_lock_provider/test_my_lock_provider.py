@@ -1,0 +1,5 @@
+from hudi_locks_conformance.suite import Level, LockProviderSuite
+
+
+class TestSqlite(LockProviderSuite):
+    provider, options, level = "sqlite", {"my.sqlite.file": "{tmp_path}/locks.db"}, Level.FENCING

@@ -1,0 +1,42 @@
+"""A stranger's environment: the built wheel, and nothing of the tree beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """Runs a command in a folder; what it printed."""
+
+    def run_it(*command: object, cwd: Path) -> str:
+        hidden = ("PYTHON", "VIRTUAL_ENV", "TOX", "PYTEST")
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+        done = subprocess.run(
+            [str(word) for word in command], cwd=cwd, env=clean, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        return done.stdout
+
+    return run_it
+
+
+@pytest.fixture(scope="session")
+def python(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of that environment."""
+    folder = tmp_path_factory.mktemp("stranger")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    interpreter = folder / "env" / "bin" / "python"
+    wheel = next(folder.glob("hudi_locks-*.whl"))
+    run(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[spark]", cwd=folder)
+    return interpreter
