@@ -127,6 +127,7 @@ class StealsGarbage(SampleLockProvider):
         """Remove what has no end."""
         if "until" not in (self.read(scope) or {}):
             self.path(scope).unlink(missing_ok=True)
+        super().remove_expired(scope)
 
 
 class GrantsAlways(SampleLockProvider):
