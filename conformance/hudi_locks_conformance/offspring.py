@@ -179,6 +179,11 @@ class _HeardClock(SystemClock):
         self.heard.set()
         return super().wait(event, timeout_s)
 
+    def sleep(self, duration_s: float) -> None:
+        """See `Clock.sleep`."""
+        self.heard.set()
+        super().sleep(duration_s)
+
 
 _MODES: Final = {FORK: _fork, SPAWN: _spawn, FORGET: _forget}
 
