@@ -132,7 +132,7 @@ class PunishesWaiting(SampleLockProvider):
         if self.clock.monotonic() < since_s + penalty_s:
             return None
         lease = super().try_acquire(scope, owner, timeout_s)
-        penalties[scope] = (self.clock.monotonic(), 2 * penalty_s or 1.0) if lease is None else (0.0, 0.0)
+        penalties[scope] = (self.clock.monotonic(), 2 * penalty_s or 100.0) if lease is None else (0.0, 0.0)
         return lease
 
 

@@ -7,9 +7,7 @@ import json
 from typing import Final
 
 from hudi_locks import Capability, Lease, LockProvider, LockScope
-from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.storage import MemoryStorage
-from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, Mode, NotRun, Violation, check
 from hudi_locks_conformance.register import FencedRegister
@@ -185,6 +183,9 @@ def what_remains_without_fencing(bench: Bench) -> None:
 
 def _publish_both(bench: Bench, storage: MemoryStorage, *, late_is_first: bool) -> bool:
     """Whether the second of two writers, who both saw the same end of the claim log, is refused."""
+    from hudi_locks.format.claim import Claim, ClaimKind  # these bring Arrow along, which no other check needs
+    from hudi_locks.timeline.claims import ClaimLog
+
     logs = [ClaimLog(storage, bench.clock) for _ in range(2)]
     drafts = [
         log.draft(log.read_head(), Claim(ClaimKind.PUBLISH, time, "commit", time))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
 from hudi_locks_conformance.broken import BROKEN
 from hudi_locks_conformance.broken.table import put_table, render_table
+from hudi_locks_conformance.storm import run_in_process
 
 PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
 
@@ -26,11 +25,10 @@ def test_every_class_has_its_fault_and_its_check() -> None:
     assert all(cell.strip() for row in rows for cell in row.strip("|").split(" | "))
 
 
-def test_the_command_writes_between_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- broken providers: begin -->\nold\n<!-- broken providers: end -->\nafter\n")
-    monkeypatch.setattr(sys, "argv", ["broken", str(page)])
-    runpy.run_module("hudi_locks_conformance.broken", run_name="__main__")
+    run_in_process(["-m", "hudi_locks_conformance.broken", str(page)])
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("before", "after")
     assert "old" not in lines
