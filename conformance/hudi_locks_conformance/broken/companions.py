@@ -93,6 +93,6 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "WaitsOnAndOn": _because("it waits longer than it was given", "D2", "D3", "D4", "D8", "D10c", "D11", "G2"),
     "WaitsTooLong": _because("it waits longer than it was given", "D3", "D4", "D10c", "D11", "G2", "G6"),
-    "WakesAll": _because("whoever is woken for nothing counts as waiting anew", "D7", "D8"),
+    "WakesAll": _because("of those who are woken together the quickest looks first", "D7", "D8", "G1"),
 }
 """By name of the faulty class: check id and reason. `tests/kit` runs every quick check against every faulty class."""
