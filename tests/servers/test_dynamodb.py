@@ -15,7 +15,16 @@ from hudi_locks_conformance.servers import Server
 from hudi_locks_conformance.storm import finish_process, start_process
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers.dynamodb import DynamoDBImplicitLockProvider, DynamoDBLockProvider
-from jvm_neighbours import ADA, TABLE, judge_our_death, judge_our_hold, judge_storm, judge_their_hold, makes, poll
+from jvm_neighbours import (
+    ADA,
+    TABLE,
+    expect_no_overlap,
+    expect_our_death_noticed,
+    expect_our_hold_kept,
+    expect_their_hold_kept,
+    makes,
+    poll,
+)
 
 from hudi_locks import BackendRefused, LockLost, LockScope, Owner, SystemClock
 
@@ -157,12 +166,12 @@ def test_a_thousand_locks_come_and_go(make: Make) -> None:
 @pytest.mark.usefixtures("jvm")
 class TestBesideTheJvm:
     def test_it_waits_while_we_hold(self, options: dict[str, str]) -> None:
-        judge_our_hold("dynamodb", options, awslabs(options), watch_s=5)
+        expect_our_hold_kept("dynamodb", options, awslabs(options), watch_s=5)
 
     def test_we_wait_while_it_holds(self, make: Make, options: dict[str, str]) -> None:
         provider = make()
         provider.table.ensure()
-        judge_their_hold(provider, awslabs(options), hold_s=4)
+        expect_their_hold_kept(provider, awslabs(options), hold_s=4)
 
     def test_a_dead_holder_of_theirs_is_outlived(self, make: Make, options: dict[str, str]) -> None:
         provider = make()
@@ -175,7 +184,7 @@ class TestBesideTheJvm:
         assert SystemClock().monotonic() - killed_s >= 2.5, "their record says three seconds, our setting two"
 
     def test_a_dead_holder_of_ours_is_outlived(self, make: Make, options: dict[str, str]) -> None:
-        assert judge_our_death(make(), awslabs(options)) >= 2.0
+        assert expect_our_death_noticed(make(), awslabs(options)) >= 2.0
 
     def test_items_marked_as_released_are_free_for_both(self, make: Make, options: dict[str, str]) -> None:
         provider = make()
@@ -191,4 +200,4 @@ class TestBesideTheJvm:
     def test_a_storm_of_both_never_overlaps(self, make: Make, options: dict[str, str]) -> None:
         make().table.ensure()
         calm = {**options, LEASE_KEY: "20000"}
-        judge_storm("dynamodb", calm, [awslabs(options), awslabs(options)])
+        expect_no_overlap("dynamodb", calm, [awslabs(options), awslabs(options)])

@@ -14,7 +14,16 @@ from hudi_locks_conformance.servers.hive_metastore import HiveMetastore
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers._wire.hive_lock import LockRow
 from hudi_locks_providers.hive_metastore import HiveMetastoreLockProvider
-from jvm_neighbours import ADA, TABLE, judge_our_death, judge_our_hold, judge_storm, judge_their_hold, makes, poll
+from jvm_neighbours import (
+    ADA,
+    TABLE,
+    expect_no_overlap,
+    expect_our_death_noticed,
+    expect_our_hold_kept,
+    expect_their_hold_kept,
+    makes,
+    poll,
+)
 
 from hudi_locks import LockManager, LockScope, Owner
 
@@ -121,10 +130,10 @@ def test_a_restart_of_the_metastore_loses_no_lock(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("jvm")
 class TestBesideTheJvm:
     def test_it_does_not_enter_while_we_hold(self, options: dict[str, str]) -> None:
-        judge_our_hold("hive_metastore", options, hudi(JAVA, options), watch_s=9)
+        expect_our_hold_kept("hive_metastore", options, hudi(JAVA, options), watch_s=9)
 
     def test_we_do_not_enter_while_it_holds(self, make: Make, options: dict[str, str]) -> None:
-        assert "Unknown" in judge_their_hold(make(), hudi(JAVA, options), hold_s=8).raw
+        assert "Unknown" in expect_their_hold_kept(make(), hudi(JAVA, options), hold_s=8).raw
 
     def test_a_dead_holder_of_theirs_is_dropped(self, make: Make, options: dict[str, str]) -> None:
         with JvmContender(hudi(JAVA, options), "hold", 60) as theirs:
@@ -133,9 +142,9 @@ class TestBesideTheJvm:
         assert poll(make(), 20) is not None
 
     def test_a_dead_holder_of_ours_is_dropped(self, make: Make, options: dict[str, str]) -> None:
-        judge_our_death(make(), hudi(JAVA, options))
+        expect_our_death_noticed(make(), hudi(JAVA, options))
 
     def test_a_storm_of_both_never_overlaps(self, make: Make, options: dict[str, str]) -> None:
         partners = [hudi(JAVA, options), hudi(JAVA, options, version="1.0.2")]
-        judge_storm("hive_metastore", options, partners)
+        expect_no_overlap("hive_metastore", options, partners)
         assert rows_of(make()) == []

@@ -12,7 +12,16 @@ from hudi_locks_conformance.partners import JvmContender, Partner, run_mixed_sto
 
 from hudi_locks import Holder, Lease, LockLost, LockManager, LockProvider, LockScope, Owner, SystemClock
 
-__all__ = ["ADA", "TABLE", "judge_our_death", "judge_our_hold", "judge_storm", "judge_their_hold", "makes", "poll"]
+__all__ = [
+    "ADA",
+    "TABLE",
+    "expect_no_overlap",
+    "expect_our_death_noticed",
+    "expect_our_hold_kept",
+    "expect_their_hold_kept",
+    "makes",
+    "poll",
+]
 
 TABLE = LockScope.table()
 ADA = Owner("ada", "host-a", 11, "main", "etl")
@@ -46,7 +55,7 @@ def poll(provider: LockProvider, patience_s: float) -> Lease | None:
         clock.sleep(0.05)
 
 
-def judge_our_hold(name: str, options: Mapping[str, str], partner: Partner, *, watch_s: float) -> None:
+def expect_our_hold_kept(name: str, options: Mapping[str, str], partner: Partner, *, watch_s: float) -> None:
     """It stays outside for `watch_s` seconds, longer than our lease, and comes in after our release."""
     with LockManager(name, options) as manager:
         held = manager.lock()
@@ -60,7 +69,7 @@ def judge_our_hold(name: str, options: Mapping[str, str], partner: Partner, *, w
     assert hold.begin_ns / 1e9 >= freeing_s
 
 
-def judge_their_hold(provider: LockProvider, partner: Partner, *, hold_s: float) -> Holder:
+def expect_their_hold_kept(provider: LockProvider, partner: Partner, *, hold_s: float) -> Holder:
     """We stay outside until its release; whom we took for the holder meanwhile."""
     with JvmContender(partner, "hold", hold_s) as theirs:
         assert theirs.wait_held(_START_S)
@@ -74,7 +83,7 @@ def judge_their_hold(provider: LockProvider, partner: Partner, *, hold_s: float)
     return holder
 
 
-def judge_our_death(provider: LockProvider, partner: Partner) -> float:
+def expect_our_death_noticed(provider: LockProvider, partner: Partner) -> float:
     """It enters after a lease of ours that nobody renews, and we learn of it; seconds from our grant to its hold."""
     lease = provider.try_acquire(TABLE, ADA, 0)
     assert lease is not None
@@ -89,7 +98,7 @@ def judge_our_death(provider: LockProvider, partner: Partner) -> float:
     return held_s
 
 
-def judge_storm(name: str, options: Mapping[str, str], partners: Sequence[Partner]) -> None:
+def expect_no_overlap(name: str, options: Mapping[str, str], partners: Sequence[Partner]) -> None:
     """Processes of both kinds never hold it at one time, and all get it as often as they want it."""
     history = run_mixed_storm(name, options, partners, ours=_OURS, holds=_HOLDS)
     assert len(history.holds()) == (_OURS + len(partners)) * _HOLDS

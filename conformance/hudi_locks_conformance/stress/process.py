@@ -41,11 +41,9 @@ class ContenderProcess:
 
     def read(self) -> Iterator[dict[str, Any]]:
         """The events that are there; the last one may have been cut off by a kill."""
-        try:
+        with contextlib.suppress(BlockingIOError):  # nothing more is there for now
             while data := os.read(self.output, 65536):
                 self._rest += data
-        except BlockingIOError:
-            pass
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             yield json.loads(line)
