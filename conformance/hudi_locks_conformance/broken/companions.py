@@ -36,7 +36,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("it keeps no record and asks nobody", "A4", "A7", "C7", "C8", "E15", "H1", "H2", "H5", "H11", "H13"),
         **_because("it renews whatever it is given", "C5", "E6", "E8a", "H6", "H10", "H14", "I2"),
     },
-    "GrantsToGhosts": _because("who gave up in one round holds in the next", "D10a", "D10b", "D10c", "G6"),
+    "GrantsToGhosts": _because("who gave up in one round holds in the next", "D10a", "D10b", "D10c", "D11", "G6"),
     "GrantsTwice": _because("the reference lock refuses a second acquire", "N1"),
     "HalfMade": _because("any failure of an acquire leaves its name behind", "H9c", "H15"),
     "LeaksThread": _because("its threads outlive clients and managers too", "A6", "E7"),
@@ -59,7 +59,9 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "OneLockForAll": _because(
         "a check that holds two locks holds one", "A9", "B11", "B12", "E5", "E11", "G6", "H9c", "H13", "H15", "I5", "J1"
     ),
-    "PunishesWaiting": _because("whoever was refused is kept away", "B12", "D1", "D4", "D7", "E11"),
+    "PunishesWaiting": _because(
+        "whoever was refused is kept away", "B3", "B12", "D1", "D4", "D7", "E1", "E11", "G5", "I1", "J1"
+    ),
     "RaisesRuntimeError": _because("an unexpected error comes out wherever one is planted", "H1", "H5", "H9c", "N1"),
     "RefusesWhenBusy": _because("a failure that would pass ends all waits", "H1", "H2", "H9c", "H13", "N1"),
     "ReleasesAnything": _because("it deletes by name whatever the lease says", "C4", "H11", "H13", "H14"),
