@@ -18,7 +18,7 @@ from hudi_locks_providers.zookeeper import ZooKeeperLockProvider
 from kazoo.client import KazooClient
 from tooz import coordination
 
-from benchmarks.contention import distant, lock_cycle, many, swarms
+from benchmarks.contention import distant, jvm_cycle_us, lock_cycle, many, swarms
 from benchmarks.figures import Figure, measure_together
 from hudi_locks import LockManager, SystemClock
 
@@ -71,7 +71,7 @@ class Bench:
             "tooz": holding(self.tooz().get_lock(uuid.uuid4().hex.encode())),
         }
         found = measure_together(actions, rounds=rounds, repeats=20)
-        found |= {name: jvm_cycle(partner) for name, partner in self.partners().items()}
+        found |= {name: jvm_cycle_us(partner, JVM_HOLDS) for name, partner in self.partners().items()}
         ours = found.pop("ours")
         return [
             Figure("lock cycle, zookeeper, free", ours, peer, value, "µs", "lower") for peer, value in found.items()
@@ -225,15 +225,6 @@ def jvm_times(partners: list[Partner]) -> History:
         for contender in running:
             history.merge(contender.finish().operations)
     return history
-
-
-def jvm_cycle(partner: Partner) -> float:
-    """Median of acquire and release together, in the second half of its holds: the first warms the JVM."""
-    events = jvm_times([partner]).operations
-    cycles = [events[at : at + 4] for at in range(len(events) // 2 // 4 * 4, len(events), 4)]
-    return median_micros(
-        [(held.t_ns - asked.t_ns + freed.t_ns - freeing.t_ns) / 1e9 for asked, held, freeing, freed in cycles]
-    )
 
 
 def jvm_hand_off(partners: list[Partner]) -> float:

@@ -131,12 +131,7 @@ class ChainLockProvider(LockProvider):
     def _own_hold(self, lease: Lease) -> _Hold:
         if not self._is_own(lease):
             reason = LossReason.STOLEN if lease.scope in self._holds else LossReason.DELETED
-            raise LockLost(
-                f"{lease.owner} does not hold the chained locks on {lease.scope}: {reason.value}",
-                scope=lease.scope,
-                owner=lease.owner,
-                reason=reason,
-            )
+            raise lease.lost(reason, key=f"the chained locks on {lease.scope}")
         hold: _Hold = lease.state
         return hold
 

@@ -213,10 +213,9 @@ class DynamoDBLockProvider(LockProvider):
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
-        hold = lease.state
-        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.context is not self._context:
-            return
-        if hold.is_over or hold.pid != os.getpid():
+        try:
+            hold = self._own_hold(lease)
+        except LockLost:
             return
         self._drop(lease)
         with hold.lock:

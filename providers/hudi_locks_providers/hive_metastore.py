@@ -145,10 +145,9 @@ class HiveMetastoreLockProvider(LockProvider):
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`; locks that were acquired together go with the last of them."""
-        hold = lease.state
-        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.metastore is not self.metastore:
-            return
-        if hold.pid != os.getpid() or lease.scope not in hold.scopes:
+        try:
+            hold = self._own_hold(lease)
+        except LockLost:
             return
         with self._lock:
             own = self._holds.get(lease.scope)
