@@ -29,7 +29,7 @@ from hudi_locks_conformance.checks import (
     waiting,
 )
 
-__all__ = ["GROUPS", "select_checks"]
+__all__ = ["CHECKS", "GROUPS", "select_checks"]
 
 GROUPS: Final = {
     "A": (contract,),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
 from hudi_locks_conformance.runner import is_reachable, run_checks
 from hudi_locks_conformance.servers import KINDS, Server, start_server
-from hudi_locks_conformance.stress import render_result, run_stress
+from hudi_locks_conformance.stress import render_result, run_stress, stress_values
 
 __all__ = ["command"]
 
@@ -100,12 +101,13 @@ def conformance(
         harness = Harness(name, options, seed=seed, contenders=processes, partner=partner, server=running)
         _expect_reachable(harness)
         if stress:
-            raise typer.Exit(_stress(harness, stress, history))
+            raise typer.Exit(_stress(harness, stress, history, as_json=as_json, json_file=json_file))
         outcomes = run_checks(checks, harness)
     fenced = Capability.FENCING in harness.claims
     asked = ("--server", server, *_repeat(option)) if server else ()
     report = Report(harness, tuple(outcomes), save_evidence(outcomes, history, fenced=fenced), asked)
-    _write(report, {json_file: _render_json, junit: render_junit, html: render_page})
+    for path, render in {json_file: _render_json, junit: render_junit, html: render_page}.items():
+        _save(path, partial(render, report))
     typer.echo(_render_json(report) if as_json else render_text(report, verbose=verbose))
     raise typer.Exit(report.status)
 
@@ -120,11 +122,10 @@ def _render_json(report: Report) -> str:
     return json.dumps(to_values(report), indent=1)
 
 
-def _write(report: Report, renderers: Mapping[Path | None, Callable[[Report], str]]) -> None:
-    for path, render in renderers.items():
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(render(report), encoding="utf-8")
+def _save(path: Path | None, render: Callable[[], str]) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(), encoding="utf-8")
 
 
 @contextmanager
@@ -152,16 +153,18 @@ def _expect_reachable(harness: Harness) -> None:
         raise typer.Exit(EXIT_UNREACHABLE)
 
 
-def _stress(harness: Harness, duration_s: float, folder: Path) -> int:
+def _stress(harness: Harness, duration_s: float, folder: Path, *, as_json: bool, json_file: Path | None) -> int:
     try:
         result = run_stress(harness, duration_s)
     except (NotRun, Violation) as ended:
-        typer.echo(f"verdict    {ended} (stress)")
+        typer.echo(f"verdict    {ended} (stress)", err=as_json)
         return EXIT_UNJUDGED if isinstance(ended, NotRun) else EXIT_VIOLATION
-    typer.echo(render_result(result))
+    values = json.dumps(stress_values(result), indent=1)
+    _save(json_file, lambda: values)
+    typer.echo(values if as_json else render_result(result))
     if not result.ok:
         saved = save_history(result.history, folder / "stress.history")
-        typer.echo(f"evidence   {saved.path}   (hudi-locks conformance --recheck {saved.path})")
+        typer.echo(f"evidence   {saved.path}   (hudi-locks conformance --recheck {saved.path})", err=as_json)
     return {True: 0, False: EXIT_VIOLATION, None: EXIT_UNJUDGED}[result.ok]
 
 

@@ -11,15 +11,16 @@ from hudi_locks_conformance.storm import run_in_process
 __all__ = ["try_without_extras"]
 
 _WITHOUT_EXTRAS: Final = """
-import importlib, importlib.metadata, json, sys
+import functools, importlib, importlib.metadata, json, sys
 import hudi_locks, hudi_locks_conformance
+find_installed = functools.cache(importlib.metadata.packages_distributions)
 module, name, options = json.loads(sys.argv[1])
 core = {name.partition(".")[0] for name in sys.modules} | {"fastavro", "fsspec", "pyarrow", "rich", "typer", "numpy"}
 core |= {module.partition(".")[0]} | set(sys.stdlib_module_names)
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in core and top in importlib.metadata.packages_distributions():
+        if top not in core and top in find_installed():
             raise ModuleNotFoundError(f"No module named {top!r}", name=top)
 sys.meta_path.insert(0, Blocker())
 told = {"import": "", "use": ""}

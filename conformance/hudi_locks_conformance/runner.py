@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from hudi_locks_conformance.history import History
 
 __all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
 
+_logger = logging.getLogger(__name__)
 _OWN_FOLDER = Path(__file__).parent
 
 
@@ -108,10 +110,7 @@ def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:
 
 def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
     try:
-        try:
-            check.run(bench)
-        finally:
-            close_bench(bench)
+        _run_and_close(check, bench)
     except Violation as violation:
         return Status.FAIL, str(violation)
     except Inapplicable as reason:
@@ -121,6 +120,18 @@ def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
     except Exception as error:  # noqa: BLE001  # becomes the outcome, with the place where it was raised
         return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
     return Status.PASS, ""
+
+
+def _run_and_close(check: Check, bench: Bench) -> None:
+    try:
+        check.run(bench)
+    except Exception:
+        try:
+            close_bench(bench)
+        except Exception:  # what the check found says more than what is left of it
+            _logger.warning("%s failed, and so did its clean-up", check.id, exc_info=True)
+        raise
+    close_bench(bench)
 
 
 def _is_own(error: Exception) -> bool:

@@ -27,10 +27,11 @@ CONTENDERS, ROUNDS = 8, 30
 @pytest.fixture
 def make(minidfs: Server, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     made: list[FileSystemLockProvider] = []
-    path = f"{minidfs.options[PATH]}/{request.node.originalname}"
+    path = f"hdfs://127.0.0.1/locks/conformance/{request.node.originalname}"
+    web = {"hudi_locks.filesystem.webhdfs_url": f"http://127.0.0.1:{minidfs.port}"}
 
     def make_one(**options: object) -> FileSystemLockProvider:
-        full = {**minidfs.options, PATH: path, **options}
+        full = {**web, PATH: path, **options}
         made.append(FileSystemLockProvider(full, clock=SystemClock(), on_lost=lambda *_: None))
         return made[-1]
 

@@ -17,3 +17,10 @@ def test_zookeeper_stands_twelve_seconds_of_it(zookeeper: Server) -> None:
     assert max(result.pauses) > (result.plan.lease_s or 0)
     assert result.holds > 20
     assert result.count("acquire", "ok") == result.holds
+
+
+def test_dynamodb_stands_it_over_a_link_that_breaks(dynamodb: Server) -> None:
+    result = run_stress(Harness("dynamodb", dynamodb.options, seed=4, server=dynamodb), 12)
+    assert result.ok, render_result(result)
+    assert result.broken
+    assert result.holds > 20

@@ -45,7 +45,9 @@ class TestExplicit(LockProviderSuite):
 
 
 class TestImplicit(LockProviderSuite):
-    level = Level.EXTRA
+    """The provider of above, but for the place of its node."""
+
+    only = ("A", "B1", "B8", "C", "K", "L7")
     claims = ZooKeeperImplicitLockProvider.capabilities
 
     @pytest.fixture
@@ -123,6 +125,19 @@ def partner(name: str, options: dict[str, str]) -> Partner:
 
 def kind_of(name: str) -> type[ZooKeeperLockProvider]:
     return ZooKeeperImplicitLockProvider if PARTNERS[name] == "zookeeper_implicit" else ZooKeeperLockProvider
+
+
+def test_a_lock_below_another_is_no_holder_of_it(make: Make, options: dict[str, str]) -> None:
+    outer, inner = make(), make(**{BASE: f"{options[BASE]}/{options[KEY]}"})
+    theirs = inner.try_acquire(TABLE, ADA, 0)
+    assert theirs
+    assert outer.holder(TABLE) is None
+    lease = outer.try_acquire(TABLE, ADA, 0)
+    assert lease
+    found = outer.holder(TABLE)
+    assert found is not None
+    assert found.owner == ADA
+    outer.release(lease)
 
 
 @pytest.mark.usefixtures("jvm")

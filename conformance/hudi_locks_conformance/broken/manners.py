@@ -60,7 +60,7 @@ class LeaksThread(SampleLockProvider):
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """Acquire, and leave a thread behind."""
-        threading.Thread(target=threading.Event().wait, args=(5,), daemon=True).start()
+        threading.Thread(target=threading.Event().wait, args=(30,), daemon=True).start()
         return super().try_acquire(scope, owner, timeout_s)
 
 

@@ -116,7 +116,8 @@ def jvm_records_are_read(bench: Bench) -> None:
             _judge_holder(bench, partner, provider.holder(_TABLE))
             bench.expect(refused, f"the lock was granted although {partner.name} held it")
             theirs.finish()
-        bench.expect(provider.holder(_TABLE) is None, f"a lock that {partner.name} released has a holder")
+        left = provider.holder(_TABLE)
+        bench.expect(left is None, f"a lock that {partner.name} released has a holder: {left}")
 
 
 def _judge_holder(bench: Bench, partner: Partner, holder: Holder | None) -> None:

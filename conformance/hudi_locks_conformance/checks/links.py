@@ -210,19 +210,28 @@ def service_restart(bench: Bench) -> None:
     beyond_process=True,
 )
 def failing_release_is_told_and_repeated(bench: Bench) -> None:
-    """A release that cannot reach the service raises; a release again, or `close`, frees the lock later."""
+    """A release that cannot reach the service raises; a release again, `close`, or the next `lock` sees to it later."""
     link = _link(bench)
-    direct, manager = link.provider(), link.manager()
+    direct, manager, other = link.provider(), link.manager(), link.manager()
     lease, held = bench.acquire(direct, bench.scope()), manager.lock(bench.scope(1), timeout_s=0)
+    again = other.lock(bench.scope(2), timeout_s=0)
     with link.broken():
-        answers = bench.run(lambda: direct.release(lease), held.release)
+        answers = bench.run(lambda: direct.release(lease), held.release, again.release)
     ends = [type(answer.error).__name__ for answer in answers]
-    bench.expect(ends == ["BackendUnavailable"] * 2, f"releases over a cut link ended with {' and '.join(ends)}")
+    bench.expect(ends == ["BackendUnavailable"] * 3, f"releases over a cut link ended with {' and '.join(ends)}")
+    _expect_to_lock_again(bench, other, bench.scope(2))
     _expect_soon(bench, lambda: _released(direct, lease), "a release does not work after the link was healed")
     _expect_soon(bench, lambda: bench.is_free(bench.scope()), "a repeated release did not free the lock")
     _expect_soon(bench, lambda: _answers(manager), "the manager does not find its service again")
     manager.close()
     _expect_soon(bench, lambda: bench.is_free(bench.scope(1)), "close did not repeat a release that had failed")
+
+
+def _expect_to_lock_again(bench: Bench, manager: LockManager, scope: LockScope) -> None:
+    answer = bench.run(lambda: manager.lock(scope, timeout_s=_PATIENCE_S))[0]
+    taken = isinstance(answer.value, Held)
+    bench.expect(taken, f"a manager whose release had failed asked for the lock again and got {answer.error!r}")
+    answer.value.release()
 
 
 def _answers(manager: LockManager) -> bool:

@@ -19,12 +19,21 @@ _LOOKS: Final = 20
 
 
 class _Life:
-    """A client whose requests are meddled with, and how many of them each part of a lock's life takes."""
+    """A client whose requests are meddled with, and how many of them each part of a lock's life takes.
+
+    Attributes:
+        meddler: Stands before the client.
+        provider: The client.
+        requests: The names of the requests of each part.
+        to: How the names of the requests begin that are meddled with now.
+        lease_s: How long its locks are granted for; None if they do not end.
+    """
 
     def __init__(self, bench: Bench, door: str = "tamper") -> None:
         self.bench = bench
         self._door = door
         self._number = 0
+        self.to = ""
         lease = self.begin()
         self.requests: dict[str, list[str]] = {}
         self.lease_s = None if lease.deadline_s is None else lease.deadline_s - bench.clock.monotonic()
@@ -58,16 +67,16 @@ class _Life:
         return self.bench.acquire(self.provider, self.scope)
 
     def each(self, part: str, to: str = "") -> Iterator[int]:
-        """The numbers of the requests of a part whose names begin with `to`, a new client for each."""
-        for number, name in enumerate(self.requests[part]):
-            if name.startswith(to):
-                self.provider.close()
-                self.provider.release(self.begin())
-                yield number
+        """The numbers of a part's requests among those whose names begin with `to`, a new client for each."""
+        self.to = to
+        for number in range(sum(name.startswith(to) for name in self.requests[part])):
+            self.provider.close()
+            self.provider.release(self.begin())
+            yield number
 
     def try_to(self, call: Callable[[], Any], at: dict[int, Action]) -> Any:
         """What comes of a call whose numbered requests are meddled with: its value, or its `LockError`."""
-        self.meddler.begin(at)
+        self.meddler.begin(at, self.to)
         try:
             return call()
         except LockError as error:
@@ -217,7 +226,7 @@ def _expect_waited_out(bench: Bench, life: _Life, at: dict[int, Action], said: s
     life.expect_no_orphan(f"{said} of an acquire left the lock to nobody")
     manager, meddler = bench.manager({"hoodie.write.lock.client.num_retries": 3}), Meddler()
     meddler.watch(bench, manager.provider)
-    meddler.begin(at)
+    meddler.begin(at, life.to)
     answer = bench.run(lambda: manager.lock(life.scope, timeout_s=30))[0]
     meddler.rest()
     bench.expect(answer.error is None, f"{said}: the manager gave up with {answer.error!r}")

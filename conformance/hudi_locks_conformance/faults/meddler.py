@@ -24,24 +24,28 @@ class Meddler:
         names: Of the requests since `begin`.
         always: Done to every request.
         at: Done to the request of that number since `begin`, from 0.
+        to: How the names of the requests begin that `at` counts; others pass, for the same work may take more or fewer
+            of them the next time.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.always: Action | None = None
         self.at: Mapping[int, Action] = {}
+        self.to = ""
 
     def __call__(self, name: str, send: Send) -> Any:
         """Pass one request on, or not."""
-        number = len(self.names)
+        number = sum(earlier.startswith(self.to) for earlier in self.names)
         self.names.append(name)
-        action = self.at.get(number, self.always)
+        action = self.at.get(number, self.always) if name.startswith(self.to) else self.always
         return send() if action is None else action(send)
 
-    def begin(self, at: Mapping[int, Action] | None = None) -> None:
-        """Count from 0 again, and do to the numbered requests what `at` says."""
+    def begin(self, at: Mapping[int, Action] | None = None, to: str = "") -> None:
+        """Count from 0 again, and do to the requests with these numbers, of those called `to`, what `at` says."""
         self.names = []
         self.at = at or {}
+        self.to = to
 
     def rest(self) -> None:
         """Let all requests pass."""

@@ -70,7 +70,7 @@ class History:
         """Take in events recorded elsewhere, in the order of their times."""
         with self._lock:
             merged = sorted([*self._operations, *others], key=lambda operation: operation.t_ns)
-            self._operations = [Operation(**{**asdict(one), "i": i}) for i, one in enumerate(merged)]
+            self._operations = [replace(one, i=i) for i, one in enumerate(merged)]
 
     @property
     def operations(self) -> Sequence[Operation]:

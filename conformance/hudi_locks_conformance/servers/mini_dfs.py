@@ -58,10 +58,10 @@ class MiniDfs(ServerKind):
             return False
 
     def options(self, port: int) -> dict[str, str]:
-        """See `ServerKind.options`."""
+        """See `ServerKind.options`: with the scheme by which a JVM, too, needs to know this one port only."""
         return {
-            "hoodie.write.lock.filesystem.path": "hdfs://127.0.0.1/locks/conformance",
-            "hudi_locks.filesystem.webhdfs_url": f"http://127.0.0.1:{port}",
+            "hoodie.write.lock.filesystem.path": f"webhdfs://127.0.0.1:{port}/locks/conformance",
+            "hoodie.fs.atomic_creation.support": "webhdfs",
         }
 
 

@@ -118,8 +118,15 @@ def main(arguments: list[str]) -> None:
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     rng = random.Random(f"{seed} {name}")  # noqa: S311  # repeatable, guards nothing
-    with LockManager(provider, options, application="conformance kit") as manager:
-        _Contender(manager, LockScope(partition, file_id), rng, ending).run()
+    while not ending.is_set():
+        try:
+            manager = LockManager(provider, options, application="conformance kit")
+        except BackendUnavailable as error:
+            _tell("acquire", "info", error=str(error))
+            _CLOCK.sleep(10 * _PAUSE_S)
+            continue
+        with manager:
+            _Contender(manager, LockScope(partition, file_id), rng, ending).run()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, cast
 
 from hudi_locks_conformance.storm import start_process
@@ -19,14 +19,19 @@ __all__ = ["ContenderProcess"]
 class ContenderProcess:
     """A running contender of a stress run.
 
+    Args:
+        plan: Of the run.
+        name: In the history.
+        options: Beside those of the plan, and before them.
+
     Attributes:
         name: In the history.
         paused_until_s: When it goes on, if it is stopped.
     """
 
-    def __init__(self, plan: StressPlan, name: str) -> None:
-        scope = plan.scope
-        spec = json.dumps([name, plan.provider, plan.options, scope.partition, scope.file_id, plan.seed])
+    def __init__(self, plan: StressPlan, name: str, options: Mapping[str, str]) -> None:
+        scope, options = plan.scope, {**plan.options, **options}
+        spec = json.dumps([name, plan.provider, options, scope.partition, scope.file_id, plan.seed])
         module = "hudi_locks_conformance.stress.contender"
         self._process: subprocess.Popen[str] = start_process(["-m", module, spec])
         self._rest = b""
@@ -77,8 +82,10 @@ class ContenderProcess:
         self._process.wait()
 
     def close(self) -> str:
-        """End it in any case; the last that it complained of."""
+        """End it in any case; the last that it complained of, the first time."""
         self.kill()
+        if cast("IO[str]", self._process.stderr).closed:
+            return ""
         errors = cast("IO[str]", self._process.stderr).read().strip().splitlines()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             cast("IO[str]", stream).close()

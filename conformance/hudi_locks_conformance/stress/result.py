@@ -7,14 +7,14 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
+from hudi_locks.config import redact
 from hudi_locks_conformance.history import History, Overlap, find_overlaps, find_violations
 from hudi_locks_conformance.stress.plan import StressPlan
 
-__all__ = ["StressResult", "render_result"]
+__all__ = ["StressResult", "render_result", "stress_values"]
 
-_NS: Final = 1e9
 _MS: Final = 1e6
 
 
@@ -27,12 +27,14 @@ class StressResult:
         history: What the contenders told.
         kills: When one was killed, on the system's monotonic clock, in seconds.
         pauses: For how long each stop was to last, in seconds.
+        broken: What befell the link of half of them: "cut", "half-open", "slow" or "answers lost".
     """
 
     plan: StressPlan
     history: History
     kills: list[float]
     pauses: list[float]
+    broken: tuple[str, ...] = ()
 
     @cached_property
     def holds(self) -> int:
@@ -79,8 +81,10 @@ def render_result(result: StressResult) -> str:
     plan, gaps = result.plan, result.handovers_ms
     lease = "no lease that ends within the run" if not plan.kills else f"lease {plan.lease_s:.1f} s"
     attacks = f"{len(result.pauses)} pauses   {len(result.kills)} kills"
+    faults = Counter(result.broken)
     lines = [
         f"stress     {plan.duration_s:g} s   {plan.contenders} processes   seed {plan.seed}   {lease}   {attacks}",
+        *(["link       " + "   ".join(f"{faults[one]} x {one}" for one in sorted(faults))] if faults else []),
         f"holds      {result.holds}   {result.holds / plan.duration_s:.1f}/s",
     ]
     if gaps:
@@ -93,3 +97,29 @@ def render_result(result: StressResult) -> str:
     lines += [f"FAIL  token {token} was given to more than one hold" for token in result.repeated_tokens[:5]]
     verdict = {True: "CONFORMANT", False: "NOT CONFORMANT", None: "NOT JUDGED: nobody held the lock"}[result.ok]
     return "\n".join([*lines, f"verdict    {verdict} (stress)"])
+
+
+def stress_values(result: StressResult) -> dict[str, Any]:
+    """The result as values of JSON."""
+    plan, gaps = result.plan, result.handovers_ms
+    return {
+        "provider": plan.provider,
+        "options": redact(plan.options),
+        "seed": plan.seed,
+        "seconds": plan.duration_s,
+        "processes": plan.contenders,
+        "lease_s": plan.lease_s,
+        "fenced": plan.fenced,
+        "pauses": len(result.pauses),
+        "kills": len(result.kills),
+        "link": dict(sorted(Counter(result.broken).items())),
+        "holds": result.holds,
+        "handover_median_ms": round(statistics.median(gaps), 3) if gaps else None,
+        "handover_worst_ms": round(max(gaps), 3) if gaps else None,
+        "overlaps": len(result.overlaps),
+        "harmful": [str(one) for one in result.violations],
+        "repeated_tokens": result.repeated_tokens,
+        "losses_noticed": result.count("check", "fail"),
+        "late_writes_refused": result.count("write", "fail"),
+        "ok": result.ok,
+    }

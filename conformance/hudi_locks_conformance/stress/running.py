@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import select
 import uuid
@@ -12,6 +13,7 @@ from hudi_locks_conformance.check import NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History, Operation
 from hudi_locks_conformance.register import FencedRegister
+from hudi_locks_conformance.stress.links import ShakyLink
 from hudi_locks_conformance.stress.plan import StressPlan, make_plan
 from hudi_locks_conformance.stress.process import ContenderProcess
 from hudi_locks_conformance.stress.result import StressResult
@@ -23,6 +25,7 @@ _CALM_S: Final = (0.2, 0.8)
 """Between two attacks."""
 _SHORTEST_PAUSE_S: Final = 0.05
 _KILL_SHARE: Final = 0.25
+_LINK_SHARE: Final = 0.15
 _START_S: Final = 60.0
 _GRACE_S: Final = 15.0
 """In which contenders that were told to end do so."""
@@ -31,21 +34,26 @@ _GRACE_S: Final = 15.0
 def run_stress(harness: Harness, duration_s: float) -> StressResult:
     """Let contenders fight over one lock for `duration_s` seconds, as the harness's seed draws it.
 
+    Where the kit started the lock service, every second contender reaches it over a link that is broken now and then.
+
     Raises:
         NotRun: Processes cannot contend for this lock, or cannot import the provider.
         Violation: A contender ended by itself.
     """
-    run = _Run(make_plan(harness, duration_s, uuid.uuid4().hex))
+    plan = make_plan(harness, duration_s, uuid.uuid4().hex)
+    run = _Run(plan, ShakyLink(harness.server) if harness.server else None)
     try:
         run.contend()
     finally:
         run.close()
-    return StressResult(run.plan, run.history(), run.kills, run.pauses)
+    broken = run.link.broken if run.link else []
+    return StressResult(run.plan, run.history(), run.kills, run.pauses, tuple(broken))
 
 
 class _Run:
-    def __init__(self, plan: StressPlan) -> None:
+    def __init__(self, plan: StressPlan, link: ShakyLink | None) -> None:
         self.plan = plan
+        self.link = link
         self.clock = SystemClock()
         self.rng = random.Random(f"{plan.seed} stress")  # noqa: S311  # repeatable, guards nothing
         self.register = FencedRegister()
@@ -53,14 +61,16 @@ class _Run:
         self.kills: list[float] = []
         self.pauses: list[float] = []
         self.born = 0
-        self.running = [self.begin() for _ in range(plan.contenders)]
+        self.running: list[ContenderProcess] = []
 
     def begin(self) -> ContenderProcess:
         self.born += 1
-        return ContenderProcess(self.plan, f"contender-{self.born}")
+        behind = self.link.options if self.link and self.born % 2 else {}
+        return ContenderProcess(self.plan, f"contender-{self.born}", behind)
 
     def contend(self) -> None:
         """Attack until the time is over, then let all come to their end."""
+        self.running += [self.begin() for _ in range(self.plan.contenders)]
         self.wait_for_all()
         ends_s = self.clock.monotonic() + self.plan.duration_s
         attack_s = self.clock.monotonic() + self.rng.uniform(*_CALM_S)
@@ -107,7 +117,10 @@ class _Run:
         return Violation(f"{contender.name} ended by itself: {said or 'it said nothing'}")
 
     def attack(self) -> None:
-        """Stop one that runs, or kill one."""
+        """Break the link, stop one that runs, or kill one."""
+        if self.link and self.link.healed_s is None and self.rng.random() < _LINK_SHARE:
+            self.link.break_down(self.rng, self.clock.monotonic() + self.draw_pause_s())
+            return
         free = [one for one in self.running if one.paused_until_s is None]
         kills, share = self.plan.kills, self.rng.random()
         if len(free) < len(self.running) / 2:
@@ -116,9 +129,12 @@ class _Run:
         if kills and share < _KILL_SHARE:
             self.replace(victim)
         else:
-            pause_s = self.rng.uniform(_SHORTEST_PAUSE_S, self.plan.longest_pause_s)
+            pause_s = self.draw_pause_s()
             victim.pause(self.clock.monotonic() + pause_s)
             self.pauses.append(pause_s)
+
+    def draw_pause_s(self) -> float:
+        return self.rng.uniform(_SHORTEST_PAUSE_S, self.plan.longest_pause_s)
 
     def replace(self, victim: ContenderProcess) -> None:
         victim.kill()
@@ -134,12 +150,17 @@ class _Run:
         victim.close()
 
     def resume_due(self) -> None:
+        now_s = self.clock.monotonic()
         for one in self.running:
-            if one.paused_until_s is not None and self.clock.monotonic() >= one.paused_until_s:
+            if one.paused_until_s is not None and now_s >= one.paused_until_s:
                 one.resume()
+        if self.link:
+            self.link.heal_due(now_s)
 
     def end(self) -> None:
         """Let all finish their hold; kill who does not."""
+        if self.link:
+            self.link.heal_due(math.inf)
         for one in self.running:
             one.resume()
             one.ask_to_end()
@@ -160,6 +181,8 @@ class _Run:
     def close(self) -> None:
         for one in self.running:
             one.close()
+        if self.link:
+            self.link.close()
 
     def history(self) -> History:
         history = History()

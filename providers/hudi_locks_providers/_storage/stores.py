@@ -19,6 +19,8 @@ __all__ = ["check_settings", "find_endpoint", "import_obstore", "open_store"]
 
 _LONGEST_REQUEST_S: Final = 10.0
 _REQUESTS_PER_LEASE: Final = 5
+_IDLE_S: Final = 3.0
+"""Servers end idle connections after 5 s or more. A request sent just then is lost, and whether it arrived unknown."""
 _CLASSES: Final = {"s3": "S3Store", "gcs": "GCSStore", "azure": "AzureStore"}
 _ENDPOINTS: Final = {"s3": "endpoint", "gcs": "base_url", "azure": "endpoint"}
 _ENDPOINT_VARIABLES: Final = {"s3": "AWS_ENDPOINT_URL", "gcs": "GOOGLE_BASE_URL", "azure": "AZURE_STORAGE_ENDPOINT"}
@@ -117,7 +119,11 @@ def _open(options: Options, location: Location, settings: Mapping[str, Any]) -> 
     return getattr(stores, _CLASSES[location.service])(
         location.bucket,
         config=dict(settings),
-        client_options={"timeout": timeout, "allow_http": options.get_value(lock_keys.STORAGE_ALLOW_HTTP)},
+        client_options={
+            "timeout": timeout,
+            "allow_http": options.get_value(lock_keys.STORAGE_ALLOW_HTTP),
+            "pool_idle_timeout": timedelta(seconds=_IDLE_S),
+        },
         retry_config={"max_retries": 0, "retry_timeout": timeout},
         **({"credential_provider": provider} if provider else {}),
     )

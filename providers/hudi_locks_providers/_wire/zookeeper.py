@@ -15,6 +15,7 @@ __all__ = [
     "contender_prefix",
     "decode_payload",
     "encode_payload",
+    "find_first",
     "is_worn",
     "parse_sequence",
     "sort_contenders",
@@ -24,6 +25,7 @@ _MARK: Final = "lock-"
 _SEQUENCE: Final = re.compile(r"-?\d{9,10}")
 _WORN: Final = 2**31 - 2**20
 _UNSIGNED: Final = 2**32
+_LAST: Final = f"{_UNSIGNED - 1:010d}"
 _APPLICATION: Final = "application_id="
 _OWNER: Final = "owner="
 _UNKNOWN: Final = "Unknown"
@@ -44,6 +46,15 @@ def sort_contenders(names: Iterable[str]) -> list[str]:
     Curator's order of texts lets newcomers in before the holder; there the order is that of arrival.
     """
     return sorted(names, key=_order)
+
+
+def find_first(names: Iterable[str]) -> str | None:
+    """The name that newcomers have to wait for; None if there is none.
+
+    A child that comes after every number keeps nobody waiting, such as the folder of another lock.
+    """
+    first = min(names, key=_order, default=None)
+    return first if first is not None and _order(first) <= _LAST else None
 
 
 def _order(name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kazoo.exceptions import ConnectionLoss
 
-__all__ = ["Errand", "Flight"]
+__all__ = ["Errand", "Flight", "submit"]
 
 _PENDING: Final = object()
 
@@ -77,3 +78,16 @@ class Flight:
             return [slot.outcome for slot in self.slots]
         lost = ConnectionLoss()
         return [lost if slot.outcome is _PENDING else slot.outcome for slot in self.slots]
+
+
+def submit(client: Any, request: Any, answer: _Slot | Errand) -> None:
+    """Queue a request with kazoo's client; its public methods would cost a thread's turn for each answer.
+
+    A client that loses its link fails what is queued, and keeps what is queued a moment later until the link is back:
+    that one is taken out again, so that its sender need not wait for it.
+    """
+    client._call(request, answer)  # noqa: SLF001  # see above
+    if not client.connected:
+        with contextlib.suppress(ValueError, IndexError):  # gone already, or on its way while we look
+            client._queue.remove((request, answer))  # noqa: SLF001  # see above
+        answer.set_exception(ConnectionLoss())

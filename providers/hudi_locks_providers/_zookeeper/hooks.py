@@ -15,7 +15,7 @@ from kazoo.protocol.serialization import Create2
 
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.lock import LockScope
-from hudi_locks_providers._wire.zookeeper import contender_prefix, sort_contenders
+from hudi_locks_providers._wire.zookeeper import contender_prefix, find_first, sort_contenders
 
 __all__ = ["ZooKeeperHooks"]
 
@@ -83,10 +83,10 @@ class ZooKeeperHooks:
     def _first(self, client: Any, scope: LockScope) -> str | None:
         folder = self._provider.find_folder(scope)
         try:
-            names = sort_contenders(client.get_children(folder))
+            name = find_first(client.get_children(folder))
         except NoNodeError:
             return None
-        return f"{folder}/{names[0]}" if names else None
+        return None if name is None else f"{folder}/{name}"
 
     def peek(self, scope: LockScope) -> bytes | None:
         """The raw payload of the first in line, or None."""

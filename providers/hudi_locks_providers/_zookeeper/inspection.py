@@ -10,7 +10,7 @@ from kazoo.protocol.serialization import Delete, GetChildren, GetData
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
 from hudi_locks.lock import Holder
-from hudi_locks_providers._wire.zookeeper import decode_payload, sort_contenders
+from hudi_locks_providers._wire.zookeeper import decode_payload, find_first
 from hudi_locks_providers._zookeeper.place import Place
 from hudi_locks_providers._zookeeper.session import Session, translate
 
@@ -28,7 +28,7 @@ class Inspection:
         self._clock = clock
 
     def find_holder(self, place: Place) -> Holder | None:
-        """The first in line, whatever it is; None if nobody stands there."""
+        """The first in line, whatever it is; None if nobody has to wait for anything."""
         found = self._find_first(place)
         if found is None:
             return None
@@ -59,11 +59,13 @@ class Inspection:
         self._session.await_link()
         for _ in range(_LOOKS):
             (children,) = self._session.call(GetChildren(place.folder, None))
-            if isinstance(children, NoNodeError) or children == []:
+            if isinstance(children, NoNodeError):
                 return None
             if isinstance(children, Exception):
                 raise translate(children, place.folder) from children
-            path = f"{place.folder}/{sort_contenders(children)[0]}"
+            if (first := find_first(children)) is None:
+                return None
+            path = f"{place.folder}/{first}"
             (found,) = self._session.call(GetData(path, None))
             if not isinstance(found, Exception):
                 return path, *found

@@ -27,7 +27,7 @@ from kazoo.retry import KazooRetry
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError, ProviderClosed
-from hudi_locks_providers._zookeeper.flight import Errand, Flight
+from hudi_locks_providers._zookeeper.flight import Errand, Flight, submit
 from hudi_locks_providers._zookeeper.handler import Handler
 from hudi_locks_providers._zookeeper.settings import Settings
 
@@ -180,9 +180,8 @@ class Session:
         if client is None or not client.connected:
             return [ConnectionLoss()] * len(requests)
         flight = Flight(len(requests))
-        submit = client._call  # noqa: SLF001  # its public methods cost a thread's turn for each answer
         for request, slot in zip(requests, flight.slots, strict=True):
-            submit(request, slot)
+            submit(client, request, slot)
         return flight.wait(self.settings.connection_timeout_s)
 
     def ask(self, request: Any, heard: Callable[[Any], None]) -> None:
@@ -191,7 +190,7 @@ class Session:
         if client is None:
             heard(ConnectionLoss())
         else:
-            client._call(request, Errand(heard))  # noqa: SLF001  # see `call`
+            submit(client, request, Errand(heard))
 
     def close(self) -> None:
         """End the session, and with it all its nodes; ends the threads, and waits for a link. May be called twice."""

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hudi_locks_conformance import CHECKS, Harness, Level, Outcome, Status, runner, select_checks
 from hudi_locks_conformance._output import exit_status
+from hudi_locks_conformance.bench import Bench
+from hudi_locks_conformance.check import Violation
 from hudi_locks_conformance.cli import command
 
 Run = Callable[..., tuple[int, str, str]]
@@ -137,6 +139,16 @@ def test_an_error_of_the_kit_is_told_from_one_of_the_provider(tmp_path: Path) ->
     check = replace(CHECKS["A1"], run=slip)
     assert runner.run_check(check, harness).status is Status.FAIL
     assert runner.run_check(replace(check, run=None), harness).status is Status.ERROR  # type: ignore[arg-type]
+
+
+def test_what_a_check_found_is_not_hidden_by_a_clean_up_that_fails(tmp_path: Path) -> None:
+    def find(bench: Bench) -> None:
+        bench.stack.callback(int, "no number")
+        raise Violation("two hold it")
+
+    harness = Harness("in_process", {"hoodie.base.path": str(tmp_path)})
+    outcome = runner.run_check(replace(CHECKS["A1"], run=find), harness)
+    assert (outcome.status, outcome.message) == (Status.FAIL, "two hold it")
 
 
 def test_ids_are_those_of_the_published_list() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hudi_locks_conformance import Harness, History, NotRun
 from hudi_locks_conformance.cli import command
-from hudi_locks_conformance.stress import StressPlan, StressResult, render_result, run_stress
+from hudi_locks_conformance.sample import SampleLockProvider
+from hudi_locks_conformance.stress import StressPlan, StressResult, render_result, run_stress, stress_values
 
 from hudi_locks import LockScope
 
@@ -17,10 +22,10 @@ Stress = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def stress(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Stress:
-    def run(provider: str, seconds: str) -> tuple[int, str]:
+    def run(provider: str, seconds: str, *more: str) -> tuple[int, str]:
         words = ["-p", provider, "-o", f"folder={tmp_path}/locks", "--history", f"{tmp_path}/out", "--processes", "2"]
         with pytest.raises(SystemExit) as ended:
-            command(args=[*words, "--stress", seconds, "--seed", "5"])
+            command(args=[*words, "--stress", seconds, "--seed", "5", *more])
         return int(ended.value.code or 0), capsys.readouterr().out
 
     return run
@@ -41,6 +46,23 @@ def test_a_lock_that_is_not_atomic_is_found_and_the_history_is_kept(stress: Stre
     assert "verdict    NOT CONFORMANT (stress)" in out
     assert (tmp_path / "out" / "stress.history.jsonl").stat().st_size
     assert "two holders" in (tmp_path / "out" / "stress.history.txt").read_text()
+
+
+def test_a_run_is_told_as_one_json_object(stress: Stress, tmp_path: Path) -> None:
+    file = tmp_path / "out" / "stress.json"
+    _, out = stress("hudi_locks_conformance.sample:SampleLockProvider", "0.3", "--json", "--json-file", str(file))
+    told = json.loads(out)
+    assert (told["ok"], told["processes"], told["harmful"], told["link"]) == (True, 2, [], {})
+    assert told["holds"] > 0
+    assert json.loads(file.read_text()) == told
+
+
+def test_a_provider_that_contenders_cannot_import_is_said_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here_only = ModuleType("here_only")
+    vars(here_only)["Sample"] = type("Sample", (SampleLockProvider,), {"__module__": "here_only"})
+    monkeypatch.setitem(sys.modules, "here_only", here_only)
+    with pytest.raises(NotRun, match="cannot import the provider"):
+        run_stress(Harness("here_only:Sample", {"hoodie.sample.folder": str(tmp_path)}, contenders=2), 5)
 
 
 def test_threads_alone_cannot_be_stressed(tmp_path: Path) -> None:
@@ -71,6 +93,12 @@ def test_what_is_told_of_a_run() -> None:
         "overlaps   0 harmful of 0   0 losses noticed   1 late writes refused",
         "verdict    CONFORMANT (stress)",
     ]
+
+
+def test_a_link_that_broke_is_told() -> None:
+    broken = replace(result(History()), broken=("cut", "slow", "cut"))
+    assert "link       2 x cut   1 x slow" in render_result(broken)
+    assert stress_values(broken)["link"] == {"cut": 2, "slow": 1}
 
 
 def test_a_token_that_two_holds_had_is_a_violation() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hudi_locks_providers._storage import stores
 
-from hudi_locks import BackendRefused, BackendUnavailable, ConfigError, LockScope, ManualClock, Owner
+from hudi_locks import BackendRefused, BackendUnavailable, ConfigError, LockScope, ManualClock, Owner, SystemClock
 
 Make = Callable[..., Any]
 KEY = "t/.hoodie/.locks/table_lock.json"
@@ -32,6 +33,18 @@ def test_an_acquire_whose_answer_is_lost_is_ours(
     assert make_storage().try_acquire(table, bob, 0) is None
     provider.release(lease)
     assert make_storage().try_acquire(table, bob, 0)
+
+
+@pytest.mark.parametrize(("idle_s", "connections"), [(0.02, 2), (3.0, 1)])
+def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    make_storage: Make, stub: Any, monkeypatch: pytest.MonkeyPatch, idle_s: float, connections: int
+) -> None:
+    monkeypatch.setattr(stores, "_IDLE_S", idle_s)
+    objects = make_storage()._objects
+    objects.read(KEY)
+    SystemClock().sleep(0.1)
+    objects.read(KEY)
+    assert len(set(stub.connections)) == connections
 
 
 def test_an_acquire_that_conflicts_with_itself_is_ours(

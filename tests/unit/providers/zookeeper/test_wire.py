@@ -8,6 +8,7 @@ from hudi_locks_providers._wire.zookeeper import (
     contender_prefix,
     decode_payload,
     encode_payload,
+    find_first,
     is_worn,
     parse_sequence,
     sort_contenders,
@@ -35,6 +36,14 @@ def test_order_is_that_of_the_number_not_of_the_nonce() -> None:
 def test_whatever_else_is_there_stands_in_line_by_its_whole_name() -> None:
     kazoo, folder = "0a1b__lock__0000000001", "2024-01-01"
     assert sort_contenders([folder, node(5), kazoo]) == [node(5), kazoo, folder]
+
+
+def test_the_folder_of_another_lock_keeps_nobody_waiting() -> None:
+    assert find_first(["fresh"]) is None
+    assert find_first([]) is None
+    assert find_first(["fresh", node(5), node(-1)]) == node(5)
+    assert find_first(["fresh", node(-1)]) == node(-1)
+    assert find_first([node(5), "-1"]) == "-1"
 
 
 def test_a_newcomer_after_the_overflow_stands_behind_the_holder() -> None:
