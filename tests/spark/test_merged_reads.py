@@ -1,0 +1,60 @@
+"""Merge-on-read tables of the JVM as DataFrames: its rows, at every moment; and no write to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.spark import HoodieTable
+from hudi_locks.storage import LocalStorage
+
+pytestmark = pytest.mark.spark
+
+Golden = Callable[[str], LocalStorage]
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    ordered = frame.orderBy("_hoodie_partition_path", "id").collect()
+    return [{name: row[name] for name in row.asDict() if not name.startswith("_hoodie_")} for row in ordered]
+
+
+@pytest.mark.parametrize("name", ["v8_mor", "v8_mor_compacted", "v8_mor_nbcc", "v9_mor"])
+def test_a_snapshot_shows_what_hudis_readers_show(
+    spark: Any, golden: Golden, golden_rows: Callable[[str], str], name: str
+) -> None:
+    expected = [json.loads(line) for line in golden_rows(name).splitlines()]
+    for row in expected:
+        row["at"] = datetime.fromisoformat(row["at"]).replace(tzinfo=None)
+    assert rows_of(HoodieTable.load(spark, golden(name).base).read()) == expected
+
+
+def test_each_commit_can_be_gone_back_to(spark: Any, golden: Golden) -> None:
+    table = HoodieTable.load(spark, golden("v8_mor").base)
+    commits = table.table.timeline().completed_between("")
+    counts = [table.as_of(commit.completion).count() for commit in commits]
+    assert counts == [table.as_of(requested=commit.requested).count() for commit in commits] == [20, 22, 19]
+
+
+@pytest.mark.parametrize(("name", "count"), [("v8_mor_nbcc", 0), ("v8_mor_compacted", 19)])
+def test_a_read_optimized_query_shows_base_files_alone(spark: Any, golden: Golden, name: str, count: int) -> None:
+    table = HoodieTable.load(spark, golden(name).base)
+    assert table.read(read_optimized=True).count() == count
+
+
+def test_filters_and_joins_of_plain_and_merged_slices_agree(spark: Any, golden: Golden) -> None:
+    rows = HoodieTable.load(spark, golden("v9_mor").base).read(meta_columns=False)
+    assert rows.where("qty is null").count() == sum(row.qty is None for row in rows.collect())
+    assert rows.select("id").distinct().count() == rows.count()
+
+
+def test_what_is_not_offered_is_refused_by_name(spark: Any, golden: Golden) -> None:
+    table = HoodieTable.load(spark, golden("v8_mor_nbcc").base)
+    with pytest.raises(UnsupportedTable, match="log files are read, and not written yet"):
+        table.upsert(table.read(meta_columns=False))
+    with pytest.raises(UnsupportedTable, match="changes are not read here"):
+        table.incremental("0")
