@@ -6,11 +6,12 @@ Commit metadata does not filter files: both of Hudi's readers return the rows of
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
-from hudi_locks.errors import WriteAborted
-from hudi_locks.format import Instant, IOType, State
+from hudi_locks.errors import StorageError, WriteAborted
+from hudi_locks.format import Instant, IOType, MarkerName, State
 from hudi_locks.format.claim import PRIVATE_FOLDER
 from hudi_locks.markers.direct import DirectMarkers
 from hudi_locks.storage import Storage
@@ -43,6 +44,17 @@ class StagedFile:
     is_taken: bool
 
 
+class MarkerMaker(Protocol):
+    """Makes the markers of one instant, after a look at other writes."""
+
+    def create_all(self, names: Sequence[MarkerName]) -> float:
+        """Announce data files together; quiet where one was announced before. Durable when it returns.
+
+        Returns:
+            How long it looked at other writes, in seconds.
+        """
+
+
 @dataclass(frozen=True)
 class FinalFiles:
     """Makes the data files of one instant. Runs on executors; picklable if its storage is.
@@ -52,27 +64,45 @@ class FinalFiles:
         layout: Of its timeline.
         requested: Requested time of the instant.
         action: Of the instant, as its pending files name it.
+        maker: Makes the markers; None for direct ones without a look at other writes.
     """
 
     storage: Storage
     layout: TimelineLayout
     requested: str
     action: str
+    maker: MarkerMaker | None = None
 
     @property
     def markers(self) -> DirectMarkers:
         """The markers of the instant."""
         return DirectMarkers(self.storage, self.requested)
 
-    def start(self, partition: str, file_name: str, *, io_type: IOType) -> StagedFile:
-        """Look whether the instant is still pending, make the marker, and say where to write.
+    def announce(self, names: Sequence[MarkerName]) -> float:
+        """Look whether the instant is still pending, and make the markers of files that are started next.
+
+        A task that knows its files beforehand announces them together, which costs less than one by one where other
+        writes are looked at.
+
+        Returns:
+            How long other writes were looked at, in seconds; 0 where none is.
 
         Raises:
+            HoodieEarlyConflictDetectionException: An earlier write is at one of the file groups.
             WriteAborted: The instant was rolled back.
         """
         if not self._is_inflight():
             self._abort()
-        marker = self.markers.create(partition, file_name, io_type=io_type)
+        if self.maker is not None:
+            return self.maker.create_all(names)
+        self.markers.create_all(names)
+        return 0.0
+
+    def start(self, partition: str, file_name: str, *, io_type: IOType, is_announced: bool = False) -> StagedFile:
+        """Announce a file, unless that was done, and say where to write. Raises what `announce` raises."""
+        marker = MarkerName(partition, file_name, io_type)
+        if not is_announced:
+            self.announce([marker])
         path = f"{staging_folder(self.requested)}/{uuid.uuid4().hex}"
         is_taken = self.storage.exists(marker.data_path)
         return StagedFile(path, self.storage.native(path), marker.data_path, is_taken)
@@ -83,7 +113,7 @@ class FinalFiles:
         Raises:
             WriteAborted: The instant was rolled back meanwhile; the file is taken away again, if this call made it.
         """
-        is_ours = not staged.is_taken and self.storage.move_if_absent(staged.path, staged.target)
+        is_ours = not staged.is_taken and self._move(staged)
         if not is_ours:
             self.storage.delete(staged.path)
         if not self._is_inflight():
@@ -91,6 +121,14 @@ class FinalFiles:
                 self.storage.delete(staged.target)
             self._abort()
         return is_ours
+
+    def _move(self, staged: StagedFile) -> bool:
+        try:
+            return self.storage.move_if_absent(staged.path, staged.target)
+        except StorageError:
+            if not self._is_inflight():
+                self._abort()  # the rollback took the staged file too
+            raise
 
     def discard(self, staged: StagedFile) -> None:
         """Take a staged file away that is not needed; its marker stays, and announces nothing."""

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 
 import pytest
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.errors import DamagedTable, WriteAborted
-from hudi_locks.format import Instant, IOType, State
-from hudi_locks.markers import DirectMarkers, FinalFiles, read_markers, staging_folder
+from hudi_locks.errors import DamagedTable, StorageError, WriteAborted
+from hudi_locks.format import Instant, IOType, MarkerName, State
+from hudi_locks.markers import (
+    SPARE_NUMBERS,
+    DirectMarkers,
+    FinalFiles,
+    ServerFiles,
+    SpareMarkers,
+    read_markers,
+    reconcile,
+    staging_folder,
+)
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 
@@ -56,10 +66,33 @@ def test_reconciliation_removes_what_is_not_in_the_commit(storage: MemoryStorage
     for name in ("kept", "stray", "appended"):
         storage.replace(f"p/{name}", b"x")
     with pytest.raises(WriteAborted, match="p/stray") as caught:
-        markers.reconcile({"p/kept"}, fail_on_stray=True)
+        reconcile(storage, T, written={"p/kept"}, fail_on_stray=True)
     assert caught.value.stray == ("p/stray",)
-    assert markers.reconcile({"p/kept"}) == ["p/stray"]
+    assert reconcile(storage, T, written={"p/kept"}) == ["p/stray"]
     assert [entry.name for entry in storage.list("p")] == ["appended", "kept"]
+
+
+def test_reconciliation_reads_the_files_of_a_server_and_of_tasks_that_lost_it(storage: MemoryStorage) -> None:
+    ServerFiles(storage, FOLDER).write(3, ["p/kept.marker.CREATE", "p/stray.marker.MERGE", "p/appended.marker.APPEND"])
+    SpareMarkers(storage, T).create_all([MarkerName("", "spare", IOType.CREATE)])
+    for path in ("p/kept", "p/stray", "p/appended", "spare"):
+        storage.replace(path, b"x")
+    assert reconcile(storage, T, written={"p/kept"}) == ["p/stray", "spare"]
+
+
+def test_a_task_that_lost_the_server_keeps_to_one_file_of_the_same_form(storage: MemoryStorage) -> None:
+    spare = SpareMarkers(storage, T)
+    for number, task in enumerate([copy.copy(spare), copy.copy(spare)]):
+        task.create_all([MarkerName("p", f"{number}a", IOType.CREATE)])
+        task.create_all([MarkerName("p", f"{number}b", IOType.MERGE)])
+    numbers = ServerFiles(storage, FOLDER).numbers()
+    assert len(numbers) == 2
+    assert all(number in SPARE_NUMBERS for number in numbers)
+    assert ServerFiles(storage, FOLDER).is_used()
+    assert paths(storage) == {
+        f"p/{number}{name}" for number in (0, 1) for name in ("a.marker.CREATE", "b.marker.MERGE")
+    }
+    assert [entry.name for entry in storage.list(FOLDER) if not entry.name.startswith("MARKERS")] == []
 
 
 def test_markers_of_a_timeline_server_are_read_whatever_their_state(storage: MemoryStorage) -> None:
@@ -110,6 +143,19 @@ def test_a_zombie_never_takes_away_the_file_of_a_commit_that_was_archived(
     with pytest.raises(WriteAborted, match=T):
         files.finish(zombie)
     assert storage.read("p/f") == b"rows"
+
+
+@pytest.mark.parametrize("is_rolled_back", [True, False])
+def test_a_staged_file_that_is_gone_says_why(tmp_path: Path, is_rolled_back: bool) -> None:
+    """A rollback removes what tasks staged; without one the store is to blame."""
+    storage, inflight = LocalStorage(str(tmp_path)), LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT))
+    storage.create_if_absent(inflight, b"")
+    files = FinalFiles(storage, LAYOUT_2, T, "commit")
+    staged = files.start("p", "f", io_type=IOType.CREATE)
+    if is_rolled_back:
+        storage.delete(inflight)
+    with pytest.raises(WriteAborted if is_rolled_back else StorageError):
+        files.finish(staged)
 
 
 def test_what_executors_get_can_travel(tmp_path: Path) -> None:

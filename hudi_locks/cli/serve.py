@@ -1,0 +1,83 @@
+"""`serve`: a timeline server that runs by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from hudi_locks.cli.options import ConfigFile, Settings, read_options
+from hudi_locks.clock import SystemClock
+from hudi_locks.config import check_options
+from hudi_locks.errors import ConfigError
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.timeline_server import TOKEN_VARIABLE
+
+__all__ = ["command"]
+
+_PORT: Final = 26754
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def run_serve(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")],
+    host: Annotated[str, typer.Option("--host", help="Where to listen; writers reach it there.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 for any that is free.")] = _PORT,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help=f"Holds what callers must bring; else the variable {TOKEN_VARIABLE} does."),
+    ] = None,
+    without_token: Annotated[  # noqa: FBT002  # typer's way of a flag
+        bool, typer.Option("--without-token", help="Let in whoever reaches the port, as JVM clients have no token.")
+    ] = False,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Annotated[str | None, typer.Option("--zone", help="Time zone of a table in LOCAL time.")] = None,
+) -> None:
+    """Keep the markers of a table's writers until SIGTERM or SIGINT; requests under way are answered first.
+
+    Give the options that the writers have: they say whether to look for conflicts, and how to batch.
+    """
+    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    token = "" if without_token else _read_token(token_file)
+    table = Table.load(open_storage(path), zone=zone)
+    try:
+        from hudi_locks.timeline_server.standalone import make_standalone  # an extra
+    except ImportError as error:
+        raise ConfigError(f"a timeline server needs hudi-locks[server]: {error}") from error
+    server = make_standalone(table.storage, table.layout, options, token=token, place=(host, port))
+    with _signalled() as stopped, server:
+        typer.echo(f"serving the markers of {path} at {server.url}")
+        SystemClock().wait(stopped, None)
+    typer.echo("stopped")
+
+
+def _read_token(file: Path | None) -> str:
+    token = file.read_text(encoding="utf-8").strip() if file else os.environ.get(TOKEN_VARIABLE, "")
+    if not token:
+        raise ConfigError(
+            f"callers must bring a token: give --token-file, or set {TOKEN_VARIABLE}; --without-token lets everybody in"
+        )
+    return token
+
+
+@contextmanager
+def _signalled() -> Iterator[threading.Event]:
+    """Set when the process is told to end."""
+    event = threading.Event()
+    before = {number: signal.signal(number, lambda *_: event.set()) for number in _SIGNALS}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

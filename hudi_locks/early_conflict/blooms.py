@@ -1,0 +1,63 @@
+"""Bloom filters of what a write announces: a reader skips writes that certainly do not touch its file groups (RFC-56).
+
+They lie among the staged files of the write, where no JVM reader looks, and go with them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Set
+from typing import Final
+
+from hudi_locks.early_conflict.scene import Scene
+from hudi_locks.early_conflict.strategy import SimpleDirectMarkerBased
+from hudi_locks.format.bloom import BloomFilter
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.markers import staging_folder
+
+__all__ = ["BloomDirectMarkerBased", "find_possible", "write_bloom"]
+
+_FOLDER: Final = "blooms"
+
+
+def write_bloom(scene: Scene, groups: Iterable[FileGroupId]) -> None:
+    """Note file groups that are about to be announced; durable when it returns, before their markers are there."""
+    bloom = BloomFilter.of(map(_key, groups))
+    scene.storage.create_if_absent(f"{_folder(scene.requested)}/{uuid.uuid4().hex}", bloom.encode())
+
+
+def find_possible(scene: Scene, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
+    """Those of `groups` that `other` may have announced: all of them if it leaves no filters, as a JVM writer.
+
+    A filter that cannot be read, or is being removed, counts as one that holds everything.
+    """
+    folder = _folder(other)
+    names = scene.storage.list_names(folder)
+    if not names:
+        return frozenset(groups)
+    possible: set[FileGroupId] = set()
+    for name in names:
+        bloom = BloomFilter.decode(scene.storage.read(f"{folder}/{name}"))
+        possible |= groups if bloom is None else {group for group in groups if _key(group) in bloom}
+    return frozenset(possible)
+
+
+class BloomDirectMarkerBased(SimpleDirectMarkerBased):
+    """Reads the filters of an earlier writer first, and its markers only where they may hold something (RFC-56)."""
+
+    def look_at(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
+        """See `SimpleDirectMarkerBased.look_at`."""
+        possible = find_possible(self.scene, other, groups)
+        return super().look_at(other, possible) if possible else frozenset()
+
+    def announce(self, groups: Iterable[FileGroupId]) -> None:
+        """See `EarlyConflictDetectionStrategy.announce`."""
+        write_bloom(self.scene, groups)
+
+
+def _folder(requested: str) -> str:
+    return f"{staging_folder(requested)}/{_FOLDER}"
+
+
+def _key(group: FileGroupId) -> bytes:
+    return f"{group.partition}/{group.file_id}".encode()

@@ -1,0 +1,130 @@
+"""Strategies of early conflict detection (Hudi's EarlyConflictDetectionStrategy): those for direct markers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Set
+from contextlib import contextmanager
+from typing import ClassVar
+
+from hudi_locks.early_conflict.candidates import find_candidates
+from hudi_locks.early_conflict.commits import find_completed
+from hudi_locks.early_conflict.early_conflict import EarlyConflict, report
+from hudi_locks.early_conflict.file_group_locks import manager_of
+from hudi_locks.early_conflict.scene import Scene
+from hudi_locks.early_conflict.sightings import Sightings
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.lock import LockScope
+from hudi_locks.markers import DIRECT
+from hudi_locks.timeline.heartbeat import name_writer
+
+__all__ = [
+    "EarlyConflictDetectionStrategy",
+    "MarkerBased",
+    "SimpleDirectMarkerBased",
+    "SimpleTransactionDirectMarkerBased",
+]
+
+
+class EarlyConflictDetectionStrategy(ABC):
+    """Looks for conflicts of one write. Not thread-safe.
+
+    For direct markers each task makes one, on its executor, and asks before it announces its files. For those of a
+    timeline server one is made beside the server, and asked again and again about all that the write has announced.
+
+    Args:
+        scene: The write, and what it knows of others.
+    """
+
+    markers_type: ClassVar[str] = DIRECT
+    """The value of `hoodie.write.markers.type` that it serves."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    @contextmanager
+    def guard(self, groups: Set[FileGroupId]) -> Iterator[None]:  # noqa: ARG002  # for those who lock them
+        """Around the check of `groups` and the creation of their markers."""
+        yield
+
+    @abstractmethod
+    def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+        """The first conflict that a write of `groups` would meet; None if nothing is in the way, as far as it sees.
+
+        Raises:
+            StorageError: The store failed, so that nobody can tell.
+        """
+
+    def announce(self, groups: Iterable[FileGroupId]) -> None:  # noqa: B027  # most have nothing to note
+        """Take note of what is about to be announced, before its markers are there."""
+
+
+class MarkerBased(EarlyConflictDetectionStrategy):
+    """Looks at the markers of earlier writers, of both kinds, and if asked at what was completed meanwhile."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._sightings = Sightings(scene.storage)
+
+    def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+        """See `EarlyConflictDetectionStrategy.find_conflict`."""
+        self._sightings = Sightings(self.scene.storage)
+        for other in find_candidates(self.scene):
+            if found := self.look_at(other, groups):
+                return self._describe(min(found), other, "marker")
+        return self._find_completed(groups) if self.scene.checks_commits else None
+
+    def look_at(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
+        """Those of `groups` that the earlier write `other` has announced."""
+        return self._sightings.find(other, groups)
+
+    def _find_completed(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+        for other, changed in find_completed(self.scene):
+            if found := groups & changed:
+                return self._describe(min(found), other, "commit")
+        return None
+
+    def _describe(self, group: FileGroupId, other: str, kind: str) -> EarlyConflict:
+        owner = name_writer(self.scene.storage, other)
+        return EarlyConflict(self.scene.requested, group, other, kind, owner, is_pending=kind == "marker")
+
+
+class SimpleDirectMarkerBased(MarkerBased):
+    """Lists the markers of earlier writers in the partitions of the task (SimpleDirectMarkerBasedDetectionStrategy).
+
+    What it cannot promise: two writers that check at the same moment both go on, and meet at the publish.
+    """
+
+
+class SimpleTransactionDirectMarkerBased(SimpleDirectMarkerBased):
+    """Locks each file group over check and creation (SimpleTransactionDirectMarkerBasedDetectionStrategy).
+
+    Of two writers that come at once, exactly the one that was begun first goes on: a later one that was here before is
+    told to give up. The JVM's strategy lets go of its lock before it makes the marker, so that both may pass there; and
+    a JVM writer cannot be told. Works with every provider whose locks other processes see; all file groups of a task
+    are locked together.
+    """
+
+    def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+        """See `EarlyConflictDetectionStrategy.find_conflict`."""
+        conflict = super().find_conflict(groups)
+        if conflict is None:
+            self._tell_later_ones(groups)
+        return conflict
+
+    def _tell_later_ones(self, groups: Set[FileGroupId]) -> None:
+        own, storage = self.scene.requested, self.scene.storage
+        for later in find_candidates(self.scene, later=True):
+            if found := self.look_at(later, groups):
+                report(storage, EarlyConflict(later, min(found), own, "marker", name_writer(storage, own)))
+
+    @contextmanager
+    def guard(self, groups: Set[FileGroupId]) -> Iterator[None]:
+        """See `EarlyConflictDetectionStrategy.guard`.
+
+        Raises:
+            AcquireTimeout: Somebody held one of the locks for as long as we may wait.
+        """
+        scopes = [LockScope.file_group(*group) for group in sorted(groups)]
+        with manager_of(self.scene.lock_options).lock_many(scopes):
+            yield

@@ -1,0 +1,106 @@
+"""What a timeline server keeps in the marker folder of an instant: `MARKERS.type`, and names in `MARKERS0` and so on.
+
+Each flush overwrites a whole file, so that a reader may meet a line that is cut off, and after a restart of a JVM's
+server a line of several names joined by commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import MarkerName
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.markers.marker_index import MarkerIndex
+from hudi_locks.storage import Entry, Storage
+
+__all__ = ["TIMELINE_SERVER_BASED", "TYPE_FILE", "ServerFiles"]
+
+TYPE_FILE: Final = "MARKERS.type"
+TIMELINE_SERVER_BASED: Final = "TIMELINE_SERVER_BASED"
+_STEM: Final = "MARKERS"
+_SERVER_FILE: Final = re.compile(rf"{_STEM}\d+")
+_ONE_NAME: Final = re.compile(r",?(.+?\.marker\.(?:CREATE|MERGE|APPEND))(?=,|$)")
+
+
+class ServerFiles:
+    """Reads and writes them. Runs on driver and executors.
+
+    Args:
+        storage: Of the table.
+        folder: Marker folder of the instant.
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._has_type = False
+
+    def is_used(self) -> bool:
+        """Whether the markers of the instant are kept by a server.
+
+        Raises:
+            DamagedTable: `MARKERS.type` names a kind that does not exist.
+        """
+        path = f"{self._folder}/{TYPE_FILE}"
+        kind = (self._storage.read(path) or b"").strip().decode(errors="replace")
+        if kind not in ("", TIMELINE_SERVER_BASED):
+            raise DamagedTable(f"{path} says {kind!r}; only {TIMELINE_SERVER_BASED} is known", path=path)
+        return kind == TIMELINE_SERVER_BASED
+
+    def read_lines(self, names: Iterable[str]) -> list[str]:
+        """The lines of those files among `names` that a server wrote; one that vanishes meanwhile has none."""
+        files = [name for name in names if _SERVER_FILE.fullmatch(name)]
+        texts = [(self._storage.read(f"{self._folder}/{name}") or b"").decode(errors="replace") for name in files]
+        return [line for text in texts for line in text.split("\n") if line]
+
+    def read_numbered(self) -> dict[int, list[str]]:
+        """The whole names in each numbered file."""
+        return {number: [*map(str, self.read_names([f"{_STEM}{number}"]))] for number in self.numbers()}
+
+    def numbers(self) -> list[int]:
+        """The numbers of the files that are there."""
+        names = self._storage.list_names(self._folder)
+        return sorted(int(name[len(_STEM) :]) for name in names if _SERVER_FILE.fullmatch(name))
+
+    def write(self, number: int, names: Iterable[str]) -> None:
+        """Replace a numbered file by these names, one on each line; the type file is made before the first.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        if not self._has_type:
+            self._storage.create_if_absent(f"{self._folder}/{TYPE_FILE}", TIMELINE_SERVER_BASED.encode())
+            self._has_type = True
+        data = "".join(f"{name}\n" for name in names)
+        self._storage.replace(f"{self._folder}/{_STEM}{number}", data.encode())
+
+    def read_names(self, files: Iterable[str]) -> list[MarkerName]:
+        """The markers in those files among `files` that a server wrote, as far as their lines are whole."""
+        return [name for line in self.read_lines(files) for name in self.parse_line(line)]
+
+    def list_files(self) -> list[Entry]:
+        """The files that hold names."""
+        return [entry for entry in self._storage.list(self._folder) if _SERVER_FILE.fullmatch(entry.name)]
+
+    def read_index(self, name: str) -> MarkerIndex:
+        """What a file may announce; nothing if it has vanished."""
+        data = self._storage.read(f"{self._folder}/{name}") or b""
+        return MarkerIndex.of(data.decode(errors="replace"), self.parse_line)
+
+    def read_groups(self, names: Iterable[str]) -> frozenset[FileGroupId]:
+        """The file groups that these files announce, as far as their lines are whole."""
+        return frozenset(FileGroupId(name.partition_path, name.file_id) for name in self.read_names(names))
+
+    @staticmethod
+    def parse_line(line: str) -> list[MarkerName]:
+        """The markers that a line names, what is cut off left out."""
+        parsed = [MarkerName.parse(match[1]) for match in _ONE_NAME.finditer(line)]
+        return [marker for marker in parsed if marker is not None]
+
+    @staticmethod
+    def is_whole(line: str) -> bool:
+        """Whether nothing of a line is cut off."""
+        return sum(len(match[0]) for match in _ONE_NAME.finditer(line)) == len(line)

@@ -1,0 +1,117 @@
+"""A write that meets an earlier one gives up before it writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shared_table
+
+from hudi_locks import SystemClock
+from hudi_locks.errors import HoodieEarlyConflictDetectionException, WriteConflict
+from hudi_locks.observe import (
+    EARLY_CONFLICT_CHECK,
+    EARLY_CONFLICT_MARKER,
+    EARLY_CONFLICT_SAVED,
+    TIMELINE_SERVER_FALLBACK,
+    TIMELINE_SERVER_MARKERS,
+    Timing,
+)
+from hudi_locks.spark import HoodieTable
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[..., Any]
+Create = Callable[..., HoodieTable]
+Load = Callable[..., HoodieTable]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+FIRST = [("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
+DEADLINE_S = 240
+PREFIX = "hoodie.write.concurrency.early.conflict."
+SERVER = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
+SERVER_STRATEGIES = ("async", "bloom_async")
+
+
+def options(strategy: str = "simple", *, retries: int = 0) -> dict[str, str]:
+    return {
+        **shared_table.SHARED,
+        f"{PREFIX}detection.enable": "true",
+        f"{PREFIX}detection.strategy": strategy,
+        **(SERVER if strategy in SERVER_STRATEGIES else {}),
+        "hoodie.write.num.retries.on.conflict.failures": str(retries),
+    }
+
+
+@pytest.mark.parametrize("strategy", ["simple", "transaction", "bloom", "async"])
+def test_the_later_of_two_writers_gives_up_before_it_writes(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], strategy: str
+) -> None:
+    ours = create(options=options(strategy))
+    ours.bulk_insert(frame(FIRST))
+    theirs = load(options(strategy))
+    met: list[pytest.ExceptionInfo[WriteConflict]] = []
+
+    def meet() -> None:
+        with pytest.raises(HoodieEarlyConflictDetectionException) as caught:
+            theirs.upsert(frame([("b", "1", 2, 2.0), ("c", "2", 2, 2.0)]))
+        met.append(caught)
+
+    after_job(meet)
+    result = ours.upsert(frame([("a", "1", 2, 2.0)]))
+    [caught] = met
+    error = caught.value
+    assert (error.partition, error.other, error.other_is_pending) == ("1", result.instant, True)
+    assert "let it finish, then write again" in str(error)
+    assert not [file for file in Path(ours.path).rglob("*.parquet") if error.instant in file.name]
+    assert not [file for file in Path(ours.path).rglob("*") if error.instant in file.parts]
+    assert theirs.metrics.counter(EARLY_CONFLICT_MARKER) == 1
+    assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
+
+
+def test_it_begins_anew_once_the_earlier_one_has_ended(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    ours = create(options=options(retries=1))
+    ours.bulk_insert(frame(FIRST))
+    theirs, results = load(options(retries=1)), list[Any]()
+    thread = threading.Thread(target=lambda: results.append(theirs.upsert(frame([("b", "1", 2, 2.0)]))))
+
+    def meet() -> None:
+        thread.start()
+        clock = SystemClock()
+        ends_s = clock.monotonic() + DEADLINE_S
+        while not theirs.metrics.counter(EARLY_CONFLICT_MARKER):
+            assert clock.monotonic() < ends_s
+            clock.sleep(0.05)
+
+    after_job(meet)
+    earlier = ours.upsert(frame([("a", "1", 2, 2.0)]))
+    thread.join(DEADLINE_S)
+    [result] = results
+    [conflict] = result.conflicts
+    assert (conflict.other, conflict.is_early, result.retries) == (earlier.instant, True, 1)
+    given_up, whole = result.attempts
+    saved = theirs.metrics.snapshot()[EARLY_CONFLICT_SAVED]
+    assert isinstance(saved, Timing)
+    assert (saved.count, saved.total_s) == (1, max(0.0, whole.duration_s - given_up.duration_s))
+    assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 2, 2.0), ("c", "2", 1, 1.0)]
+
+
+@pytest.mark.parametrize("strategy", ["simple", "transaction", "bloom", "bloom_async"])
+def test_writers_of_different_file_groups_go_on(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], strategy: str
+) -> None:
+    ours = create(options=options(strategy))
+    ours.bulk_insert(frame(FIRST))
+    theirs = load(options(strategy))
+    after_job(lambda: theirs.upsert(frame([("c", "2", 2, 2.0)])))
+    assert ours.upsert(frame([("a", "1", 2, 2.0)])).conflicts == ()
+    timing = theirs.metrics.snapshot()[EARLY_CONFLICT_CHECK]
+    assert isinstance(timing, Timing)
+    assert timing.count >= 1
+    assert (theirs.metrics.counter(TIMELINE_SERVER_MARKERS) > 0) is (strategy in SERVER_STRATEGIES)
+    assert theirs.metrics.counter(TIMELINE_SERVER_FALLBACK) == 0
+    assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 2, 2.0)]
