@@ -1,0 +1,134 @@
+"""`cluster`: clustering as a job of its own, beside the writers of a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.lock import LockManager
+from hudi_locks.services import Clustering, ClusteringSettings
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.transaction import Transactions
+
+if TYPE_CHECKING:
+    from hudi_locks.spark import WriteResult
+
+__all__ = ["command"]
+
+BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")]
+SortBy = Annotated[str | None, typer.Option("--sort-by", metavar="A,B", help="Columns to sort by.")]
+Schedule = Annotated[bool, typer.Option("--schedule", help="Only put a plan on the timeline.")]
+Run = Annotated[str | None, typer.Option("--run", metavar="INSTANT", help="Only run this plan.")]
+Abort = Annotated[str | None, typer.Option("--abort", metavar="INSTANT", help="Only take this plan back.")]
+List = Annotated[bool, typer.Option("--list", help="Only show the plans that wait or are under way.")]
+Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def cluster(
+    path: BasePath,
+    sort_by: SortBy = None,
+    schedule: Schedule = False,  # noqa: FBT002  # typer's way of a flag
+    run: Run = None,
+    abort: Abort = None,
+    show: List = False,  # noqa: FBT002
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Join the small files of a table into large, sorted ones.
+
+    Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
+    same lock provider. The Spark session is that of spark-submit, else a local one.
+    """
+    if sum([schedule, bool(run), bool(abort), show]) > 1:
+        raise ConfigError("--schedule, --run, --abort and --list exclude each other: give one of them")
+    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    columns = None if sort_by is None else [name.strip() for name in sort_by.split(",") if name.strip()]
+    if schedule or abort or show:
+        with _open_clustering(path, options, columns=columns, zone=zone) as clustering:
+            said = _decide(clustering, schedule=schedule, abort=abort)
+    else:
+        said = _describe(_run_job(path, options, run=run, columns=columns, zone=zone))
+    typer.echo(json.dumps(said) if as_json else "\n".join(_phrase(one) for one in said) or "there is nothing to do")
+
+
+def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> list[dict[str, Any]]:
+    if schedule:
+        planned = clustering.schedule()
+        return [] if planned is None else [{"instant": planned, "state": "scheduled"}]
+    if abort:
+        return [{"instant": abort, "state": clustering.abort(abort).value.lower()}]
+    pending = clustering.list_pending(clustering.table.timeline())
+    states = {one.instant: "waits" if not one.is_begun else "runs" if one.is_alive else "died" for one in pending}
+    return [
+        {
+            "instant": one.instant,
+            "state": states[one.instant],
+            "file_groups": len(one.plan.file_groups),
+            "planned_by": "hudi-locks" if one.is_ours else "a JVM writer",
+        }
+        for one in pending
+    ]
+
+
+def _run_job(
+    path: str, options: Options, *, run: str | None, columns: list[str] | None, zone: str | None
+) -> WriteResult | None:
+    from pyspark.sql import SparkSession
+
+    from hudi_locks.spark import HoodieTable
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.appName(f"hudi-locks cluster {path}").getOrCreate()
+    with HoodieTable.load(spark, path, options=options, zone=zone) as table:
+        return table.run_clustering(run) if run else table.cluster(sort_by=columns)
+
+
+def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
+    if result is None:
+        return []
+    return [
+        {
+            "instant": result.instant,
+            "state": "done",
+            "completion_time": result.completion_time,
+            "file_groups": result.file_groups,
+            "file_groups_replaced": result.file_groups_replaced,
+            "rows": result.rows_written,
+            "lock_held_ms": result.lock_held_ms,
+        }
+    ]
+
+
+def _phrase(said: dict[str, Any]) -> str:
+    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items() if name != "instant")
+    return f"clustering {said['instant']}: {facts}"
+
+
+@contextmanager
+def _open_clustering(
+    path: str, options: Options, *, columns: list[str] | None, zone: str | None
+) -> Iterator[Clustering]:
+    """What needs no executors needs no Spark."""
+    table = Table.load(open_storage(path), zone=zone, for_writing=True)
+    settings = ClusteringSettings.of(options, table_properties=table.config.extra, sort_by=columns)
+    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    try:
+        yield Clustering(table, Transactions(table, locks, options=options), settings)
+    finally:
+        if locks is not None:
+            locks.close()

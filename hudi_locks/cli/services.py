@@ -1,0 +1,125 @@
+"""`clean`, `savepoint` and `restore`: table services as jobs of their own, without Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.config import check_options, lock_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.lock import LockManager
+from hudi_locks.services import TableServices
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.transaction import Transactions
+
+__all__ = ["clean", "restore", "savepoint"]
+
+BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")]
+Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
+
+
+clean = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@clean.command()
+def run_clean(
+    path: BasePath,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
+) -> None:
+    """Roll back failed writes of a table, sweep what they left, remove old versions of files, and archive instants.
+
+    Give the options that the table's writers have: the same lock provider, and what to keep.
+    """
+    with _open_services(path, option, config=config, zone=zone) as services:
+        swept = services.sweep()
+        cleaned = services.clean()
+        archived = services.archive()
+    if as_json:
+        asdict = dataclasses.asdict
+        done = {"swept": asdict(swept), "cleaned": asdict(cleaned), "archived": asdict(archived)}
+        typer.echo(json.dumps(done))
+        return
+    typer.echo(
+        f"{path}: rolled back {len(swept.rolled_back)} failed writes, swept {len(swept.data_files)} stray data files"
+        f" and {swept.leftovers} leftovers, removed {cleaned.deleted} old files, archived {archived.archived} instants"
+    )
+
+
+savepoint = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@savepoint.command()
+def run_savepoint(
+    path: BasePath,
+    instant: Annotated[
+        str | None, typer.Option("--instant", help="Requested time of a write; the last if absent.")
+    ] = None,
+    user: Annotated[str, typer.Option("--user", help="Who makes it.")] = "",
+    comments: Annotated[str, typer.Option("--comments", help="What it is for.")] = "",
+    delete: Annotated[bool, typer.Option("--delete", help="Let go of the savepoint of --instant.")] = False,  # noqa: FBT002
+    list_all: Annotated[bool, typer.Option("--list", help="List savepoints, and make none.")] = False,  # noqa: FBT002
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+) -> None:
+    """Keep what a write of a table shows, until it is deleted: no clean removes its files."""
+    with _open_services(path, option, config=config, zone=zone) as services:
+        if list_all:
+            for found in services.savepoints.list():
+                typer.echo(f"{found.instant}: {found.files} files, by {found.user or 'nobody named'}: {found.comments}")
+        elif delete:
+            _delete_savepoint(services, instant)
+        else:
+            made = services.save(instant, user=user, comments=comments)
+            typer.echo(f"the savepoint of {made.instant} keeps {made.files} files")
+
+
+def _delete_savepoint(services: TableServices, instant: str | None) -> None:
+    if instant is None:
+        raise ConfigError("which savepoint? give --instant; --list shows them")
+    if not services.savepoints.delete(instant):
+        typer.echo(f"there is no savepoint of {instant}", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"deleted the savepoint of {instant}")
+
+
+restore = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@restore.command()
+def run_restore(
+    path: BasePath,
+    instant: Annotated[str, typer.Option("--instant", help="Requested time of the write to go back to.")],
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+) -> None:
+    """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies."""
+    with _open_services(path, option, config=config, zone=zone) as services:
+        done = services.restore(instant)
+    typer.echo(f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files")
+
+
+@contextmanager
+def _open_services(
+    path: str, option: list[str] | None, *, config: Path | None, zone: str | None
+) -> Iterator[TableServices]:
+    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    table = Table.load(open_storage(path), zone=zone, for_writing=True)
+    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    try:
+        yield TableServices(Transactions(table, locks, options=options), options)
+    finally:
+        if locks is not None:
+            locks.close()

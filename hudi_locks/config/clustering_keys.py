@@ -1,0 +1,134 @@
+"""Keys of clustering: when it is scheduled, what it takes, how it sorts."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+INLINE = Key(
+    "hoodie.clustering.inline",
+    bool,
+    False,
+    "whether a write clusters after its commit, when enough commits came since the last time",
+    since="0.7.0",
+)
+INLINE_MAX_COMMITS = Key(
+    "hoodie.clustering.inline.max.commits",
+    int,
+    4,
+    "how many commits make inline clustering due",
+    since="0.7.0",
+    minimum=1,
+)
+ASYNC_ENABLED = Key(
+    "hoodie.clustering.async.enabled",
+    bool,
+    False,
+    "whether a thread of its own clusters beside the next write",
+    since="0.7.0",
+)
+ASYNC_MAX_COMMITS = Key(
+    "hoodie.clustering.async.max.commits",
+    int,
+    4,
+    "how many commits make asynchronous clustering due",
+    since="0.9.0",
+    minimum=1,
+)
+SMALL_FILE_LIMIT = Key(
+    "hoodie.clustering.plan.strategy.small.file.limit",
+    int,
+    300 * 1024 * 1024,
+    "base files below it are clustered, in bytes",
+    since="0.7.0",
+    minimum=0,
+)
+TARGET_FILE_MAX_BYTES = Key(
+    "hoodie.clustering.plan.strategy.target.file.max.bytes",
+    int,
+    1024 * 1024 * 1024,
+    "target size of a file that clustering writes, in bytes",
+    since="0.7.0",
+    minimum=1,
+)
+MAX_BYTES_PER_GROUP = Key(
+    "hoodie.clustering.plan.strategy.max.bytes.per.group",
+    int,
+    2 * 1024 * 1024 * 1024,
+    "how much is sorted together, in bytes",
+    since="0.7.0",
+    minimum=1,
+)
+MAX_NUM_GROUPS = Key(
+    "hoodie.clustering.plan.strategy.max.num.groups",
+    int,
+    30,
+    "how many such groups one plan has",
+    since="0.7.0",
+    minimum=1,
+)
+SINGLE_GROUP = Key(
+    "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
+    bool,
+    True,
+    "whether a file that is alone in its group is sorted too",
+    since="0.14.0",
+)
+SORT_COLUMNS = Key(
+    "hoodie.clustering.plan.strategy.sort.columns",
+    str,
+    None,
+    "columns that clustering sorts by, comma-separated; without them it only joins small files",
+    since="0.7.0",
+)
+PARTITION_FILTER_MODE = Key(
+    "hoodie.clustering.plan.partition.filter.mode",
+    str,
+    "NONE",
+    "which partitions are clustered: all, the last ones by name, or those from one to another",
+    since="0.11.0",
+    choices=("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS"),
+)
+LOOKBACK_PARTITIONS = Key(
+    "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
+    int,
+    2,
+    "how many partitions RECENT_DAYS takes",
+    since="0.7.0",
+    minimum=1,
+)
+SKIP_PARTITIONS = Key(
+    "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
+    int,
+    0,
+    "how many of the last partitions RECENT_DAYS leaves out first",
+    since="0.9.0",
+    minimum=0,
+)
+BEGIN_PARTITION = Key(
+    "hoodie.clustering.plan.strategy.cluster.begin.partition",
+    str,
+    None,
+    "first partition that SELECTED_PARTITIONS takes",
+    since="0.11.0",
+)
+END_PARTITION = Key(
+    "hoodie.clustering.plan.strategy.cluster.end.partition",
+    str,
+    None,
+    "last partition that SELECTED_PARTITIONS takes",
+    since="0.11.0",
+)
+PARTITION_SELECTED = Key(
+    "hoodie.clustering.plan.strategy.partition.selected",
+    str,
+    None,
+    "partition paths that alone are clustered, comma-separated",
+    since="0.11.0",
+)
+PARTITION_REGEX = Key(
+    "hoodie.clustering.plan.strategy.partition.regex.pattern",
+    str,
+    None,
+    "a regular expression; partitions whose whole path it matches alone are clustered",
+    since="0.11.0",
+)

@@ -1,0 +1,142 @@
+"""Keys of table services: clean, archival of the timeline, and what is swept before a write."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+KEEP_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_HOURS = "KEEP_LATEST_BY_HOURS"
+KEEP_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+CLEAN_AUTOMATIC = Key(
+    "hoodie.clean.automatic",
+    bool,
+    True,
+    "whether old versions of files are removed after each write",
+    since="0.4.1",
+)
+CLEAN_ASYNC = Key(
+    "hoodie.clean.async.enabled",
+    bool,
+    False,
+    "whether that is done on a thread of its own, beside the next write",
+    aliases=("hoodie.clean.async",),
+    since="0.7.0",
+)
+CLEAN_POLICY = Key(
+    "hoodie.clean.policy",
+    str,
+    KEEP_COMMITS,
+    "which old versions are kept: what the last commits, or the last hours, show, or a number of versions of each file"
+    " group",
+    aliases=("hoodie.cleaner.policy",),
+    since="0.4.0",
+    choices=(KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS),
+)
+CLEAN_COMMITS_RETAINED = Key(
+    "hoodie.clean.commits.retained",
+    int,
+    10,
+    "how many commits can still be read as of their time",
+    aliases=("hoodie.cleaner.commits.retained",),
+    since="0.4.0",
+    minimum=1,
+)
+CLEAN_HOURS_RETAINED = Key(
+    "hoodie.clean.hours.retained",
+    int,
+    24,
+    "for how many hours back the table can still be read",
+    aliases=("hoodie.cleaner.hours.retained",),
+    since="0.11.0",
+    minimum=0,
+)
+CLEAN_FILE_VERSIONS_RETAINED = Key(
+    "hoodie.clean.fileversions.retained",
+    int,
+    3,
+    "how many versions of each file group are kept",
+    aliases=("hoodie.cleaner.fileversions.retained",),
+    since="0.4.0",
+    minimum=1,
+)
+CLEAN_TRIGGER_MAX_COMMITS = Key(
+    "hoodie.clean.trigger.max.commits",
+    int,
+    1,
+    "how many commits there must be since the last clean before the next one",
+    aliases=("hoodie.clean.max.commits",),
+    since="0.7.0",
+    minimum=1,
+)
+CLEAN_INCREMENTAL = Key(
+    "hoodie.clean.incremental.enabled",
+    bool,
+    True,
+    "whether a clean looks only into partitions that changed since the last one",
+    aliases=("hoodie.cleaner.incremental.mode",),
+    since="0.4.0",
+)
+CLEAN_PARALLELISM = Key(
+    "hoodie.clean.parallelism",
+    int,
+    200,
+    "how many files are removed side by side",
+    aliases=("hoodie.cleaner.parallelism",),
+    since="0.4.0",
+    minimum=1,
+)
+
+ARCHIVE_AUTOMATIC = Key(
+    "hoodie.archive.automatic",
+    bool,
+    True,
+    "whether old instants are archived after each write, once they were cleaned",
+    since="0.11.0",
+)
+ARCHIVE_ASYNC = Key(
+    "hoodie.archive.async",
+    bool,
+    False,
+    "whether that is done on a thread of its own, beside the next write",
+    since="0.11.0",
+)
+KEEP_MIN_COMMITS = Key(
+    "hoodie.keep.min.commits",
+    int,
+    20,
+    "how many commits stay on the active timeline; more than hoodie.clean.commits.retained",
+    since="0.4.0",
+    minimum=1,
+)
+KEEP_MAX_COMMITS = Key(
+    "hoodie.keep.max.commits",
+    int,
+    30,
+    "with more commits than this on the active timeline, the oldest are archived",
+    since="0.4.0",
+    minimum=1,
+)
+TIMELINE_COMPACTION_BATCH = Key(
+    "hoodie.timeline.compaction.batch.size",
+    int,
+    10,
+    "how many parts of the archived timeline are merged into one",
+    since="1.0.0",
+    minimum=2,
+)
+MANIFEST_RETAINED_VERSIONS = Key(
+    "hoodie.timeline.manifest.retained.versions",
+    int,
+    3,
+    "how many versions of the archived timeline stay readable",
+    since="1.2.0",
+    minimum=1,
+)
+SWEEP_BEFORE_WRITE = Key(
+    "hudi_locks.sweep_before_write",
+    bool,
+    False,
+    "whether markers, heartbeats and staged files of writes that are done, and data files that a marker of a rolled"
+    " back write tells of, are removed before each write",
+)

@@ -1,0 +1,30 @@
+"""Table services: what keeps a long-lived table small and quick. Runs on the driver; no Spark in it."""
+
+from hudi_locks.services.archival import Archiver, ArchiveResult
+from hudi_locks.services.cleaning import Cleaner, CleanResult
+from hudi_locks.services.clustering import Clustering, PendingClustering
+from hudi_locks.services.clustering_settings import ClusteringSettings
+from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.restoring import Restorer, RestoreResult
+from hudi_locks.services.savepoints import Savepoint, Savepoints
+from hudi_locks.services.settings import ArchiveSettings, CleanSettings
+from hudi_locks.services.table_services import TableServices
+
+__all__ = [
+    "ArchiveResult",
+    "ArchiveSettings",
+    "Archiver",
+    "CleanResult",
+    "CleanSettings",
+    "Cleaner",
+    "Clustering",
+    "ClusteringSettings",
+    "Janitor",
+    "PendingClustering",
+    "RestoreResult",
+    "Restorer",
+    "Savepoint",
+    "Savepoints",
+    "SweepResult",
+    "TableServices",
+]

@@ -1,0 +1,171 @@
+"""Moving old instants from the active timeline to its history, so that a listing of it stays short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
+
+from hudi_locks.format import (
+    WRITE_ACTIONS,
+    ArchiveRow,
+    Instant,
+    RollbackMetadata,
+    comparable_action,
+)
+from hudi_locks.services.janitor import Janitor
+from hudi_locks.services.retention import find_border
+from hudi_locks.services.settings import ArchiveSettings, CleanSettings
+from hudi_locks.storage import map_in_threads
+from hudi_locks.table import list_base_files, read_commit
+from hudi_locks.timeline import Timeline, index_files, read_instant
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.timeline.history import History
+from hudi_locks.transaction import Coordination, StopPoint, View
+
+__all__ = ["ArchiveResult", "Archiver"]
+
+_BESIDE_WRITES: Final = ("clean", "rollback", "restore")
+"""What is archived together with the writes around it, as JVM Hudi does."""
+_HOUR_MS: Final = 3_600_000
+_LAST: Final = "9" * 17
+_PENDING: Final = (".requested", ".inflight")
+
+
+@dataclass(frozen=True)
+class ArchiveResult:
+    """What an archiver did.
+
+    Attributes:
+        archived: How many instants left the active timeline.
+        first_active: Requested time of the first write that is left on it; None for an empty timeline.
+    """
+
+    archived: int = 0
+    first_active: str | None = None
+
+
+class Archiver:
+    """Archives instants of one table. Runs on the driver, inside the table lock.
+
+    Readers take a file whose time is before the start of the active timeline for committed. So nothing is archived
+    behind a pending instant; the last write before a pending one stays, so that its files are told apart if it is
+    rolled back; and before the start moves past a write that was rolled back, what its tasks may have left is swept.
+
+    Args:
+        coordination: With the writers.
+        settings: How many commits stay.
+        clean_settings: What the cleaner keeps, for it reads the timeline too.
+    """
+
+    def __init__(self, coordination: Coordination, settings: ArchiveSettings, *, clean_settings: CleanSettings) -> None:
+        self._coordination = coordination
+        self._storage = coordination.storage
+        self._settings = settings
+        self._clean_settings = clean_settings
+        self._history = History(coordination.storage, coordination.layout)
+
+    def is_due(self, timeline: Timeline) -> bool:
+        """Whether there are more commits than the settings allow."""
+        return len(timeline.completed(WRITE_ACTIONS)) > self._settings.max_commits
+
+    def run(self) -> ArchiveResult:
+        """Archive what may go, down to `hoodie.keep.min.commits` commits; nothing unless there are too many.
+
+        Raises:
+            AcquireTimeout: The table lock could not be had.
+            DamagedTable: An instant or the history cannot be read.
+            StorageError: The store failed; another run goes on.
+        """
+        with self._coordination.hold():
+            view = self._coordination.look()
+            chosen = self._choose(view) if self.is_due(view.timeline) else []
+            if chosen:
+                self._archive(view.timeline, chosen)
+        left = self._coordination.peek().timeline
+        return ArchiveResult(len(chosen), left.first_active)
+
+    def _archive(self, timeline: Timeline, chosen: list[Instant]) -> None:
+        Janitor(self._coordination).sweep_writes(self._find_passed(timeline, chosen))
+        index = index_files(self._storage, self._coordination.layout)
+        files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
+        self._history.add([self._make_row(timeline, instant, files[instant]) for instant in chosen])
+        self._coordination.trace(StopPoint.SERVICE_DONE)
+        self._remove(files)
+        self._history.compact(batch=self._settings.batch, keep_versions=self._settings.keep_versions)
+
+    def _choose(self, view: View) -> list[Instant]:
+        """What may go, by requested time: a run of writes without a gap, and what was done beside them."""
+        writes = view.timeline.completed(WRITE_ACTIONS)
+        surplus = writes[: len(writes) - self._settings.min_commits]
+        limit = self._find_limit(view.timeline)
+        kept = self._find_kept(view)
+        going = list(takewhile(lambda write: self._may_go(view, write, limit=limit, kept=kept), surplus))
+        if not going:
+            return []
+        last = going[-1].requested
+        others = view.timeline.completed(_BESIDE_WRITES)
+        beside = [i for i in others if i.requested < last and i.requested not in kept and self._is_old(i)]
+        return sorted([*going, *beside])
+
+    def _find_limit(self, timeline: Timeline) -> str:
+        """Only writes that were begun before this time may go."""
+        limits = [_LAST]
+        border = find_border(timeline, self._clean_settings, oldest_shown=self._oldest_shown())
+        limits += [] if border is None else [border.requested]
+        if pending := timeline.pending(WRITE_ACTIONS):
+            before = [i.requested for i in timeline.completed(WRITE_ACTIONS) if i.requested < pending[0].requested]
+            limits += before[-1:]
+        return min([*limits, *timeline.savepoints])
+
+    def _find_kept(self, view: View) -> frozenset[str]:
+        """Instants that somebody may still be at: with a heartbeat file, or those of the last claim."""
+        beats = {entry.name for entry in self._storage.list(HEARTBEAT_FOLDER)}
+        claim = view.head.claim
+        claimed = {claim.instant, claim.rollback_instant or ""} if claim else set()
+        return frozenset(beats | claimed)
+
+    def _may_go(self, view: View, write: Instant, *, limit: str, kept: frozenset[str]) -> bool:
+        pending = view.timeline.pending()
+        overlaps = any(instant.requested < str(write.completion) for instant in pending)
+        if write.requested >= limit or write.requested in kept or overlaps or not self._is_old(write):
+            return False
+        return write.action != "replacecommit" or not self._shows_replaced(view.timeline, write)
+
+    def _is_old(self, instant: Instant) -> bool:
+        limit_ms = self._storage.now_ms() - self._settings.min_age_ms
+        return str(instant.completion) <= self._coordination.layout.time(limit_ms)
+
+    def _shows_replaced(self, timeline: Timeline, write: Instant) -> bool:
+        """Whether files that a write replaced are there still: without it on the timeline they would show again."""
+        commit = read_commit(self._storage, timeline, requested=write.requested)
+        groups = commit.replaced_file_groups
+        files = list_base_files(self._storage, commit.replaced_file_ids)
+        return any((file.partition, file.file_id) in groups and file.instant < write.requested for file in files)
+
+    def _find_passed(self, timeline: Timeline, chosen: list[Instant]) -> Iterator[str]:
+        """Writes that were rolled back, and that the start of the timeline moves past, whenever that was."""
+        gone = frozenset(chosen)
+        left = Timeline(timeline.layout, tuple(instant for instant in timeline.instants if instant not in gone))
+        first, limit = timeline.first_active or "", left.first_active or _LAST
+        for instant in timeline.completed(("rollback",)):
+            data = read_instant(self._storage, timeline, instant=instant)
+            metadata = RollbackMetadata.decode(data, timeline.paths[instant])
+            yield from (requested for requested, _ in metadata.rolled_back if first < requested < limit)
+
+    def _make_row(self, timeline: Timeline, instant: Instant, files: tuple[str, ...]) -> ArchiveRow:
+        data = read_instant(self._storage, timeline, instant=instant)
+        plan = next((self._storage.read(path) for path in files if path.endswith(_PENDING[0])), None)
+        return ArchiveRow(instant.requested, str(instant.completion), instant.action, data, plan or None)
+
+    def _remove(self, files: Mapping[Instant, tuple[str, ...]]) -> None:
+        """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
+        all_files = [path for paths in files.values() for path in paths]
+        map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(_PENDING)])
+        for path in all_files:
+            self._storage.delete(path)
+
+    def _oldest_shown(self) -> str:
+        now_ms = self._coordination.clock.wall_ms()
+        return self._coordination.layout.time(now_ms - self._clean_settings.hours * _HOUR_MS)

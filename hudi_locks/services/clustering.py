@@ -1,0 +1,203 @@
+"""Clustering: small or unsorted file groups of a partition become fewer, sorted ones. Planning and bookkeeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_locks.errors import BadInput, UnsupportedTable, WriteAborted
+from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, Instant, State, is_bucket_file_id
+from hudi_locks.services.clustering_settings import ClusteringSettings
+from hudi_locks.table import BaseFile, Table, latest_base_files, list_partitions, read_commit
+from hudi_locks.timeline import Timeline
+from hudi_locks.transaction import Outcome, Transaction, Transactions
+
+__all__ = ["Clustering", "PendingClustering"]
+
+_WRITES = ("commit", "deltacommit", "replacecommit")
+
+
+@dataclass(frozen=True)
+class PendingClustering:
+    """A plan that was not run to its end.
+
+    Attributes:
+        instant: Its requested time.
+        plan: What it takes.
+        is_begun: Whether somebody has begun to run it.
+        is_alive: Whether a process that runs it, or is about to, gave a sign of life lately.
+        is_ours: Whether this package made the plan; a JVM writer runs its own.
+    """
+
+    instant: str
+    plan: ClusteringPlan
+    is_begun: bool
+    is_alive: bool
+    is_ours: bool
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Clustering of one table, but for the rows themselves. Runs on the driver.
+
+    Attributes:
+        table: The table.
+        transactions: Schedules, begins and publishes.
+        settings: What is clustered, and how.
+    """
+
+    table: Table
+    transactions: Transactions
+    settings: ClusteringSettings
+
+    def schedule(self) -> str | None:
+        """Put a plan on the timeline; None if there is nothing to cluster.
+
+        Raises:
+            BadInput: The table lacks a column to sort by.
+            UnsupportedTable: Its file groups are buckets, which must not be joined.
+        """
+        return self.transactions.schedule_clustering(self.make_plan)
+
+    def make_plan(self, timeline: Timeline) -> ClusteringPlan | None:
+        """What is to be clustered of the table that `timeline` shows: JVM Hudi's size-based plan."""
+        self._check_columns(timeline)
+        busy = {group for pending in self.list_pending(timeline) for group in pending.plan.file_groups}
+        by_partition: dict[str, list[BaseFile]] = {}
+        partitions = self.settings.select(list_partitions(self.table.storage))
+        for file in latest_base_files(self.table.storage, timeline, partitions=partitions):
+            if file.size < self.settings.small_file_bytes and (file.partition, file.file_id) not in busy:
+                by_partition.setdefault(file.partition, []).append(file)
+        groups = [group for files in by_partition.values() for group in self._make_groups(files)]
+        plan = ClusteringPlan(tuple(groups[: self.settings.most_groups]), self.settings.sort_columns)
+        return plan if plan.groups else None
+
+    def count_commits(self, timeline: Timeline) -> int:
+        """Completed writes since the last clustering, whether that is completed or not."""
+        since = max((i.requested for i in timeline.instants if self._is_clustering(timeline, i)), default="")
+        return sum(i.requested > since for i in timeline.completed(_WRITES))
+
+    def list_pending(self, timeline: Timeline) -> list[PendingClustering]:
+        """Plans that were not run to their end, the oldest first.
+
+        Raises:
+            DamagedTable: A plan cannot be read.
+        """
+        pending = timeline.pending(("clustering",))
+        dead = self.transactions.find_dead(instant.requested for instant in pending)
+        found = [self._describe(timeline, instant, is_alive=instant.requested not in dead) for instant in pending]
+        return [described for described in found if described is not None]
+
+    def take(self, instant: str | None = None) -> tuple[Transaction, ClusteringPlan] | None:
+        """Begin a plan that waits: `instant`, or the oldest of ours; None if none waits.
+
+        What a dead process began is rolled back, with every file of it, and planned anew.
+
+        Raises:
+            WriteAborted: `instant` cannot be run: it is not there, is under way, or somebody else planned it.
+        """
+        for pending in self._choose(instant):
+            requested = pending.instant
+            if pending.is_begun:
+                again = self._plan_anew(pending)
+                if again is None:
+                    continue
+                requested = again
+            return self._resume(requested)
+        return None
+
+    def abort(self, instant: str) -> Outcome:
+        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
+
+        Raises:
+            WriteAborted: There is no such plan of ours.
+        """
+        found = self.table.timeline().get(instant)
+        if found is None or not found.is_completed:
+            self._choose_one(instant)
+        return self.transactions.resolve(instant)
+
+    def _choose(self, instant: str | None) -> list[PendingClustering]:
+        if instant is None:
+            pending = self.list_pending(self.table.timeline())
+            return [one for one in pending if one.is_ours and not one.is_alive]
+        chosen = self._choose_one(instant)
+        if chosen.is_alive:
+            raise WriteAborted(f"clustering {instant} is under way in another process", instant=instant)
+        return [chosen]
+
+    def _choose_one(self, instant: str) -> PendingClustering:
+        pending = self.list_pending(self.table.timeline())
+        chosen = next((one for one in pending if one.instant == instant), None)
+        if chosen is None:
+            named = ", ".join(one.instant for one in pending) or "none"
+            raise WriteAborted(f"{instant} is no pending clustering; there are: {named}", instant=instant)
+        if not chosen.is_ours:
+            message = f"clustering {instant} was planned by a JVM writer: let that run it, or roll it back there"
+            raise WriteAborted(message, instant=instant)
+        return chosen
+
+    def _plan_anew(self, pending: PendingClustering) -> str | None:
+        if self.transactions.resolve(pending.instant) is not Outcome.ABORTED:
+            return None
+        return self.transactions.schedule_clustering(lambda timeline: self._keep_current(pending.plan, timeline))
+
+    def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
+        """The plan without the groups of which an input was written, or replaced, since it was made."""
+        partitions = {partition for partition, _ in plan.file_groups}
+        current = {file.path for file in latest_base_files(self.table.storage, timeline, partitions=partitions)}
+        pieces = [piece for group in plan.groups for piece in group.slices]
+        return plan.without({(p.partition, p.file_id) for p in pieces if p.relative_path not in current})
+
+    def _resume(self, requested: str) -> tuple[Transaction, ClusteringPlan]:
+        transaction = self.transactions.resume(requested)
+        path = self.table.layout.path(Instant(requested, "clustering", State.REQUESTED))
+        plan = ClusteringPlan.decode(self.table.storage.read(path) or b"", path)
+        return transaction, plan or ClusteringPlan(())
+
+    def _describe(self, timeline: Timeline, instant: Instant, *, is_alive: bool) -> PendingClustering | None:
+        path = timeline.layout.path(instant.as_requested())
+        plan = ClusteringPlan.decode(self.table.storage.read(path) or b"", path)
+        if plan is None:
+            return None  # rolled back since the timeline was loaded
+        is_begun = instant.state is State.INFLIGHT
+        is_ours = self.transactions.is_own_plan(instant.requested)
+        return PendingClustering(instant.requested, plan, is_begun, is_alive, is_ours)
+
+    def _is_clustering(self, timeline: Timeline, instant: Instant) -> bool:
+        if instant.action == "clustering":
+            return True
+        if instant.action != "replacecommit" or not instant.is_completed:
+            return False
+        return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
+
+    def _make_groups(self, files: list[BaseFile]) -> list[ClusteringGroup]:
+        """Cut the files of a partition, the largest first, into groups of bounded size."""
+        self._refuse_buckets(files)
+        groups: list[list[BaseFile]] = [[]]
+        for file in sorted(files, key=lambda file: (-file.size, file.file_id)):
+            if groups[-1] and sum(f.size for f in groups[-1]) + file.size > self.settings.group_bytes:
+                groups.append([])
+            groups[-1].append(file)
+        return [self._make_group(group) for group in groups if len(group) > 1 or self.settings.sorts_single_files]
+
+    def _make_group(self, files: list[BaseFile]) -> ClusteringGroup:
+        storage, size = self.table.storage, sum(file.size for file in files)
+        slices = [ClusteringSlice(file.partition, file.file_id, storage.native(file.path)) for file in files]
+        return ClusteringGroup(tuple(slices), max(1, -(-size // self.settings.target_bytes)), size)
+
+    def _refuse_buckets(self, files: list[BaseFile]) -> None:
+        bucket = next((file for file in files if is_bucket_file_id(file.file_id)), None)
+        if self.settings.is_bucketed or (bucket is not None and all(is_bucket_file_id(f.file_id) for f in files)):
+            message = (
+                "the file groups of this table are the buckets of a bucket index, and joining them would put keys"
+                " where no writer looks for them: such a table is not clustered"
+            )
+            raise UnsupportedTable(message, path=files[0].path)
+
+    def _check_columns(self, timeline: Timeline) -> None:
+        schema = self.table.schema(timeline)
+        names = [] if schema is None else list(schema.names)
+        missing = [column for column in self.settings.sort_columns if column not in names]
+        if missing and schema is not None:
+            message = f"there is no column {', '.join(map(repr, missing))} to sort by; the table has {', '.join(names)}"
+            raise BadInput(message, columns=missing, found=names)

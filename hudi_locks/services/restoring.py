@@ -1,0 +1,181 @@
+"""Going back to a savepoint: every later write is undone, and every write under way is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_locks.errors import SavepointRefused
+from hudi_locks.format import (
+    WRITE_ACTIONS,
+    BaseFileName,
+    Instant,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPartition,
+    State,
+    comparable_action,
+)
+from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
+from hudi_locks.services.savepoints import Savepoints
+from hudi_locks.storage import map_in_threads
+from hudi_locks.table import list_base_files, list_partitions
+from hudi_locks.timeline import Timeline, index_files
+from hudi_locks.timeline.heartbeat import heartbeat_path
+from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
+
+__all__ = ["RestoreResult", "Restorer"]
+
+_ACTION: Final = "restore"
+Files = Mapping[str, frozenset[str]]
+"""Paths of data files, by requested time of the write that made them."""
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """A restore that was carried out.
+
+    Attributes:
+        instant: Requested time of the restore.
+        savepoint: Requested time of the write that the table went back to.
+        undone: Requested times of the writes that are gone, the newest first.
+        deleted: How many data files were removed.
+    """
+
+    instant: str
+    savepoint: str
+    undone: tuple[str, ...] = ()
+    deleted: int = 0
+
+
+class Restorer:
+    """Restores one table. Runs on the driver.
+
+    The `RESTORE` claim decides: whoever publishes before it is undone, whoever was under way when it was made meets a
+    conflict, and nobody begins before it is done. A restore that died is finished by the next one.
+
+    Args:
+        coordination: With the writers.
+    """
+
+    def __init__(self, coordination: Coordination) -> None:
+        self._coordination = coordination
+        self._storage = coordination.storage
+        self._savepoints = Savepoints(coordination)
+
+    def run(self, instant: str) -> RestoreResult:
+        """Go back to what the write begun at `instant` shows; a savepoint of it is made first if there is none.
+
+        Raises:
+            AcquireTimeout: The table lock could not be had.
+            SavepointRefused: Files of that snapshot are gone, or a restore to another savepoint is not finished:
+                repeat that one first.
+            StorageError: The store failed; the same call goes on.
+        """
+        if (unfinished := self._find_unfinished()) is not None:
+            return self._finish(unfinished, instant)
+        self._savepoints.create(instant, comments="made by a restore")
+        reserved, plan = self._request(instant)
+        with self._coordination.beating(reserved):
+            return self._carry_out(reserved.requested, plan)
+
+    def _find_unfinished(self) -> Instant | None:
+        with self._coordination.hold():
+            pending = self._coordination.look().timeline.pending((_ACTION,))
+        return pending[0] if pending else None
+
+    def _finish(self, unfinished: Instant, instant: str) -> RestoreResult:
+        path = self._coordination.layout.path(unfinished.as_requested())
+        plan = RestorePlan.decode(self._storage.read(path) or b"", path)
+        if plan.savepoint != instant:
+            message = f"restore {unfinished.requested} to {plan.savepoint} is not finished: repeat that one first"
+            raise SavepointRefused(message, instant=instant, reason=message)
+        result = self._carry_out(unfinished.requested, plan)
+        self._storage.delete(heartbeat_path(unfinished.requested))
+        return result
+
+    def _request(self, savepoint: str) -> tuple[Reserved, RestorePlan]:
+        while True:
+            with self._coordination.hold():
+                view = self._coordination.look()
+                plan = RestorePlan(savepoint, _list_later(view.timeline, savepoint))
+                if (reserved := self._claim(view, plan)) is not None:
+                    return reserved, plan
+
+    def _claim(self, view: View, plan: RestorePlan) -> Reserved | None:
+        reserved = self._coordination.reserve(view)
+        instant = Instant(reserved.requested, _ACTION, State.REQUESTED)
+        with self._coordination.giving_up(reserved):
+            if self._coordination.restore(view, instant, plan=plan.encode()):
+                return reserved
+        reserved.heartbeat.stop()
+        return None
+
+    def _carry_out(self, requested: str, plan: RestorePlan) -> RestoreResult:
+        """Undo the newest write first, so that the table is at every moment as it once was."""
+        restore = Instant(requested, _ACTION, State.REQUESTED)
+        started_s = self._coordination.clock.monotonic()
+        self._coordination.begin(restore)
+        files = self._list_files(time for time, _ in plan.instants)
+        rollbacks = {time: (self._undo(time, action, files[time]),) for time, action in plan.instants}
+        self._delete_late(files)
+        self._coordination.trace(StopPoint.SERVICE_DONE)
+        took_ms = round((self._coordination.clock.monotonic() - started_s) * 1000)
+        metadata = RestoreMetadata(requested, took_ms, plan.instants, rollbacks)
+        with self._coordination.hold():
+            self._coordination.complete(self._coordination.look(), restore, content=metadata.encode())
+        deleted = sum(len(part.deleted) for (done,) in rollbacks.values() for part in done.partitions.values())
+        undone = tuple(time for time, _ in plan.instants)
+        return RestoreResult(requested, plan.savepoint or "", undone, deleted)
+
+    def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {time: set() for time in instants}
+        for file in list_base_files(self._storage, list_partitions(self._storage)):
+            if file.instant in found:
+                found[file.instant].add(file.path)
+        for time, paths in found.items():
+            paths |= {marker.data_path for marker in read_markers(self._storage, time).names}
+        return {time: frozenset(paths) for time, paths in found.items()}
+
+    def _undo(self, requested: str, action: str, files: frozenset[str]) -> RollbackMetadata:
+        """First readers stop seeing the write, then its files go; at last what says that it was begun."""
+        self._savepoints.remove_files(requested)
+        layout = self._coordination.layout
+        paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
+        for path in (path for path in reversed(paths) if not path.endswith((".requested", ".inflight"))):
+            self._storage.delete(path)
+        map_in_threads(self._storage.delete, sorted(files))
+        for path in reversed(paths):
+            self._storage.delete(path)
+        DirectMarkers(self._storage, requested).delete()
+        self._storage.delete_folder(staging_folder(requested))
+        self._storage.delete(heartbeat_path(requested))
+        self._coordination.trace(StopPoint.RESTORE_UNDONE)
+        return RollbackMetadata(requested, 0, ((requested, action),), self._by_partition(files))
+
+    def _delete_late(self, known: Files) -> None:
+        """What tasks finished before they saw that their inflight file is gone."""
+        found = self._list_files(known)
+        map_in_threads(self._storage.delete, sorted(path for paths in found.values() for path in paths))
+
+    def _by_partition(self, files: Iterable[str]) -> dict[str, RollbackPartition]:
+        groups: dict[str, tuple[str, ...]] = {}
+        for path in sorted(files):
+            if BaseFileName.parse(path.rpartition("/")[2]):
+                partition = path.rpartition("/")[0]
+                groups[partition] = (*groups.get(partition, ()), self._storage.native(path))
+        return {partition: RollbackPartition(deleted=paths) for partition, paths in groups.items()}
+
+
+def _list_later(timeline: Timeline, savepoint: str) -> tuple[tuple[str, str], ...]:
+    """Writes that the savepoint does not keep: begun after it, not completed when it was made, or under way now."""
+    made = next((str(i.completion) for i in timeline.completed(("savepoint",)) if i.requested == savepoint), "")
+    later = [
+        instant
+        for instant in timeline.instants
+        if instant.action in WRITE_ACTIONS
+        and (instant.requested > savepoint or not instant.is_completed or str(instant.completion) > made)
+    ]
+    return tuple((instant.requested, instant.action) for instant in reversed(later))

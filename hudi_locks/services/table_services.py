@@ -1,0 +1,125 @@
+"""All services of one table, called for by hand or after each write."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hudi_locks.config import Options, service_keys
+from hudi_locks.errors import HudiLocksError
+from hudi_locks.services.archival import Archiver, ArchiveResult
+from hudi_locks.services.cleaning import Cleaner, CleanResult
+from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.restoring import Restorer, RestoreResult
+from hudi_locks.services.savepoints import Savepoint, Savepoints
+from hudi_locks.services.settings import ArchiveSettings, CleanSettings
+from hudi_locks.transaction import Transactions
+
+__all__ = ["TableServices"]
+
+_log = logging.getLogger(__name__)
+
+
+class TableServices:
+    """The services of one table in one process. Thread-safe. Runs on the driver.
+
+    Every method that works raises AcquireTimeout if the table lock could not be had, DamagedTable if the timeline
+    cannot be read, and StorageError if the store failed: what was left undone is done by a later call, of anybody.
+
+    Args:
+        transactions: Of the table.
+        options: Hudi's keys, as the process was given them.
+
+    Raises:
+        ConfigError: An option cannot be used.
+    """
+
+    def __init__(self, transactions: Transactions, options: Mapping[str, object]) -> None:
+        self._transactions = transactions
+        self._coordination = transactions.coordination
+        self._cleaning = CleanSettings.of(options)
+        self._archiving = ArchiveSettings.of(options)
+        self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
+        self._cleaner = Cleaner(self._coordination, self._cleaning)
+        self._archiver = Archiver(self._coordination, self._archiving, clean_settings=self._cleaning)
+        self._working = threading.Lock()
+        self._threads: dict[str, threading.Thread] = {}
+        self.savepoints = Savepoints(self._coordination)
+
+    def clean(self) -> CleanResult:
+        """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says."""
+        self._roll_back_failed()
+        with self._working:
+            return self._cleaner.run()
+
+    def sweep(self, *, everywhere: bool = True) -> SweepResult:
+        """Roll back failed writes, and remove what is left of all that are done; see `Janitor.sweep`."""
+        rolled_back = self._roll_back_failed()
+        return replace(Janitor(self._coordination).sweep(everywhere=everywhere), rolled_back=rolled_back)
+
+    def archive(self) -> ArchiveResult:
+        """Move old instants to the history, if there are more commits than `hoodie.keep.max.commits`."""
+        with self._working:
+            return self._archiver.run()
+
+    def restore(self, instant: str) -> RestoreResult:
+        """Go back to what the write begun at `instant` showed; see `Restorer.run`."""
+        return Restorer(self._coordination).run(instant)
+
+    def save(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
+        """Keep what a write shows; see `Savepoints.create`."""
+        return self.savepoints.create(instant, user=user, comments=comments)
+
+    def precede_write(self) -> tuple[str, ...]:
+        """What the options ask for before a write; what went wrong, in words."""
+        return self._report(lambda: Janitor(self._coordination).sweep()) if self._sweeps else ()
+
+    def follow_write(self) -> tuple[str, ...]:
+        """What the options ask for after a write, here or on a thread of its own: first clean, then archive.
+
+        The write is committed, so nothing is raised: what went wrong is returned in words, and done by a later one.
+        """
+        clean, archive = self._cleaning, self._archiving
+        warnings: tuple[str, ...] = ()
+        if clean.is_automatic:
+            warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
+        if archive.is_automatic and not warnings:
+            warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
+        return warnings
+
+    def close(self) -> None:
+        """Wait for the threads of an earlier `follow_write`."""
+        while self._threads:
+            self._threads.popitem()[1].join()
+
+    def _roll_back_failed(self) -> tuple[str, ...]:
+        return tuple(self._transactions.roll_back_failed()) if self._coordination.cleans_failed_writes else ()
+
+    def _clean_if_due(self) -> None:
+        with self._working:
+            if self._cleaner.is_due(self._coordination.peek().timeline):
+                self._cleaner.run(everywhere=False)
+
+    def _archive_if_due(self) -> None:
+        with self._working:
+            if self._archiver.is_due(self._coordination.peek().timeline):
+                self._archiver.run()
+
+    def _run(self, name: str, work: Callable[[], object], *, is_async: bool) -> tuple[str, ...]:
+        if not is_async:
+            return self._report(work)
+        known = self._threads.get(name)
+        if known is None or not known.is_alive():  # else the next write looks again
+            self._threads[name] = threading.Thread(target=self._report, args=(work,), name=name, daemon=True)
+            self._threads[name].start()
+        return ()
+
+    def _report(self, work: Callable[[], object]) -> tuple[str, ...]:
+        try:
+            work()
+        except HudiLocksError as error:
+            _log.warning("a table service failed, a later one goes on: %s", error)
+            return (f"a table service failed, a later one goes on: {error}",)
+        return ()

@@ -1,0 +1,116 @@
+"""Running a clustering plan as one Spark job. Runs on the driver."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from hudi_locks.clock import Clock
+from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
+from hudi_locks.services import Clustering
+from hudi_locks.spark.cancelling import cancelled_when_vain
+from hudi_locks.spark.cluster_task import ClusterTask
+from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.files import read_files
+from hudi_locks.spark.group_writer import STAT, decode_stat
+from hudi_locks.spark.placement import GROUP
+from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.rows import column_named
+from hudi_locks.table import RECORD_KEY, BaseFileFormat, Table, add_meta_schema
+from hudi_locks.transaction import Transaction
+
+__all__ = ["ClusteringJob"]
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ClusteringJob:
+    """Clusters one table.
+
+    Attributes:
+        spark: Session of the job.
+        clustering: Plans and publishes.
+        codec: Compression of base files.
+        clock: Its source of time.
+    """
+
+    spark: SparkSession
+    clustering: Clustering
+    codec: str
+    clock: Clock
+
+    def run(self, instant: str | None, report: Report) -> WriteResult | None:
+        """Run a plan that waits; None if none waits.
+
+        Raises:
+            WriteConflict: A write changed one of the file groups first; the plan is taken back.
+            WriteAborted: `instant` cannot be run, or was rolled back meanwhile.
+            OutcomeUnknown: The store did not say.
+        """
+        taken = self.clustering.take(instant)
+        return None if taken is None else self._run(*taken, report)
+
+    def _run(self, transaction: Transaction, plan: ClusteringPlan, report: Report) -> WriteResult:
+        began_ms = self.clock.wall_ms()
+        with transaction, cancelled_when_vain(transaction, self.spark), typed_task_errors():
+            report(f"clustering {len(plan.file_groups)} file groups")
+            metadata = self._write(transaction, plan)
+            report("publishing")
+            published = transaction.publish(metadata)
+        attempt = Attempt(
+            transaction.instant, began_ms, self.clock.wall_ms(), published.outcome, conflict=published.conflict
+        )
+        return WriteResult.of(published.raise_unless_committed(), metadata, attempts=[attempt])
+
+    def _write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
+        table = self.clustering.table
+        schema = table.schema(table.timeline()) or pa.schema([])
+        stats = self._run_job(self._make_task(transaction, schema), plan, schema)
+        replaced: dict[str, tuple[str, ...]] = {}
+        for partition, file_id in sorted(plan.file_groups):
+            replaced[partition] = (*replaced.get(partition, ()), file_id)
+        recorded = avro_schema(schema, table.config.name)
+        return CommitMetadata.of(stats, transaction.operation, schema=recorded, replaced_file_ids=replaced)
+
+    def _run_job(self, task: ClusterTask, plan: ClusteringPlan, schema: pa.Schema) -> list[WriteStat]:
+        parts = [self._arrange(group, number, plan, schema) for number, group in enumerate(plan.groups)]
+        if not parts:
+            return []
+
+        def write(batches):  # type: ignore[no-untyped-def]  # Spark reads the annotations of such functions
+            """Record batches to one batch of stats."""
+            return task(batches, TaskContext.get().partitionId())
+
+        reported = reduce(DataFrame.unionByName, parts).mapInArrow(write, f"{STAT} string").collect()
+        return [decode_stat(row[STAT]) for row in reported]
+
+    def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, schema: pa.Schema) -> DataFrame:
+        """The rows of a group in as many parts as it is to have files, each in order."""
+        rows = self._read(self.clustering.table, group, schema).withColumn(GROUP, F.lit(number))
+        order = [column_named(name) for name in plan.sort_columns]
+        if group.output_groups == 1:
+            spread = rows.coalesce(1)
+        elif order:
+            spread = rows.repartitionByRange(group.output_groups, *order)
+        else:
+            spread = rows.repartition(group.output_groups, F.xxhash64(RECORD_KEY))
+        return spread.sortWithinPartitions(*order) if order else spread
+
+    def _read(self, table: Table, group: ClusteringGroup, schema: pa.Schema) -> DataFrame:
+        columns = from_arrow_schema(add_meta_schema(schema), prefer_timestamp_ntz=True)
+        paths = [table.storage.native(piece.relative_path) for piece in group.slices]
+        return read_files(self.spark, paths, columns)
+
+    def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
+        avro = avro_schema(schema, self.clustering.table.config.name, with_meta_columns=True)
+        seed = uuid.uuid5(uuid.NAMESPACE_OID, transaction.instant)
+        return ClusterTask(transaction.files, add_meta_schema(schema), BaseFileFormat(avro, self.codec), seed)

@@ -1,0 +1,79 @@
+"""Table services from the command line, on a folder of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_locks.format import BaseFileName, CommitMetadata, WriteStat
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table, TableConfig
+from hudi_locks.transaction import Transactions
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A table of one file group with three versions, and one lock provider."""
+    extra = {"hudi_locks.foreign_writers": "false"}
+    config = TableConfig("t", ("id",), (), extra=extra)
+    table = Table.create(open_storage(str(tmp_path / "table")), config)
+    table.storage.create_if_absent(".hoodie_partition_metadata", b"")
+    transactions = Transactions(table, None)
+    before = "null"
+    for _ in range(3):
+        tx = transactions.begin("commit", "UPSERT")
+        name = str(BaseFileName("g-0", tx.instant))
+        table.storage.replace(name, b"rows")
+        stats = [WriteStat("", "g-0", name, prev_commit=before)]
+        assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema="{}")).is_committed
+        before = tx.instant
+    return str(tmp_path / "table")
+
+
+def test_clean_keeps_what_the_options_say_and_tells_what_it_did(hudi_locks: Run, path: str) -> None:
+    options = ("-o", "hoodie.write.lock.provider=filesystem", "-o", "hoodie.clean.commits.retained=1")
+    status, told, _ = hudi_locks("clean", path, *options)
+    assert status == 0
+    assert "rolled back 0 failed writes" in told
+    assert "removed 1 old files, archived 0 instants" in told
+    assert len(list(Path(path).glob("*.parquet"))) == 2
+    found = json.loads(hudi_locks("clean", path, *options, "--json")[1])
+    assert (found["cleaned"]["instants"], found["cleaned"]["deleted"]) == ([], 0)
+    assert found["swept"]["data_files"] == []
+
+
+def test_clean_of_no_table_says_so(hudi_locks: Run, tmp_path: Path) -> None:
+    status, _, told = hudi_locks("clean", str(tmp_path))
+    assert status == 1
+    assert "holds no Hudi table" in told
+
+
+def test_a_slip_in_an_option_is_refused(hudi_locks: Run, path: str) -> None:
+    status, _, told = hudi_locks("clean", path, "-o", "hoodie.clean.commits.retaned=1")
+    assert status == 2
+    assert "did you mean hoodie.clean.commits.retained" in told
+
+
+def test_a_savepoint_is_made_listed_restored_and_deleted(hudi_locks: Run, path: str) -> None:
+    first = min(Path(path).glob("*.parquet")).stem.rsplit("_", 1)[-1]
+    assert hudi_locks("savepoint", path, "--instant", first, "--user", "me", "--comments", "why")[1] == (
+        f"the savepoint of {first} keeps 1 files\n"
+    )
+    assert hudi_locks("savepoint", path, "--list")[1] == f"{first}: 1 files, by me: why\n"
+    told = hudi_locks("restore", path, "--instant", first)
+    assert told == (0, f"{path} is back at {first}: undid 2 writes, removed 2 files\n", "")
+    assert len(list(Path(path).glob("*.parquet"))) == 1
+    assert hudi_locks("savepoint", path, "--instant", first, "--delete")[1] == f"deleted the savepoint of {first}\n"
+    assert hudi_locks("savepoint", path, "--instant", first, "--delete")[0] == 1
+    assert hudi_locks("savepoint", path, "--delete")[0] == 2
+
+
+def test_a_restore_to_an_unknown_write_is_refused(hudi_locks: Run, path: str) -> None:
+    status, _, told = hudi_locks("restore", path, "--instant", "20200101000000000")
+    assert status == 1
+    assert "no completed write of that time" in told

@@ -1,0 +1,270 @@
+"""A clean removes what nobody can read any more, whoever dies on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from service_desk import ServiceDesk
+from transaction_desk import FailingStorage, Killed, LosingLock, kill
+
+from hudi_locks.errors import StorageError
+from hudi_locks.format import CleanMetadata, CleanPlan, Instant, SavepointMetadata, State, add_ms
+from hudi_locks.format.claim import ClaimKind
+from hudi_locks.timeline import LAYOUT_2, read_instant
+from hudi_locks.transaction import StopPoint
+
+POINTS = [point for point in StopPoint if point.name.startswith("SERVICE_")]
+
+
+def stop_at(point: StopPoint, action: Any = kill) -> Any:
+    left = [action]
+
+    def trace(reached: StopPoint) -> None:
+        if reached is point and left:
+            left.pop()()
+
+    return trace
+
+
+def last_clean(desk: ServiceDesk) -> CleanMetadata:
+    timeline = desk.timeline()
+    clean = timeline.completed(("clean",))[-1]
+    return CleanMetadata.decode(read_instant(desk.storage, timeline, instant=clean), "it")
+
+
+def test_the_last_commits_stay_readable_and_what_is_older_goes(desk: ServiceDesk) -> None:
+    times = [desk.put("p/g-0", *(["q/h-0"] if n < 2 else [])) for n in range(5)]
+    result = desk.cleaner(commits__retained=2).run()
+    assert desk.files() == [*(f"p/g-0@{time}" for time in times[2:]), f"q/h-0@{times[1]}"]
+    assert (result.deleted, result.earliest_retained) == (3, times[3])
+    assert desk.cleaner(commits__retained=2).run().instants == ()
+
+
+def test_a_clean_leaves_on_the_timeline_what_the_jvm_goes_on_from(desk: ServiceDesk) -> None:
+    times = [desk.put("p/g-0") for _ in range(3)]
+    done = desk.cleaner(commits__retained=1).run().instants[0]
+    requested = desk.storage.read(LAYOUT_2.path(Instant(done, "clean", State.REQUESTED)))
+    inflight = desk.storage.read(LAYOUT_2.path(Instant(done, "clean", State.INFLIGHT)))
+    plan = CleanPlan.decode(requested or b"", "it")
+    assert requested == inflight
+    assert plan.earliest == Instant(times[2], "commit", State.COMPLETED)
+    assert (plan.last_completed, plan.policy) == (times[2], "KEEP_LATEST_COMMITS")
+    assert plan.files == {"p": (desk.storage.native(f"p/g-0_0-0-0_{times[0]}.parquet"),)}
+    metadata = last_clean(desk)
+    assert (metadata.earliest, metadata.last_completed, metadata.deleted) == (times[2], times[2], 1)
+    assert metadata.partitions["p"].deleted == (f"g-0_0-0-0_{times[0]}.parquet",)
+
+
+def test_hours_keep_what_was_shown_in_that_time(desk: ServiceDesk) -> None:
+    times = []
+    for _ in range(4):
+        times.append(desk.put("p/g-0"))
+        desk.clock.advance(3600)
+    desk.cleaner(policy="KEEP_LATEST_BY_HOURS", hours__retained=2).run()
+    assert desk.files() == [f"p/g-0@{time}" for time in times[2:]]
+
+
+def test_versions_are_counted_for_each_file_group(desk: ServiceDesk) -> None:
+    times = [desk.put("p/g-0", *(["p/h-0"] if n == 0 else [])) for n in range(4)]
+    desk.cleaner(policy="keep_latest_file_versions", fileversions__retained=2).run()
+    assert desk.files() == [*(f"p/g-0@{time}" for time in times[2:]), f"p/h-0@{times[0]}"]
+    assert last_clean(desk).earliest == ""
+
+
+def test_replaced_file_groups_go_whole_once_no_kept_commit_shows_them(desk: ServiceDesk) -> None:
+    old = desk.put("p/g-0", "q/k-0")
+    desk.put("p/h-0", replaces=("p/g-0",))
+    desk.cleaner(commits__retained=1).run()
+    assert f"p/g-0@{old}" in desk.files()
+    desk.put("q/k-0")
+    desk.cleaner(commits__retained=1).run()
+    assert f"p/g-0@{old}" not in desk.files()
+    assert f"q/k-0@{old}" in desk.files()
+
+
+def test_the_snapshot_of_a_running_write_stays(desk: ServiceDesk) -> None:
+    first = desk.put("p/g-0")
+    running = desk.open().begin("commit", "UPSERT")
+    for _ in range(4):
+        desk.put("p/g-0")
+    assert desk.cleaner(commits__retained=1).run().deleted == 0
+    assert f"p/g-0@{first}" in desk.files()
+    running.abort("enough")
+    assert desk.cleaner(commits__retained=1).run().deleted == 3
+
+
+def test_versions_that_a_running_write_reads_are_no_surplus(desk: ServiceDesk) -> None:
+    first = desk.put("p/g-0")
+    slow = desk.open().begin("commit", "UPSERT")
+    desk.open().begin("commit", "UPSERT")
+    assert slow.publish(desk.rewrite(slow, "p/g-0")).is_committed
+    desk.cleaner(policy="KEEP_LATEST_FILE_VERSIONS", fileversions__retained=1).run()
+    assert f"p/g-0@{first}" in desk.files()
+
+
+def test_a_write_that_was_begun_before_another_and_completed_after_it_takes_nothing_from_its_snapshot(
+    desk: ServiceDesk,
+) -> None:
+    first = desk.put("p/g-0")
+    slow = desk.open().begin("commit", "UPSERT")
+    reader = desk.open().begin("commit", "UPSERT")
+    assert slow.publish(desk.rewrite(slow, "p/g-0")).is_committed
+    desk.put("q/k-0")
+    desk.cleaner(commits__retained=1).run()
+    assert f"p/g-0@{first}" in desk.files()
+    assert Instant(slow.instant, "commit", State.INFLIGHT) in reader.timeline.instants
+
+
+def test_files_of_failed_writes_are_no_versions(desk: ServiceDesk) -> None:
+    first = desk.put("p/g-0")
+    desk.storage.replace("p/g-0_0-0-0_20991231000000000.parquet", b"stray")
+    desk.put("q/k-0")
+    desk.cleaner(commits__retained=1, incremental__enabled="false").run()
+    assert f"p/g-0@{first}" in desk.files()
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)
+def test_a_cleaner_may_die_anywhere_and_the_next_one_finishes(desk: ServiceDesk, point: StopPoint) -> None:
+    times = [desk.put("p/g-0") for _ in range(3)]
+    dying = FailingStorage(desk.storage, lambda verb, _: verb == "touch" and died.is_set)
+    died = type("Died", (), {"is_set": False})()
+    with pytest.raises(Killed):
+        desk.cleaner(trace=stop_at(point), storage=dying, commits__retained=1).run()
+    died.is_set = True
+    desk.clock.advance(300)
+    desk.cleaner(commits__retained=1).run()
+    assert desk.files() == [f"p/g-0@{time}" for time in times[1:]]
+    assert desk.timeline().pending() == ()
+    assert [last_clean(desk).deleted, len(desk.timeline().completed(("clean",)))] == [1, 1]
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)
+def test_two_cleaners_at_once_are_harmless(desk: ServiceDesk, point: StopPoint) -> None:
+    times = [desk.put("p/g-0") for _ in range(3)]
+
+    def clean() -> None:
+        desk.cleaner(commits__retained=1).run()
+
+    desk.cleaner(trace=stop_at(point, clean), commits__retained=1).run()
+    assert desk.files() == [f"p/g-0@{time}" for time in times[1:]]
+    assert desk.timeline().pending() == ()
+
+
+def test_a_plan_is_made_anew_when_a_savepoint_came_in_between(desk: ServiceDesk) -> None:
+    first, _, third = (desk.put("p/g-0") for _ in range(3))
+
+    def save() -> None:
+        kept = SavepointMetadata("me", 1, "why", {"p": (f"g-0_0-0-0_{first}.parquet",)})
+        desk.foreign_instant(first, "savepoint", add_ms(third, 2), kept.encode())
+
+    desk.cleaner(trace=stop_at(StopPoint.SERVICE_PLANNED, save), commits__retained=1).run()
+    assert f"p/g-0@{first}" in desk.files()
+
+
+def test_a_plan_is_made_anew_when_a_commit_was_archived_before_it_was_read(desk: ServiceDesk, monkeypatch: Any) -> None:
+    for _ in range(3):
+        desk.put("p/g-0")
+    desk.cleaner(commits__retained=1).run()
+    times = [desk.put("p/g-0") for _ in range(4)]
+    read, gone = desk.storage.read, list[str]()
+
+    def read_late(path: str) -> bytes | None:
+        name = path.rpartition("/")[2]
+        if not gone and path.startswith(LAYOUT_2.folder) and name.endswith(".commit"):
+            gone.extend(f"{LAYOUT_2.folder}/{file}" for file in desk.names(LAYOUT_2.folder) if file[:17] == name[:17])
+            for file in gone:
+                desk.storage.delete(file)
+        return read(path)
+
+    monkeypatch.setattr(desk.storage, "read", read_late)
+    desk.cleaner(commits__retained=1).run()
+    assert gone
+    assert f"p/g-0@{times[3]}" in desk.files()
+    assert len(desk.timeline().completed(("clean",))) == 2
+
+
+def test_a_partition_that_did_not_change_is_not_looked_into_again(desk: ServiceDesk, monkeypatch: Any) -> None:
+    for _ in range(3):
+        desk.put("p/g-0", "q/h-0")
+    desk.cleaner(commits__retained=1).run()
+    for _ in range(3):
+        desk.put("p/g-0")
+    assert desk.cleaner(commits__retained=1).run().deleted == 4
+    for _ in range(2):
+        desk.put("p/g-0")
+    asked: list[str] = []
+    listing = desk.storage.list
+
+    def listen(folder: str) -> Any:
+        asked.append(folder)
+        return listing(folder)
+
+    monkeypatch.setattr(desk.storage, "list", listen)
+    assert desk.cleaner(commits__retained=1).run().deleted == 2
+    assert "p" in asked
+    assert not {"", "q"} & set(asked)
+
+
+def test_a_clean_that_cannot_remove_a_file_is_finished_later(desk: ServiceDesk, monkeypatch: Any) -> None:
+    for _ in range(3):
+        desk.put("p/g-0")
+
+    def refuse(path: str) -> bool:
+        raise StorageError(f"cannot delete {path}", path=path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.storage, "delete", refuse)
+        with pytest.raises(StorageError, match="g-0"):
+            desk.cleaner(commits__retained=1).run()
+    assert len(desk.timeline().pending(("clean",))) == 1
+    desk.clock.advance(300)
+    assert desk.cleaner(commits__retained=1).run().deleted == 1
+
+
+def test_a_jvm_cleaner_at_work_is_not_disturbed_and_one_that_died_is_finished(desk: ServiceDesk) -> None:
+    times = [desk.put("p/g-0") for _ in range(3)]
+    plan = CleanPlan(None, times[2], "KEEP_LATEST_COMMITS", {"p": (f"file:/x/p/g-0_0-0-0_{times[0]}.parquet",)})
+    instant = Instant("20231114221959000", "clean", State.REQUESTED)
+    desk.storage.replace(LAYOUT_2.path(instant), plan.encode())
+    desk.cleaner(commits__retained=9).run()
+    assert len(desk.timeline().pending(("clean",))) == 1
+    desk.clock.advance(3700)
+    assert desk.cleaner(commits__retained=9).run().instants == (instant.requested,)
+    assert desk.files() == [f"p/g-0@{time}" for time in times[1:]]
+
+
+def test_a_clean_holds_the_lock_for_its_decisions_only(desk: ServiceDesk) -> None:
+    locks = LosingLock()
+    for _ in range(3):
+        desk.put("p/g-0")
+    held = []
+    desk.cleaner(trace=lambda point: held.append((point, locks.holds)), locks=locks, commits__retained=1).run()
+    assert (StopPoint.SERVICE_PLANNED, 0) in held
+    assert (StopPoint.SERVICE_CLAIMED, 1) in held
+    assert (StopPoint.SERVICE_DONE, 0) in held
+    assert (StopPoint.SERVICE_COMPLETED, 1) in held
+
+
+def test_a_clean_is_no_foreign_writer_to_those_who_write_meanwhile(desk: ServiceDesk) -> None:
+    desk.foreign = True
+    for _ in range(3):
+        desk.put("p/g-0")
+    tx = desk.open().begin("commit", "UPSERT")
+    desk.cleaner(commits__retained=1).run()
+    assert tx.publish(desk.rewrite(tx, "p/g-0")).is_committed
+    assert [claim.kind for claim in desk.claims()].count(ClaimKind.VOID) == 0
+
+
+@pytest.mark.parametrize("point", [StopPoint.PUBLISH_CLAIMED, StopPoint.PUBLISH_LOOKED, StopPoint.PUBLISH_COMPLETED])
+def test_a_clean_sees_to_a_publish_before_it_comes_to_the_timeline(desk: ServiceDesk, point: StopPoint) -> None:
+    desk.foreign = True
+    for _ in range(3):
+        desk.put("p/g-0")
+
+    def clean() -> None:
+        desk.cleaner(commits__retained=1).run()
+
+    tx = desk.open(trace=stop_at(point, clean)).begin("commit", "UPSERT")
+    assert tx.publish(desk.rewrite(tx, "q/h-0")).is_committed
+    assert desk.timeline().is_completed(tx.instant)

@@ -1,0 +1,127 @@
+"""Services that follow a write, here or beside the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from service_desk import ServiceDesk
+from transaction_desk import Killed, LosingLock, kill
+
+from hudi_locks.errors import ConfigError
+from hudi_locks.format import IOType
+from hudi_locks.markers import DirectMarkers
+from hudi_locks.services import TableServices
+
+KEEP = {
+    "hoodie.clean.commits.retained": 1,
+    "hoodie.keep.min.commits": 2,
+    "hoodie.keep.max.commits": 3,
+}
+
+
+def services(desk: ServiceDesk, *, locks: Any = None, **options: Any) -> TableServices:
+    given = KEEP | {name.replace("__", "."): value for name, value in options.items()}
+    return TableServices(desk.open(**({"locks": locks} if locks else {})), given)
+
+
+def put(desk: ServiceDesk, count: int) -> list[str]:
+    times = [desk.put("p/g-0") for _ in range(count)]
+    desk.clock.advance(3601)
+    return times
+
+
+def actions(desk: ServiceDesk) -> list[str]:
+    return [instant.action for instant in desk.timeline().instants]
+
+
+def test_a_write_is_followed_by_a_clean_and_then_by_archival(desk: ServiceDesk) -> None:
+    times = put(desk, 5)
+    assert services(desk).follow_write() == ()
+    assert [instant.requested for instant in desk.timeline().completed(("commit",))] == times[-2:]
+    assert actions(desk) == ["commit", "commit", "clean"]
+    assert len(desk.files()) == 2
+
+
+def test_what_is_turned_off_does_not_follow(desk: ServiceDesk) -> None:
+    put(desk, 5)
+    off: dict[str, Any] = {"hoodie__clean__automatic": False, "hoodie__archive__automatic": False}
+    assert services(desk, **off).follow_write() == ()
+    assert actions(desk) == ["commit"] * 5
+
+
+def test_a_clean_waits_for_as_many_commits_as_asked(desk: ServiceDesk) -> None:
+    patient = services(desk, hoodie__clean__trigger__max__commits=4, hoodie__keep__max__commits=99)
+    put(desk, 3)
+    patient.follow_write()
+    assert "clean" not in actions(desk)
+    put(desk, 1)
+    patient.follow_write()
+    assert actions(desk).count("clean") == 1
+    put(desk, 3)
+    patient.follow_write()
+    assert actions(desk).count("clean") == 1
+
+
+def test_services_on_threads_of_their_own_are_waited_for_at_the_end(desk: ServiceDesk) -> None:
+    put(desk, 5)
+    asked: dict[str, Any] = {"hoodie__clean__async__enabled": True, "hoodie__archive__async": True}
+    beside = services(desk, **asked)
+    assert beside.follow_write() == ()
+    beside.close()
+    assert "clean" in actions(desk)
+    assert len(desk.timeline().completed(("commit",))) == 2
+
+
+def test_a_service_that_fails_is_a_warning_and_nothing_is_archived_uncleaned(desk: ServiceDesk) -> None:
+    put(desk, 5)
+    locks = LosingLock()
+    busy = services(desk, locks=locks)
+    locks.is_refused = True
+    (warning,) = busy.follow_write()
+    assert "somebody else has it" in warning
+    assert actions(desk) == ["commit"] * 5
+
+
+def test_a_fault_of_the_program_is_no_warning(desk: ServiceDesk, monkeypatch: Any) -> None:
+    follower = services(desk)
+    monkeypatch.setattr(follower, "_clean_if_due", kill)
+    with pytest.raises(Killed):
+        follower.follow_write()
+
+
+def test_a_sweep_precedes_a_write_when_asked(desk: ServiceDesk) -> None:
+    done = desk.put("p/g-0")
+    DirectMarkers(desk.storage, done).create("p", f"g-0_0-0-0_{done}.parquet", io_type=IOType.CREATE)
+    assert services(desk).precede_write() == ()
+    assert desk.names(".hoodie/.temp") == [done]
+    assert services(desk, hudi_locks__sweep_before_write=True).precede_write() == ()
+    assert desk.names(".hoodie/.temp") == []
+
+
+def test_cleaning_and_sweeping_by_hand_roll_back_what_failed(desk: ServiceDesk) -> None:
+    desk.put("p/g-0")
+    for work in ("clean", "sweep"):
+        tx = desk.open().begin("commit", "UPSERT")
+        desk.rewrite(tx, "p/g-0")
+        tx._begun.heartbeat.pause()
+        desk.clock.advance(200)
+        result = getattr(services(desk), work)()
+        assert desk.timeline().get(tx.instant) is None
+        assert getattr(result, "rolled_back", (tx.instant,)) == (tx.instant,)
+
+
+def test_a_savepoint_and_a_restore_by_hand(desk: ServiceDesk) -> None:
+    first = desk.put("p/g-0")
+    table = services(desk)
+    assert table.save(user="me", comments="why").instant == first
+    desk.clock.advance(1)
+    desk.put("p/g-0")
+    assert table.restore(first).savepoint == first
+    assert table.savepoints.delete(first)
+    assert table.archive().archived == 0
+
+
+def test_a_wrong_option_is_refused_at_once(desk: ServiceDesk) -> None:
+    with pytest.raises(ConfigError, match="retained"):
+        services(desk, hoodie__clean__commits__retained="many")
