@@ -18,8 +18,24 @@ __all__ = ["COMMAND_GROUP", "main"]
 
 COMMAND_GROUP: Final = "hudi_locks.commands"
 """Entry points of further commands; each names a `typer.Typer` or a click command."""
-_OWN_LATE_COMMANDS: Final = (EntryPoint("demo", "hudi_locks.cli.demo:command", COMMAND_GROUP),)
-_SUMMARIES: Final = {"demo": "Let Spark writers share one table, and compare every row of it afterwards."}
+_OWN_LATE_COMMANDS: Final = (
+    EntryPoint("clean", "hudi_locks.cli.services:clean", COMMAND_GROUP),
+    EntryPoint("cluster", "hudi_locks.cli.cluster:command", COMMAND_GROUP),
+    EntryPoint("demo", "hudi_locks.cli.demo:command", COMMAND_GROUP),
+    EntryPoint("ingest", "hudi_locks.cli.ingest:command", COMMAND_GROUP),
+    EntryPoint("restore", "hudi_locks.cli.services:restore", COMMAND_GROUP),
+    EntryPoint("savepoint", "hudi_locks.cli.services:savepoint", COMMAND_GROUP),
+    EntryPoint("serve", "hudi_locks.cli.serve:command", COMMAND_GROUP),
+)
+_SUMMARIES: Final = {
+    "clean": "Roll back failed writes of a table and remove what nobody can read any more.",
+    "cluster": "Join the small files of a table into large, sorted ones, as a job of its own.",
+    "demo": "Let Spark writers share one table, and compare every row of it afterwards.",
+    "ingest": "Bring files or messages into a table, each batch exactly once, beside other writers.",
+    "restore": "Take a table back to a savepoint, or to a write that is still whole.",
+    "savepoint": "Keep what a write of a table shows; list savepoints, or let go of one.",
+    "serve": "Keep the markers of a table's writers: a timeline server that runs by itself.",
+}
 _FAILURE, _USAGE = 1, 2
 
 

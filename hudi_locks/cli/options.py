@@ -12,7 +12,18 @@ from hudi_locks.config import check_options, find_key, lock_keys, nearest_key, t
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockProvider, LockScope, load_provider_class
 
-__all__ = ["ConfigFile", "FileGroup", "Json", "Key", "Provider", "Settings", "gather", "make_provider", "parse_scope"]
+__all__ = [
+    "ConfigFile",
+    "FileGroup",
+    "Json",
+    "Key",
+    "Provider",
+    "Settings",
+    "gather",
+    "make_provider",
+    "parse_scope",
+    "read_options",
+]
 
 Key = Annotated[str | None, typer.Argument(metavar="KEY", help="Path of the table (hoodie.base.path).")]
 Provider = Annotated[str | None, typer.Option("--provider", "-p", help="Lock provider; see `hudi-locks providers`.")]
@@ -50,6 +61,16 @@ def gather(
     options |= {lock_keys.PROVIDER.name: name}
     options |= {table_keys.BASE_PATH.name: key} if key else {}
     return name, options
+
+
+def read_options(settings: list[str] | None, config: Path | None) -> dict[str, str]:
+    """Options of a table job, what stands on the command line winning over the file.
+
+    Raises:
+        ConfigError: An option is not `key=value`.
+    """
+    options = _read_properties(config) if config else {}
+    return options | dict(_split(setting) for setting in settings or [])
 
 
 def _read_properties(path: Path) -> dict[str, str]:

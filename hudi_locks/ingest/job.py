@@ -1,0 +1,150 @@
+"""An ingest job: a stream from a source into a table, once or for ever, tried again when it fails."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+
+from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
+from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
+
+__all__ = ["IngestJob", "IngestReport", "IngestSettings"]
+
+_log = logging.getLogger(__name__)
+_CHECKPOINTS: Final = ".hoodie/.hudi_locks/ingest"
+_FINAL: Final = (BadInput, ConfigError, TableError)
+"""What no retry heals."""
+
+
+@dataclass(frozen=True)
+class IngestSettings:
+    """How a job runs.
+
+    Attributes:
+        operation: What to do with the rows.
+        identifier: Of the stream, one for each job on a table; None for
+            `hoodie.datasource.write.streaming.checkpoint.identifier`.
+        checkpoint: Where Spark keeps what was read; None for a folder beside the table's timeline, by the identifier.
+        is_continuous: Whether to go on with what comes later, instead of ending with what is there.
+        interval_s: Shortest time between the beginnings of two batches of a continuous job.
+        retries: How often the stream is started again after a failure.
+        retry_interval_s: Pause before that.
+    """
+
+    operation: Operation = Operation.UPSERT
+    identifier: str | None = None
+    checkpoint: str | None = None
+    is_continuous: bool = False
+    interval_s: float = 0.0
+    retries: int = 3
+    retry_interval_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What a job did.
+
+    Attributes:
+        batches: Batches written.
+        skipped: Batches that were in the table before.
+        rows_inserted: New rows.
+        rows_updated: Rows that replaced one.
+        failures: How often the stream was started again.
+        instant: Requested time of the last commit; None if there was none.
+    """
+
+    batches: int = 0
+    skipped: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    failures: int = 0
+    instant: str | None = None
+
+
+class IngestJob:
+    """Runs a stream into a table. Lives on the driver.
+
+    Args:
+        table: Where to.
+        rows: The stream.
+        settings: How.
+        clock: Source of time.
+    """
+
+    def __init__(
+        self, table: HoodieTable, rows: DataFrame, settings: IngestSettings, *, clock: Clock | None = None
+    ) -> None:
+        self._table = table
+        self._rows = rows
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._sink: StreamSink = table.stream_sink(settings.operation, identifier=settings.identifier)
+        self._results: list[WriteResult | None] = []
+        self._error: Exception | None = None
+        self._failures = 0
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark keeps what was read."""
+        storage = self._table.table.storage
+        return self._settings.checkpoint or storage.native(f"{_CHECKPOINTS}/{self._sink.identifier}")
+
+    def run(self) -> IngestReport:
+        """Bring in what is there, or go on until stopped.
+
+        Raises:
+            BadInput: Rows were refused; nothing of their batch was written.
+            HudiLocksError: A batch could not be written, and no retry is left.
+            WriteError: The source failed, and no retry is left.
+        """
+        while not self._stream():
+            self._clock.sleep(self._settings.retry_interval_s)
+        return self.report()
+
+    def report(self) -> IngestReport:
+        """What was done so far."""
+        done = [result for result in self._results if result is not None]
+        return IngestReport(
+            batches=len(done),
+            skipped=len(self._results) - len(done),
+            rows_inserted=sum(result.rows_inserted for result in done),
+            rows_updated=sum(result.rows_updated for result in done),
+            failures=self._failures,
+            instant=done[-1].instant if done else None,
+        )
+
+    def _stream(self) -> bool:
+        """Run the stream; whether it came to its end, and not to a failure that is to be tried again."""
+        trigger: dict[str, Any] = {"availableNow": True}
+        if self._settings.is_continuous:
+            trigger = {"processingTime": f"{round(self._settings.interval_s * 1000)} milliseconds"}
+        self._error = None
+        writing = self._rows.writeStream.foreachBatch(self._write).trigger(**trigger)
+        query = writing.option("checkpointLocation", self.checkpoint).start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            self._note_failure(error)
+            return False
+        finally:
+            query.stop()
+        return True
+
+    def _write(self, rows: DataFrame, batch: int) -> None:
+        try:
+            self._results.append(self._sink.write(rows, batch))
+        except HudiLocksError as error:
+            self._error = error
+            raise
+
+    def _note_failure(self, failure: StreamingQueryException) -> None:
+        error = self._error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
+        if isinstance(error, _FINAL) or self._failures >= self._settings.retries:
+            raise error from failure
+        self._failures += 1
+        _log.warning("the stream is started again (%d of %d) after: %s", self._failures, self._settings.retries, error)

@@ -1,0 +1,280 @@
+"""Ingest jobs: files into a table, once each, tried again, beside other jobs, and refused in plain words."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_locks.config import Options
+from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError, WriteError
+from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
+from hudi_locks.ingest.sources import kafka_options
+from hudi_locks.observe import EARLY_CONFLICT_MARKER
+from hudi_locks.spark import HoodieTable, Operation, StreamSink
+from hudi_locks.spark.datasource import open_table
+
+pytestmark = pytest.mark.spark
+
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+FIELDS = [("id", "string"), ("month", "string"), ("ts", "long"), ("value", "double")]
+AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", t]} for n, t in FIELDS]})
+PROPERTIES = """\
+hoodie.table.name=trips
+hoodie.datasource.write.recordkey.field=id
+hoodie.datasource.write.partitionpath.field=month
+hoodie.datasource.write.precombine.field=ts
+hoodie.upsert.shuffle.parallelism=2
+hoodie.time.generator.max_expected_clock_skew_ms=1
+hoodie.write.concurrency.mode=optimistic_concurrency_control
+hoodie.clean.failed.writes.policy=LAZY
+hoodie.write.lock.provider=filesystem
+hoodie.write.lock.wait_time_ms_between_retry=50
+hoodie.write.num.retries.on.conflict.failures=5
+hoodie.streamer.schemaprovider.source.schema.file={schema}
+"""
+
+
+class Bench:
+    """Files that come in, a properties file, and a table for both."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.path = str(folder / "table")
+        (folder / "columns.avsc").write_text(AVRO)
+        self.props = folder / "writer.properties"
+        self.props.write_text(PROPERTIES.format(schema=folder / "columns.avsc"))
+
+    def add(self, name: str, *rows: tuple[Any, ...], to: str = "in") -> None:
+        (self.folder / to).mkdir(exist_ok=True)
+        lines = [json.dumps(dict(zip((name for name, _ in FIELDS), row, strict=True))) for row in rows]
+        (self.folder / to / f"{name}.json").write_text("\n".join(lines))
+
+    def options(self, **more: str) -> Options:
+        given = dict(line.split("=", 1) for line in self.props.read_text().splitlines())
+        root = {"hoodie.streamer.source.dfs.root": str(self.folder / "in")}
+        return Options({**given, **root, **{name.replace("__", "."): value for name, value in more.items()}})
+
+    def job(self, settings: IngestSettings | None = None, source: str = "JsonDFSSource", **more: str) -> IngestJob:
+        options = self.options(**more)
+        rows = open_source(self.spark, source, options, schema=find_schema(options), files_per_batch=1)
+        table = open_table(self.spark, self.path, options)
+        return IngestJob(table, rows, settings or IngestSettings(retry_interval_s=0))
+
+    def table(self) -> HoodieTable:
+        return HoodieTable.load(self.spark, self.path)
+
+
+@pytest.fixture
+def bench(spark: Any, tmp_path: Path) -> Bench:
+    made = Bench(spark, tmp_path)
+    made.add("1", ("a", "1", 1, 1.0), ("b", "2", 1, 1.0))
+    return made
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """A schema registry that knows one schema."""
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the library's name
+            self.send_response(200 if "trips" in self.path else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps({"schema": AVRO}).encode())
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_job_makes_the_table_and_the_next_goes_on(bench: Bench, rows_of: RowsOf) -> None:
+    first = bench.job().run()
+    assert (first.batches, first.rows_inserted) == (1, 2)
+    bench.add("2", ("a", "1", 2, 2.0), ("c", "2", 1, 1.0))
+    second = bench.job().run()
+    assert (second.batches, second.rows_inserted, second.rows_updated) == (1, 1, 1)
+    assert bench.job().run() == IngestReport()
+    assert rows_of(bench.table()) == [("a", "1", 2, 2.0), ("b", "2", 1, 1.0), ("c", "2", 1, 1.0)]
+    assert bench.table().table.config.ordering_fields == ("ts",)
+
+
+def test_csv_and_parquet_are_read_too(bench: Bench, rows_of: RowsOf) -> None:
+    rows = bench.spark.createDataFrame([("a", "1", 1, 1.0)], "id string, month string, ts long, value double")
+    rows.coalesce(1).write.mode("overwrite").parquet(str(bench.folder / "in"))
+    job = bench.job(
+        IngestSettings(identifier="one"), "parquet", hoodie__streamer__schemaprovider__source__schema__file=""
+    )
+    assert job.run().rows_inserted == 1
+    rows.coalesce(1).write.mode("overwrite").option("header", True).csv(str(bench.folder / "in"))
+    job = bench.job(IngestSettings(identifier="two"), "CsvDFSSource", hoodie__streamer__csv__header="true")
+    assert job.run().rows_updated == 1
+    assert rows_of(bench.table()) == [("a", "1", 1, 1.0)]
+
+
+def test_a_line_that_is_no_row_ends_the_job_and_nothing_of_its_batch_is_written(bench: Bench) -> None:
+    (bench.folder / "in" / "1.json").write_text('{"id": "a", "month": "1", "ts": 1, "value": 1.0}\n{"id": "b", "mon')
+    with pytest.raises(WriteError, match="outside of the table"):
+        bench.job(IngestSettings(retries=0)).run()
+    assert bench.table().table.timeline().completed() == ()
+
+
+def test_rows_that_are_refused_are_not_tried_again(bench: Bench) -> None:
+    bench.add("1", (None, "1", 1, 1.0))
+    job = bench.job(IngestSettings(retries=5, retry_interval_s=3600))
+    with pytest.raises(BadInput, match="no record key"):
+        job.run()
+    assert job.report().failures == 0
+
+
+def test_a_failure_that_passes_starts_the_stream_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rows_of: RowsOf
+) -> None:
+    left, write = [StorageError("the store is away", path="x")], StreamSink.write
+
+    def fail(*arguments: Any) -> Any:
+        if left:
+            raise left.pop()
+        return write(*arguments)
+
+    monkeypatch.setattr(StreamSink, "write", fail)
+    assert bench.job().run().failures == 1
+    assert len(rows_of(bench.table())) == 2
+
+
+def test_a_failure_that_stays_is_told_after_the_last_retry(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise StorageError("the store is away", path="x")
+
+    monkeypatch.setattr(StreamSink, "write", fail)
+    job = bench.job(IngestSettings(retries=2, retry_interval_s=0))
+    with pytest.raises(StorageError, match="is away"):
+        job.run()
+    assert job.report().failures == 2
+
+
+def test_a_continuous_job_takes_what_comes_later(bench: Bench, rows_of: RowsOf) -> None:
+    job = bench.job(IngestSettings(operation=Operation.BULK_INSERT, is_continuous=True))
+    running = threading.Thread(target=job.run, daemon=True)
+    running.start()
+    while job.report().batches < 1:
+        running.join(0.1)
+        assert running.is_alive()
+    bench.add("2", ("c", "1", 1, 1.0))
+    while job.report().batches < 2:
+        running.join(0.1)
+        assert running.is_alive()
+    for query in bench.spark.streams.active:
+        query.stop()
+    running.join(60)
+    assert not running.is_alive()
+    assert len(rows_of(bench.table())) == 3
+
+
+def test_a_registry_tells_the_columns(bench: Bench, registry: str) -> None:
+    file = "hoodie.streamer.schemaprovider.source.schema.file"
+    url = "hoodie.streamer.schemaprovider.registry.url"
+    options = Options({url: f"{registry}/subjects/trips/versions/latest"})
+    assert find_schema(options) == find_schema(bench.options())
+    with pytest.raises(ConfigError, match="does not give a schema"):
+        find_schema(Options({url: f"{registry}/subjects/unknown/versions/latest"}))
+    with pytest.raises(ConfigError, match="begins with http"):
+        find_schema(Options({url: "file:///etc/passwd"}))
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        find_schema(Options({url: registry, file: "x"}))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_schema(Options({file: str(bench.folder / "gone.avsc")}))
+    (bench.folder / "columns.avsc").write_text("no schema")
+    with pytest.raises(BadInput, match="no Avro record"):
+        find_schema(bench.options())
+
+
+def test_a_source_that_lacks_something_says_what(bench: Bench) -> None:
+    schema = find_schema(bench.options())
+    with pytest.raises(ConfigError, match="JsonKafkaSource"):
+        open_source(bench.spark, "org.apache.hudi.utilities.sources.OrcSource", Options({}), schema=schema)
+    with pytest.raises(ConfigError, match="needs its columns"):
+        open_source(bench.spark, "json", bench.options(), schema=None)
+    with pytest.raises(ConfigError, match=r"needs hoodie\.streamer\.source\.dfs\.root"):
+        open_source(bench.spark, "json", Options({}), schema=schema)
+    topic = {"hoodie.streamer.source.kafka.topic": "trips"}
+    with pytest.raises(ConfigError, match=r"needs bootstrap\.servers"):
+        open_source(bench.spark, "kafka", Options(topic), schema=schema)
+    with pytest.raises(ConfigError, match="--packages org"):
+        open_source(bench.spark, "kafka", Options({**topic, "bootstrap.servers": "x:1"}), schema=schema)
+
+
+def test_keys_of_the_kafka_client_are_handed_on() -> None:
+    given = {"bootstrap.servers": "x:1", "auto.offset.reset": "earliest", "hoodie.table.name": "t"}
+    assert kafka_options(given) == {"startingOffsets": "earliest", "kafka.bootstrap.servers": "x:1"}
+    with pytest.raises(ConfigError, match="earliest, latest"):
+        kafka_options({"auto.offset.reset": "yesterday"})
+
+
+def test_a_job_that_meets_an_earlier_writer_fails_after_the_last_retry_and_the_next_goes_on(
+    bench: Bench, after_job: Callable[..., None], rows_of: RowsOf
+) -> None:
+    """The earlier one is at work all the time, so each attempt gives up before it writes."""
+    detecting = {
+        "hoodie__write__concurrency__early__conflict__detection__enable": "true",
+        "hoodie__write__num__retries__on__conflict__failures": "0",
+        "hoodie__datasource__write__streaming__retry__count": "0",
+    }
+    bench.job().run()
+    bench.add("2", ("b", "2", 2, 2.0))
+    job = bench.job(IngestSettings(retries=2, retry_interval_s=0), "JsonDFSSource", **detecting)
+
+    def meet() -> None:
+        with pytest.raises(HoodieEarlyConflictDetectionException) as caught:
+            job.run()
+        assert (caught.value.partition, caught.value.other_is_pending) == ("2", True)
+        assert job.report() == IngestReport(failures=2)
+
+    after_job(meet)
+    with open_table(bench.spark, bench.path, bench.options(**detecting)) as other:
+        frame = bench.spark.createDataFrame([("b", "2", 1, 1.5)], "id string, month string, ts long, value double")
+        other.upsert(frame)
+        assert job._table.metrics.counter(EARLY_CONFLICT_MARKER) == 3
+    assert bench.job(IngestSettings(), "JsonDFSSource", **detecting).run().batches == 1
+    assert rows_of(bench.table()) == [("a", "1", 1, 1.0), ("b", "2", 2, 2.0)]
+
+
+def test_two_jobs_share_a_table_and_a_properties_file(bench: Bench, rows_of: RowsOf) -> None:
+    """Two processes, each started from the command line, whose rows meet in the same partitions."""
+    bench.job().run()
+    for name in ("one", "two"):
+        for batch in range(2):
+            bench.add(f"{name}-{batch}", (f"{name}-{batch}", "1", 1, 1.0), ("a", "1", 2 + batch, 1.0), to=name)
+    jobs = [start(bench, name) for name in ("one", "two")]
+    reports = [finish(job) for job in jobs]
+    assert [report["batches"] for report in reports] == [2, 2]
+    keys = [row[0] for row in rows_of(bench.table())]
+    assert keys == sorted(["a", "b", *(f"{name}-{batch}" for name in ("one", "two") for batch in range(2))])
+
+
+def start(bench: Bench, name: str) -> subprocess.Popen[str]:
+    words = [
+        *("ingest", "--source-class", "JsonDFSSource", "--target-base-path", bench.path, "--props", str(bench.props)),
+        *("--identifier", name, "--files-per-batch", "1", "--max-retry-count", "1", "--json"),
+        *("--option", f"hoodie.streamer.source.dfs.root={bench.folder / name}"),
+    ]
+    run = [sys.executable, "-c", "from hudi_locks.cli import main; main()", *words]
+    return subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(job: subprocess.Popen[str]) -> dict[str, Any]:
+    out, errors = job.communicate(timeout=900)
+    assert job.returncode == 0, errors
+    found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    return found
