@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks.figures import print_figures, save_figures
 
-NAMES = ("filesystem_lock", "lineitem", "locks", "locks_dynamodb", "locks_hive", "locks_storage", "locks_zookeeper")
+NAMES = (
+    "commits",
+    "early_conflict",
+    "early_conflict_checks",
+    "early_conflict_markers",
+    "filesystem_lock",
+    "lineitem",
+    "locks",
+    "locks_dynamodb",
+    "locks_hive",
+    "locks_storage",
+    "locks_zookeeper",
+)
 
 
 def main(
@@ -18,13 +30,18 @@ def main(
     quick: Annotated[bool, typer.Option(help="Less of everything, to see whether it runs.")] = False,  # noqa: FBT002
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
     scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
+    growth_alone: Annotated[bool, typer.Option(help="commits: only beside so many active instants.")] = False,  # noqa: FBT002
     rounds: Annotated[int, typer.Option(help="lineitem: how often each side takes its turn.")] = 3,
 ) -> None:
     """Run one benchmark and print its figures."""
     if name not in NAMES:
         raise typer.BadParameter(f"{name} is none of {', '.join(NAMES)}")
     module = importlib.import_module(f"benchmarks.{name}")
-    figures = module.run(quick=quick, scale=scale, rounds=rounds) if name == "lineitem" else module.run(quick=quick)
+    own: dict[str, dict[str, Any]] = {
+        "lineitem": {"scale": scale, "rounds": rounds},
+        "commits": {"growth_alone": growth_alone},
+    }
+    figures = module.run(quick=quick, **own.get(name, {}))
     print_figures(figures)
     if json is not None:
         save_figures(figures, json)

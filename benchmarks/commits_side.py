@@ -1,0 +1,212 @@
+"""One writer of the commits benchmark, in a process of its own.
+
+usage: python -m benchmarks.commits_side SIDE KIND FOLDER WRITER SECONDS
+
+SIDE is ours, deltalake or pyiceberg; KIND is `metadata` (a commit that adds a file by name only), `archived` (the same,
+and old instants are archived when there are too many) or `rows` (one that writes a hundred rows). It prints `ready`,
+waits for a line, commits for so many seconds and prints how often.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_locks import LockManager
+from hudi_locks.format import (
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    IOType,
+    State,
+    WriteStat,
+    add_ms,
+    avro_schema,
+)
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table, TableConfig, add_meta_schema
+from hudi_locks.timeline import read_instant
+from hudi_locks.transaction import Outcome, Transactions
+
+__all__ = ["LOCK", "SIDES", "grow", "prepare"]
+
+ROWS = pa.table({"id": [f"key-{number:05d}" for number in range(100)], "value": list(range(100))})
+LOCK = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "filesystem",
+    "hoodie.write.lock.num_retries": "100000",
+    "hoodie.write.lock.wait_time_ms": "60000",
+    "hoodie.write.lock.wait_time_ms_between_retry": "2",
+    "hoodie.write.lock.max_wait_time_ms_between_retry": "20",
+}
+"""So that writers wait for each other and not for Hudi's default pause of a second."""
+_PATIENCE = {
+    "commit.retry.num-retries": "1000",
+    "commit.retry.min-wait-ms": "2",
+    "commit.retry.max-wait-ms": "20",
+    "commit.retry.total-timeout-ms": "600000",
+}
+"""The same for pyiceberg."""
+_KEPT = replace(ArchiveSettings.of({}), min_age_ms=0)
+"""So that a table of a minute's life has the timeline of one of months."""
+Commit = Callable[[], None]
+
+
+def prepare(side: str, folder: Path, *, foreign: bool = False) -> None:
+    """Make the table that all writers of a side share."""
+    if side == "ours":
+        known = {} if foreign else {"hudi_locks.foreign_writers": "false"}
+        config = TableConfig(name="commits", record_key_fields=("id",), extra=known)
+        Table.create(open_storage(str(folder)), config)
+    elif side == "deltalake":
+        import deltalake
+
+        deltalake.DeltaTable.create(str(folder), deltalake.Schema.from_arrow(ROWS.schema))
+    else:
+        with _catalog(folder) as catalog:
+            catalog.create_namespace("n")
+            catalog.create_table("n.commits", schema=ROWS.schema, properties=_PATIENCE)
+
+
+def grow(folder: Path, commits: int, *, archives: bool) -> None:
+    """Let one writer of ours make so many commits; if none is archived, most of them by their files alone."""
+    if not archives:
+        _fill(folder, commits)
+        return
+    with _ours(folder, "archived", "before") as commit:
+        for _ in range(commits):
+            commit()
+
+
+def _fill(folder: Path, commits: int) -> None:
+    """A commit, and before it copies of its instant, a second apart."""
+    with _ours(folder, "metadata", "before") as commit:
+        commit()
+    table = Table.load(open_storage(str(folder)))
+    [made] = table.timeline().instants
+    data = read_instant(table.storage, table.timeline(), instant=made)
+    for number in range(1, commits):
+        time = add_ms(made.requested, -1000 * number)
+        begun = Instant(time, made.action, State.REQUESTED)
+        states = {begun: b"", begun.as_inflight(): b"", begun.as_completed(add_ms(time, 500)): data}
+        for instant, content in states.items():
+            (folder / table.layout.path(instant)).write_bytes(content)
+
+
+@contextlib.contextmanager
+def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
+    table = Table.load(open_storage(str(folder)), for_writing=True)
+    schema = avro_schema(ROWS.schema, table.config.name)
+    options = {"hoodie.base.path": str(folder), **LOCK}
+    counter = iter(range(sys.maxsize))
+    with LockManager.from_options(options) as locks:
+        transactions = Transactions(table, locks, options=options)
+        archiver = Archiver(transactions.coordination, _KEPT, clean_settings=CleanSettings.of({}))
+
+        def commit() -> None:
+            with transactions.begin("commit", "INSERT") as transaction:
+                name = BaseFileName(f"{writer}-{next(counter)}", transaction.instant)
+                if kind == "rows":
+                    _write_file(table, transaction, str(name))
+                stat = WriteStat("", name.file_id, str(name), num_writes=ROWS.num_rows, num_inserts=ROWS.num_rows)
+                done = transaction.publish(CommitMetadata.of([stat], "INSERT", schema=schema))
+                assert done.outcome is Outcome.COMMITTED, done
+            if kind == "archived" and archiver.is_due(transactions.coordination.peek().timeline):
+                archiver.run()
+
+        yield commit
+
+
+def _write_file(table: Table, transaction: Any, name: str) -> None:
+    staged = transaction.files.start("", name, io_type=IOType.CREATE)
+    meta = add_meta_schema(ROWS.schema)
+    empty = [pa.nulls(ROWS.num_rows, pa.string()) for _ in range(len(meta) - len(ROWS.schema))]
+    sink = io.BytesIO()
+    pq.write_table(pa.table([*empty, *ROWS.columns], schema=meta), sink, compression="zstd")
+    table.storage.replace(staged.path, sink.getvalue())
+    assert transaction.files.finish(staged)
+
+
+@contextlib.contextmanager
+def _deltalake(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
+    import deltalake
+    from deltalake.transaction import AddAction
+
+    counter = iter(range(sys.maxsize))
+    patience = deltalake.CommitProperties(max_commit_retries=1_000)
+
+    def commit() -> None:
+        if kind == "rows":
+            deltalake.write_deltalake(str(folder), ROWS, mode="append", commit_properties=patience)
+            return
+        table = deltalake.DeltaTable(str(folder))
+        add = AddAction(f"{writer}-{next(counter)}.parquet", 1000, {}, 0, True, "{}")
+        table.create_write_transaction([add], mode="append", schema=table.schema(), commit_properties=patience)
+
+    yield commit
+
+
+@contextlib.contextmanager
+def _catalog(folder: Path) -> Iterator[Any]:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    yield catalog
+    catalog.engine.dispose()
+
+
+@contextlib.contextmanager
+def _pyiceberg(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
+    from pyiceberg.exceptions import CommitFailedException
+    from sqlalchemy.exc import OperationalError
+
+    counter = iter(range(sys.maxsize))
+    with _catalog(folder) as catalog:
+
+        def commit() -> None:
+            while True:
+                table = catalog.load_table("n.commits")
+                with contextlib.suppress(CommitFailedException, OperationalError):
+                    if kind == "rows":
+                        table.append(ROWS)
+                    else:
+                        with table.transaction() as transaction:
+                            transaction.set_properties({f"last-{writer}": str(next(counter))})
+                    return
+
+        yield commit
+
+
+SIDES: dict[str, Callable[[Path, str, str], contextlib.AbstractContextManager[Commit]]] = {
+    "ours": _ours,
+    "deltalake": _deltalake,
+    "pyiceberg": _pyiceberg,
+}
+
+
+def main(side: str, kind: str, folder: str, writer: str, seconds: str) -> None:
+    with SIDES[side](Path(folder), kind, writer) as commit:
+        commit()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        ends_s, count = time.perf_counter() + float(seconds), 0
+        while time.perf_counter() < ends_s:
+            commit()
+            count += 1
+        print(count, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
