@@ -17,8 +17,13 @@ __all__ = ["Clock", "ManualClock", "SystemClock"]
 
 _POLL_S: Final = 0.0005
 """How often a thread parked on a `ManualClock` looks at its event: in real time, since events know no clocks."""
-_SETTLE_S: Final = 0.5
-"""How long `advance` gives a woken thread to park again before it takes it for busy: long, for a loaded machine."""
+_SETTLE_LOOKS: Final = 6_000
+"""How often `advance` looks whether a woken thread has parked again before it takes it for busy: three seconds. A
+starved machine has kept a thread from running for more than half of one."""
+
+
+_Parked = tuple[float, int, threading.Thread, threading.Event]
+"""A thread that waits: until when, which one in order of coming, who, and for what."""
 
 
 class Clock(ABC):
@@ -72,7 +77,7 @@ class ManualClock(Clock):
         self._lock = threading.Lock()
         self._now_s = 1_000.0
         self._wall_offset_ms = wall_ms - 1_000_000
-        self._parked: list[tuple[float, int, threading.Thread]] = []
+        self._parked: list[_Parked] = []
         self._serial = itertools.count()
 
     def monotonic(self) -> float:
@@ -93,7 +98,7 @@ class ManualClock(Clock):
     def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
         """See `Clock.wait`; virtual time passes only through `advance`."""
         deadline_s = float("inf") if timeout_s is None else self.monotonic() + max(0.0, timeout_s)
-        entry = (deadline_s, next(self._serial), threading.current_thread())
+        entry = (deadline_s, next(self._serial), threading.current_thread(), event)
         with self._lock:
             heapq.heappush(self._parked, entry)
         try:
@@ -108,7 +113,7 @@ class ManualClock(Clock):
     def waits(self, thread: threading.Thread) -> bool:
         """Whether `thread` waits on this clock now, with nothing but time to come for it."""
         with self._lock:
-            return any(entry[2] is thread for entry in self._parked)
+            return any(entry[2] is thread and not entry[3].is_set() for entry in self._parked)
 
     def parked(self) -> int:
         """How many threads wait on this clock now."""
@@ -128,7 +133,7 @@ class ManualClock(Clock):
                 self._settle(entry)
         self._move_to(end_s)
 
-    def _next_due(self, end_s: float) -> list[tuple[float, int, threading.Thread]]:
+    def _next_due(self, end_s: float) -> list[_Parked]:
         """All that wake at the next moment at which anybody does: they wake by themselves once it has come."""
         with self._lock:
             moment_s = self._parked[0][0] if self._parked else float("inf")
@@ -138,9 +143,10 @@ class ManualClock(Clock):
         with self._lock:
             self._now_s = max(self._now_s, now_s)
 
-    def _settle(self, woken: tuple[float, int, threading.Thread]) -> None:
-        give_up_s = time.monotonic() + _SETTLE_S
-        while time.monotonic() < give_up_s and woken[2].is_alive():
+    def _settle(self, woken: _Parked) -> None:
+        for _ in range(_SETTLE_LOOKS):
+            if not woken[2].is_alive():
+                break
             with self._lock:
                 left = woken not in self._parked
                 again = any(entry[2] is woken[2] for entry in self._parked)
@@ -150,6 +156,6 @@ class ManualClock(Clock):
         while self._is_parked(woken):
             time.sleep(_POLL_S)
 
-    def _is_parked(self, entry: tuple[float, int, threading.Thread]) -> bool:
+    def _is_parked(self, entry: _Parked) -> bool:
         with self._lock:
             return entry in self._parked

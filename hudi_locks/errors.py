@@ -20,12 +20,15 @@
     │   ├── NotATable                  the path holds no Hudi table
     │   ├── TableExists                the path holds one already
     │   ├── UnsupportedTable           a table that must not be written: version, metadata table, index, bootstrap
+    │   ├── SavepointRefused           a moment of the table cannot be kept, or gone back to
     │   ├── DamagedTable               a properties file or an instant that cannot be read, by name
     │   └── UpdateEndangered           two writers may have undone each other's work: a person must look
     ├── BadInput                       (ValueError) the rows to write are refused before anything is written
     └── WriteError
         ├── ClockRefused               this machine's clock, or the table's newest time, is far from the store's
+        ├── SecondWriterRefused        a single writer met another writer that is alive
         ├── WriteConflict              another writer changed the same file groups first
+        │   └── HoodieEarlyConflictDetectionException   found before the files were written, so that little work is lost
         ├── WriteAborted               the instant was rolled back or could not be finished: nothing was published
         └── OutcomeUnknown             the store did not say whether the instant was published; `resolve` finds out
 """
@@ -44,6 +47,7 @@ __all__ = [
     "ConfigError",
     "DamagedLockRecord",
     "DamagedTable",
+    "HoodieEarlyConflictDetectionException",
     "HudiLocksError",
     "LockError",
     "LockLost",
@@ -52,6 +56,8 @@ __all__ = [
     "OutcomeUnknown",
     "ProviderClosed",
     "ProviderLoadError",
+    "SavepointRefused",
+    "SecondWriterRefused",
     "StorageError",
     "TableError",
     "TableExists",
@@ -169,6 +175,10 @@ class UnsupportedTable(TableError):
     """A table that must not be written by this package, with the way out in the message."""
 
 
+class SavepointRefused(TableError):
+    """What a write showed cannot be kept, or gone back to: the write is unknown, or its files are gone."""
+
+
 class DamagedTable(TableError):
     """A properties file or an instant cannot be read; it is named, and never skipped."""
 
@@ -189,8 +199,19 @@ class ClockRefused(WriteError):
     """Times differ so much that instants could not be put into an order without dragging every writer along."""
 
 
+class SecondWriterRefused(WriteError):
+    """A single writer met another writer that is alive: nothing was begun."""
+
+
 class WriteConflict(WriteError):
     """Another writer published changes to the same file groups first."""
+
+
+class HoodieEarlyConflictDetectionException(WriteConflict):  # the name that users of Hudi know
+    """An earlier write is at the same file groups, or has changed them since this one began: nothing was published.
+
+    Facts: instant, partition, file_id, other, other_writer, other_is_pending, kind (`marker` or `commit`).
+    """
 
 
 class WriteAborted(WriteError):

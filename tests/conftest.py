@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no failure
-hypothesis.settings.load_profile("patient")
+from hudi_locks.storage import LocalStorage
 
+GOLDEN = Path(__file__).parent / "golden"
+
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)  # a busy machine is no failure
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
+hypothesis.settings.load_profile("quick")
+
+
+def _keep_bytecode() -> None:
+    """Where bytecode must not lie beside the sources, keep it in the user's cache folder.
+
+    Else each run, and each of the many processes that tests start, compiles all of it anew: a third of the time.
+    """
+    if sys.dont_write_bytecode:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache / "hudi-locks" / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
+
+
+_keep_bytecode()
 _DECLARED = "Skipped: unsupported: "
 
 
@@ -21,6 +42,26 @@ def _count_avoidable(reporter: Any) -> int:
     skipped = reporter.stats.get("skipped", [])
     reasons = [report.longrepr[2] if isinstance(report.longrepr, tuple) else "" for report in skipped]
     return sum(not reason.startswith(_DECLARED) for reason in reasons)
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], LocalStorage]:
+    """Unpacks a table that the JVM wrote."""
+
+    def unpack(name: str) -> LocalStorage:
+        with tarfile.open(GOLDEN / f"{name}.tar.gz") as archive:
+            if hasattr(tarfile, "data_filter"):  # not in the first releases of 3.10 and 3.11, which Debian still has
+                archive.extraction_filter = tarfile.data_filter
+            archive.extractall(tmp_path)
+        return LocalStorage(str(tmp_path / name))
+
+    return unpack
+
+
+@pytest.fixture
+def golden_rows() -> Callable[[str], str]:
+    """The rows that both of Hudi's readers saw in a golden table, as JSON lines."""
+    return lambda name: (GOLDEN / f"{name}.expected.jsonl").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,21 @@
 """Every hoodie.* key once, and typed access to them.
 
-The keys themselves stand in `lock_keys`, `write_keys`, `table_keys` and `datasource_keys`.
+The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `service_keys`, `table_keys`,
+`datasource_keys` and `ingest_keys`.
 """
 
-from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
+from hudi_locks.config import (
+    clustering_keys,
+    datasource_keys,
+    ingest_keys,
+    lock_keys,
+    service_keys,
+    table_keys,
+    write_keys,
+)
 from hudi_locks.config.checks import check_options, redact, refuse_contradictions
 from hudi_locks.config.key import Key
+from hudi_locks.config.named_class import import_class
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key
 
@@ -14,12 +24,16 @@ __all__ = [
     "Key",
     "Options",
     "check_options",
+    "clustering_keys",
     "datasource_keys",
     "find_key",
+    "import_class",
+    "ingest_keys",
     "lock_keys",
     "nearest_key",
     "redact",
     "refuse_contradictions",
+    "service_keys",
     "table_keys",
     "write_keys",
 ]

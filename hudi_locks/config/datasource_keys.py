@@ -20,6 +20,13 @@ OPERATION = Key(
         "delete_partition",
     ),
 )
+PARTITIONS_TO_DELETE = Key(
+    "hoodie.datasource.write.partitions.to.delete",
+    str,
+    None,
+    "partition paths that delete_partition deletes, comma-separated; those of the rows when absent",
+    since="0.8.0",
+)
 WRITE_TABLE_TYPE = Key(
     "hoodie.datasource.write.table.type",
     str,
@@ -267,6 +274,30 @@ SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
     bool,
     True,
     "whether the global simple index moves a row whose partition changed",
+)
+
+STREAMING_CHECKPOINT_IDENTIFIER = Key(
+    "hoodie.datasource.write.streaming.checkpoint.identifier",
+    str,
+    "default_single_writer",
+    "names a stream among those that write to one table",
+    since="0.13.0",
+)
+STREAMING_RETRY_COUNT = Key(
+    "hoodie.datasource.write.streaming.retry.count",
+    int,
+    3,
+    "how often a micro-batch is tried again after a failure that may pass",
+    since="0.4.0",
+    minimum=0,
+)
+STREAMING_RETRY_INTERVAL_MS = Key(
+    "hoodie.datasource.write.streaming.retry.interval.ms",
+    int,
+    2_000,
+    "pause before a micro-batch is tried again, in ms",
+    since="0.4.0",
+    minimum=0,
 )
 
 QUERY_TYPE = Key(

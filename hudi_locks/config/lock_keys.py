@@ -77,7 +77,8 @@ CONFLICT_RESOLUTION_STRATEGY = Key(
     "hoodie.write.lock.conflict.resolution.strategy",
     str,
     "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",
-    "how overlapping commits are judged",
+    "how overlapping commits are judged: simple, bucket, prefer_writer, Hudi's Java names of these, or"
+    " package.module:Class; buckets are compared wherever there is a bucket index",
     since="0.8.0",
 )
 

@@ -86,6 +86,9 @@ PARTITION_METAFILE_USE_BASE_FORMAT = Key(
     "whether partition metadata is a Parquet file",
     since="0.11.0",
 )
+PARTIAL_UPDATE_MODE = Key(
+    "hoodie.table.partial.update.mode", str, None, "what a row says of columns that it does not set", since="1.1.0"
+)
 RECORD_MERGE_MODE = Key(
     "hoodie.record.merge.mode",
     str,

@@ -21,8 +21,8 @@ FAILED_WRITES_CLEANER_POLICY = Key(
     "hoodie.clean.failed.writes.policy",
     str,
     "EAGER",
-    "when files of failed writes are removed: EAGER before each write, LAZY once the writer's heartbeat is too old"
-    " (the only one for several writers), NEVER",
+    "when failed writes are rolled back: EAGER and LAZY before each write and by a clean, once the writer's heartbeat"
+    " is too old; NEVER. Several writers have LAZY",
     aliases=("hoodie.cleaner.policy.failed.writes",),
     since="0.8.0",
     choices=("EAGER", "LAZY", "NEVER"),
@@ -39,7 +39,8 @@ SCHEMA_CONFLICT_RESOLUTION_ENABLE = Key(
     "hoodie.write.concurrency.schema.conflict.resolution.enable",
     bool,
     True,
-    "whether concurrent changes of the schema are detected",
+    "whether columns that concurrent writes add are united, and contradictions a conflict; else the later commit's"
+    " stand",
     since="1.0.2",
 )
 FOREIGN_WRITERS = Key(
@@ -47,6 +48,18 @@ FOREIGN_WRITERS = Key(
     bool,
     True,
     "whether JVM Hudi writers may write to the table too; false drops the wait for clock skew",
+)
+
+USE_TRANSITION_TIME = "USE_TRANSITION_TIME"
+BLOCK = "BLOCK"
+READ_HOLES_POLICY = Key(
+    "hoodie.read.timeline.holes.resolution.policy",
+    str,
+    USE_TRANSITION_TIME,
+    "what an incremental read shows of writes completed behind a pending one: USE_TRANSITION_TIME all, by completion"
+    " time, which misses nothing; BLOCK nothing from there on; FAIL (the JVM's default, before table version 8) raises",
+    since="0.14.0",
+    choices=("FAIL", BLOCK, USE_TRANSITION_TIME),
 )
 
 EARLY_CONFLICT_DETECTION_ENABLE = Key(
@@ -70,6 +83,13 @@ EARLY_CONFLICT_CHECK_COMMIT_CONFLICT = Key(
     "whether early detection also looks at completed commits",
     aliases=("hoodie.write.concurrency.early.conflict.check.commit",),
     since="0.13.0",
+)
+EARLY_CONFLICT_MAX_WAIT_MS = Key(
+    "hudi_locks.early_conflict.max_wait_ms",
+    int,
+    600_000,
+    "how long a write that met an earlier one before it wrote waits for that one to end, before it begins anew, in ms",
+    minimum=0,
 )
 ASYNC_CONFLICT_DETECTOR_INITIAL_DELAY_MS = Key(
     "hoodie.write.concurrency.async.conflict.detector.initial_delay_ms",
@@ -109,7 +129,7 @@ MARKERS_TYPE = Key(
     "hoodie.write.markers.type",
     str,
     "DIRECT",
-    "where markers of files being written live; JVM Spark writers default to TIMELINE_SERVER_BASED",
+    "who makes the markers of files being written: tasks, or a timeline server (the default of JVM Spark writers)",
     since="0.9.0",
     choices=("DIRECT", "TIMELINE_SERVER_BASED"),
 )
@@ -125,7 +145,7 @@ MARKERS_BATCH_INTERVAL_MS = Key(
     "hoodie.markers.timeline_server_based.batch.interval_ms",
     int,
     50,
-    "time between two batches of markers, in ms",
+    "how long a batch of markers waits at most for one that is being written (in the JVM always), in ms",
     since="0.9.0",
     minimum=1,
 )
@@ -143,7 +163,11 @@ FAIL_ON_DUPLICATE_DATA_FILE = Key(
     since="0.14.0",
 )
 EMBED_TIMELINE_SERVER = Key(
-    "hoodie.embed.timeline.server", bool, True, "whether a JVM driver runs a timeline server", since="0.7.0"
+    "hoodie.embed.timeline.server",
+    bool,
+    True,
+    "whether the driver runs the timeline server that hoodie.write.markers.type asks for",
+    since="0.7.0",
 )
 EMBED_TIMELINE_SERVER_PORT = Key(
     "hoodie.embed.timeline.server.port", int, 0, "its port; 0 for any free one", since="0.7.0", minimum=0
@@ -152,8 +176,31 @@ EMBED_TIMELINE_SERVER_REUSE = Key(
     "hoodie.embed.timeline.server.reuse.enabled",
     bool,
     False,
-    "whether writers of one JVM share it",
+    "whether writers of one JVM share it; each write of this package has its own",
     since="0.8.0",
+)
+REMOTE_TIMELINE_SERVER_HOST = Key(
+    "hoodie.filesystem.view.remote.host",
+    str,
+    None,
+    "where a timeline server that runs by itself listens, for a driver that runs none",
+    since="0.5.0",
+)
+REMOTE_TIMELINE_SERVER_PORT = Key(
+    "hoodie.filesystem.view.remote.port", int, 26754, "its port", since="0.5.0", minimum=1
+)
+TIMELINE_SERVER_HOST = Key(
+    "hudi_locks.timeline_server.host",
+    str,
+    "127.0.0.1",
+    "where the driver's timeline server listens and executors reach it; on a cluster an address of the driver",
+)
+TIMELINE_SERVER_TOKEN = Key(
+    "hudi_locks.timeline_server.token",
+    str,
+    None,
+    "what a timeline server that runs by itself asks for; the driver's own makes a token for each write",
+    secret=True,
 )
 
 TIME_GENERATOR_TYPE = Key(

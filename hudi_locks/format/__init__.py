@@ -1,6 +1,17 @@
 """Names and bytes of Hudi's files: pure values, no I/O."""
 
+from hudi_locks.format.archived import (
+    ArchiveRow,
+    PartName,
+    decode_manifest,
+    decode_rows,
+    encode_manifest,
+    encode_rows,
+    manifest_name,
+    parse_manifest_name,
+)
 from hudi_locks.format.bucket import assign_buckets, bucket_file_id, bucket_of_file_id, is_bucket_file_id
+from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.instant import (
     ACTIONS,
@@ -16,9 +27,11 @@ from hudi_locks.format.instant import (
     parse_moment,
 )
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, new_file_id
-from hudi_locks.format.plans import clustered_file_groups
+from hudi_locks.format.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
 from hudi_locks.format.properties import decode_properties, encode_properties
+from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hudi_locks.format.savepoint import SavepointMetadata
 from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, canonical_schema, merge_schemas
 
 __all__ = [
@@ -26,16 +39,27 @@ __all__ = [
     "META_COLUMNS",
     "WRITE_ACTIONS",
     "WRITE_TOKEN",
+    "ArchiveRow",
     "BaseFileName",
+    "CleanMetadata",
+    "CleanPartition",
+    "CleanPlan",
+    "ClusteringGroup",
+    "ClusteringPlan",
+    "ClusteringSlice",
     "CommitMetadata",
     "IOType",
     "Instant",
     "LogFileName",
     "MarkerName",
+    "PartName",
+    "RestoreMetadata",
+    "RestorePlan",
     "RollbackMetadata",
     "RollbackPartition",
     "RollbackPlan",
     "RollbackRequest",
+    "SavepointMetadata",
     "State",
     "WriteStat",
     "add_ms",
@@ -47,15 +71,21 @@ __all__ = [
     "canonical_schema",
     "clustered_file_groups",
     "comparable_action",
+    "decode_manifest",
     "decode_properties",
+    "decode_rows",
+    "encode_manifest",
     "encode_properties",
     "encode_requested_replace",
+    "encode_rows",
     "epoch_ms",
     "format_time",
     "is_bucket_file_id",
     "is_time",
+    "manifest_name",
     "merge_schemas",
     "new_file_id",
     "parse_instant_name",
+    "parse_manifest_name",
     "parse_moment",
 ]

@@ -15,12 +15,19 @@ from fastavro.schema import SchemaParseException, UnknownType
 from hudi_locks.errors import DamagedTable
 
 __all__ = [
+    "CLEANER_PLAN",
+    "CLEAN_METADATA",
     "COMMIT_METADATA",
+    "LSM_TIMELINE_INSTANT",
     "MAGIC",
     "REPLACE_COMMIT_METADATA",
     "REQUESTED_REPLACE_METADATA",
+    "RESTORE_METADATA",
+    "RESTORE_PLAN",
     "ROLLBACK_METADATA",
     "ROLLBACK_PLAN",
+    "SAVEPOINT_METADATA",
+    "UNREADABLE",
     "decode_record",
     "encode_record",
 ]
@@ -28,7 +35,7 @@ __all__ = [
 MAGIC: Final = b"Obj\x01"
 _NAMESPACE: Final = "org.apache.hudi.avro.model"
 _STRING: Final = {"type": "string", "avro.java.string": "String"}
-_UNREADABLE = (
+UNREADABLE: Final = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, SchemaParseException,
     StopIteration, struct.error, TypeError, UnknownType, ValueError, zlib.error,
 )  # fmt: skip
@@ -166,8 +173,7 @@ _ROLLBACK_PARTITION = _record(
     _may("rollbackLogFiles", _map("long")),
     _may("logFilesFromFailedCommit", _map("long")),
 )
-ROLLBACK_METADATA: Final = _top(
-    "HoodieRollbackMetadata",
+_ROLLBACK_FIELDS = (
     _must("startRollbackTime", _STRING),
     _must("timeTakenInMillis", "long"),
     _must("totalFilesDeleted", "int"),
@@ -176,6 +182,82 @@ ROLLBACK_METADATA: Final = _top(
     _version(),
     {**_must("instantsRollback", _array(_INSTANT_INFO)), "default": []},
 )
+ROLLBACK_METADATA: Final = _top("HoodieRollbackMetadata", *_ROLLBACK_FIELDS)
+
+RESTORE_PLAN: Final = _top(
+    "HoodieRestorePlan",
+    {**_must("instantsToRollback", _array(_INSTANT_INFO)), "default": []},
+    _version(2),
+    _may("savepointToRestoreTimestamp", _STRING),
+)
+RESTORE_METADATA: Final = _top(
+    "HoodieRestoreMetadata",
+    _must("startRestoreTime", _STRING),
+    _must("timeTakenInMillis", "long"),
+    _must("instantsToRollback", _array(_STRING)),
+    _must("hoodieRestoreMetadata", _map(_array(["null", _record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS)]))),
+    _version(),
+    {**_must("restoreInstantInfo", _array("HoodieInstantInfo")), "default": []},
+)
+
+_SAVEPOINT_PARTITION = _record(
+    "HoodieSavepointPartitionMetadata", _must("partitionPath", _STRING), _must("savepointDataFile", _array(_STRING))
+)
+SAVEPOINT_METADATA: Final = _top(
+    "HoodieSavepointMetadata",
+    _must("savepointedBy", _STRING),
+    _must("savepointedAt", "long"),
+    _must("comments", _STRING),
+    _must("partitionMetadata", _map(_SAVEPOINT_PARTITION)),
+    _version(),
+)
+
+_ACTION_INSTANT = _record(
+    "HoodieActionInstant", _must("timestamp", _STRING), _must("action", _STRING), _must("state", _STRING)
+)
+_CLEAN_FILE = _record("HoodieCleanFileInfo", _may("filePath", _STRING), _may("isBootstrapBaseFile", "boolean"))
+CLEANER_PLAN: Final = _top(
+    "HoodieCleanerPlan",
+    _may("earliestInstantToRetain", _ACTION_INSTANT),
+    {**_must("lastCompletedCommitTimestamp", _STRING), "default": ""},
+    _must("policy", _STRING),
+    _may("filesToBeDeletedPerPartition", _map(_array(_STRING))),
+    _version(),
+    _may("filePathsToBeDeletedPerPartition", _map(_array(_CLEAN_FILE))),
+    _may("partitionsToBeDeleted", _array(_STRING)),
+    _may("extraMetadata", _map(_STRING)),
+)
+_CLEAN_PARTITION = _record(
+    "HoodieCleanPartitionMetadata",
+    _must("partitionPath", _STRING),
+    _must("policy", _STRING),
+    *(_must(name, _array(_STRING)) for name in ("deletePathPatterns", "successDeleteFiles", "failedDeleteFiles")),
+    _may("isPartitionDeleted", "boolean"),
+)
+CLEAN_METADATA: Final = _top(
+    "HoodieCleanMetadata",
+    _must("startCleanTime", _STRING),
+    _must("timeTakenInMillis", "long"),
+    _must("totalFilesDeleted", "int"),
+    _must("earliestCommitToRetain", _STRING),
+    {**_must("lastCompletedCommitTimestamp", _STRING), "default": ""},
+    _must("partitionMetadata", _map(_CLEAN_PARTITION)),
+    _version(),
+    _may("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata")),
+    _may("extraMetadata", _map(_STRING)),
+)
+
+LSM_TIMELINE_INSTANT: Final = {
+    "type": "record",
+    "name": "HoodieLSMTimelineInstant",
+    "namespace": _NAMESPACE,
+    "fields": [
+        *(_may(name, _STRING) for name in ("instantTime", "completionTime", "action")),
+        *(_may(name, "bytes") for name in ("metadata", "plan")),
+        {"name": "version", "type": "int", "default": 1},
+    ],
+}
+"""Rows of the archived timeline, which are Parquet; readers look for this schema in the footer."""
 
 
 def encode_record(schema: Any, record: Mapping[str, Any]) -> bytes:
@@ -194,7 +276,7 @@ def decode_record(data: bytes, path: str) -> dict[str, Any]:
     """
     try:
         record = next(fastavro.reader(io.BytesIO(data)))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         found = f"{len(data)} bytes" if data else "an empty file"
         message = f"{path} holds {found} and no Avro record that can be read ({type(error).__name__}: {error})"
         raise DamagedTable(message, path=path) from error

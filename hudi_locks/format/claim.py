@@ -97,6 +97,8 @@ class Claim:
         nonce: Unique for each attempt, so that its maker knows its own entry again.
         writes: File groups that get a new slice.
         replaces: File groups that end.
+        overwrites: Partitions that a PUBLISH overwrites or deletes as a whole: also what it did not see there ends.
+        overwrites_table: Whether it does so with every partition.
         content: The completed file of a PUBLISH, the plan of a SCHEDULE.
         rollback_instant: Requested time of the rollback that a ROLLBACK or VOID puts on the timeline.
         seen: Instants on the timeline when a PUBLISH was decided, if foreign writers are expected: pending ones, and
@@ -115,6 +117,8 @@ class Claim:
     nonce: str = ""
     writes: frozenset[FileGroupId] = frozenset()
     replaces: frozenset[FileGroupId] = frozenset()
+    overwrites: frozenset[str] = frozenset()
+    overwrites_table: bool = False
     content: Content | None = None
     rollback_instant: str | None = None
     seen: frozenset[str] | None = None
@@ -145,6 +149,8 @@ def encode_claim(claim: Claim) -> bytes:
         "kind": claim.kind.value,
         "writes": _encode_groups(claim.writes),
         "replaces": _encode_groups(claim.replaces),
+        "overwrites": sorted(claim.overwrites),
+        "overwrites_table": claim.overwrites_table,
         "content": claim.content and _encode_content(claim.content),
         "seen": None if claim.seen is None else sorted(claim.seen),
     }
@@ -183,6 +189,8 @@ def _decode(fields: dict[str, Any]) -> Claim:
         kind=ClaimKind(fields["kind"]),
         writes=_decode_groups(fields["writes"]),
         replaces=_decode_groups(fields["replaces"]),
+        overwrites=frozenset(fields.get("overwrites") or ()),
+        overwrites_table=bool(fields.get("overwrites_table")),
         content=fields["content"] and _decode_content(fields["content"]),
         seen=None if fields["seen"] is None else frozenset(fields["seen"]),
     )

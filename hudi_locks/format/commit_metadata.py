@@ -16,10 +16,13 @@ from hudi_locks.format.avro import (
     decode_record,
     encode_record,
 )
+from hudi_locks.format.damage import interpreting
 
 __all__ = ["CommitMetadata", "WriteStat", "encode_requested_replace"]
 
 _SCHEMA: Final = "schema"
+_OVERWRITES_TABLE: Final = "INSERT_OVERWRITE_TABLE"
+_OVERWRITES: Final = ("DELETE_PARTITION", "INSERT_OVERWRITE", _OVERWRITES_TABLE)
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,18 @@ class CommitMetadata:
         return frozenset((partition, file_id) for partition, ids in self.replaced_file_ids.items() for file_id in ids)
 
     @property
+    def overwritten_partitions(self) -> frozenset[str]:
+        """Partitions that the operation overwrites or deletes as a whole, those that were empty included."""
+        if self.operation not in _OVERWRITES:
+            return frozenset()
+        return frozenset(self.replaced_file_ids) | frozenset(self.partition_to_write_stats)
+
+    @property
+    def overwrites_table(self) -> bool:
+        """Whether it overwrites every partition, also those that it does not name."""
+        return self.operation == _OVERWRITES_TABLE
+
+    @property
     def paths(self) -> frozenset[str]:
         """Every data file written, relative to the base path."""
         return frozenset(stat.path for stat in self.stats if stat.path)
@@ -159,11 +174,8 @@ class CommitMetadata:
         if may_be_empty and not data:
             return cls()
         record = decode_record(data, path) if data.startswith(MAGIC) else _decode_json(data, path)
-        try:
+        with interpreting("commit metadata", path):
             return cls._interpret(record)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            message = f"{path} holds no commit metadata: {type(error).__name__}: {error}"
-            raise DamagedTable(message, path=path) from error
 
     def _record(self, *, replacing: bool) -> dict[str, Any]:
         stats = self.partition_to_write_stats.items()

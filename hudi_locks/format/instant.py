@@ -42,6 +42,7 @@ _TEMPORARY = re.compile(r".*\.(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp
 _TIME = re.compile(r"\d{14}(?:\d{3}){0,2}")
 _DIGITS = re.compile(r"\d{0,20}")
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
+_FIELDS = ((4, 6), (6, 8), (8, 10), (10, 12), (12, 14))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -177,7 +178,8 @@ def epoch_ms(time: str, zone: tzinfo = timezone.utc) -> int:
     try:
         if not is_time(time):
             raise ValueError(time)
-        moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
+        month, day, hour, minute, second = (int(digits[start:end]) for start, end in _FIELDS)
+        moment = datetime(int(digits[:4]), month, day, hour, minute, second, tzinfo=zone)
     except ValueError:
         raise DamagedTable(f"{time!r} is no instant time: yyyyMMddHHmmssSSS is wanted", time=time) from None
     return (moment - _EPOCH) // timedelta(milliseconds=1) + int(digits[14:])

@@ -1,13 +1,110 @@
-"""Plans of table services, as far as other writers must know them."""
+"""Plans of table services: what a service will do with which file groups, for itself and for other writers."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from hudi_locks.errors import DamagedTable
-from hudi_locks.format.avro import decode_record
+from hudi_locks.format.avro import REQUESTED_REPLACE_METADATA, decode_record, encode_record
+from hudi_locks.format.damage import interpreting
 
-__all__ = ["clustered_file_groups"]
+__all__ = ["ClusteringGroup", "ClusteringPlan", "ClusteringSlice", "clustered_file_groups"]
+
+_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+_STRATEGY: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+_MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ClusteringSlice:
+    """The newest file of a file group that clustering reads.
+
+    Attributes:
+        partition: Partition path.
+        file_id: File group.
+        path: Full path of its base file, as the JVM opens it; "" for a group of logs alone.
+        log_paths: Full paths of its log files.
+    """
+
+    partition: str
+    file_id: str
+    path: str
+    log_paths: tuple[str, ...] = ()
+
+    @property
+    def relative_path(self) -> str:
+        """Its base file, relative to the base path."""
+        name = self.path.rpartition("/")[2]
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+@dataclass(frozen=True)
+class ClusteringGroup:
+    """File groups of one partition whose rows become new file groups together.
+
+    Attributes:
+        slices: What is read.
+        output_groups: How many file groups are to be written.
+        input_bytes: Size of what is read; for a person.
+    """
+
+    slices: tuple[ClusteringSlice, ...]
+    output_groups: int = 1
+    input_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ClusteringPlan:
+    """Content of `.clustering.requested` (Hudi's HoodieRequestedReplaceMetadata with a HoodieClusteringPlan).
+
+    Attributes:
+        groups: What is rewritten.
+        sort_columns: Columns that order the rows of a group; none to only join small files.
+    """
+
+    groups: tuple[ClusteringGroup, ...]
+    sort_columns: tuple[str, ...] = ()
+
+    @property
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of every input."""
+        return frozenset((piece.partition, piece.file_id) for group in self.groups for piece in group.slices)
+
+    def without(self, taken: Collection[tuple[str, str]]) -> ClusteringPlan:
+        """The plan without the groups that have one of these (partition path, file id) among their inputs."""
+        left = (g for g in self.groups if not any((piece.partition, piece.file_id) in taken for piece in g.slices))
+        return replace(self, groups=tuple(left))
+
+    def encode(self) -> bytes:
+        """Its bytes, from which a JVM can run the plan too: Avro in every layout."""
+        sorting = {_SORT_COLUMNS: ",".join(self.sort_columns)} if self.sort_columns else {}
+        plan = {
+            "inputGroups": [_encode_group(group) for group in self.groups],
+            "strategy": {"strategyClassName": _STRATEGY, "strategyParams": sorting, "version": 1},
+            "extraMetadata": {},
+            "version": 1,
+            "preserveHoodieMetadata": True,
+            "missingSchedulePartitions": [],
+        }
+        record = {"operationType": "CLUSTER", "clusteringPlan": plan, "extraMetadata": {}, "version": 1}
+        return encode_record(REQUESTED_REPLACE_METADATA, record)
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> ClusteringPlan | None:
+        """Read `.clustering.requested`; None where it holds no plan, as that of another replacing write.
+
+        Raises:
+            DamagedTable: The bytes are no such record; it names `path`.
+        """
+        if not data:
+            return None
+        with interpreting("readable plan", path):
+            plan: dict[str, Any] | None = decode_record(data, path).get("clusteringPlan")
+            if plan is None:
+                return None
+            groups = tuple(_decode_group(group) for group in plan.get("inputGroups") or ())
+            return cls(groups, _decode_sorting(plan.get("strategy") or {}))
 
 
 def clustered_file_groups(data: bytes, path: str) -> frozenset[tuple[str, str]]:
@@ -18,11 +115,49 @@ def clustered_file_groups(data: bytes, path: str) -> frozenset[tuple[str, str]]:
     Raises:
         DamagedTable: The bytes are no such plan; it names `path`.
     """
-    if not data:
-        return frozenset()
-    try:
-        plan: dict[str, Any] = decode_record(data, path).get("clusteringPlan") or {}
-        slices = [piece for group in plan.get("inputGroups") or () for piece in group["slices"] or ()]
-        return frozenset((piece["partitionPath"] or "", piece["fileId"]) for piece in slices)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise DamagedTable(f"{path} holds no readable plan: {type(error).__name__}: {error}", path=path) from error
+    plan = ClusteringPlan.decode(data, path)
+    return frozenset() if plan is None else plan.file_groups
+
+
+def _encode_group(group: ClusteringGroup) -> dict[str, Any]:
+    megabytes = float(group.input_bytes // _MEGABYTE)
+    return {
+        "slices": [_encode_slice(piece) for piece in group.slices],
+        "metrics": {
+            "TOTAL_LOG_FILES": float(sum(len(piece.log_paths) for piece in group.slices)),
+            "TOTAL_IO_MB": 2 * megabytes,
+            "TOTAL_IO_READ_MB": megabytes,
+            "TOTAL_LOG_FILES_SIZE": 0.0,
+            "TOTAL_IO_WRITE_MB": megabytes,
+        },
+        "numOutputFileGroups": group.output_groups,
+        "extraMetadata": None,
+        "version": 1,
+    }
+
+
+def _encode_slice(piece: ClusteringSlice) -> dict[str, Any]:
+    return {
+        "dataFilePath": piece.path,
+        "deltaFilePaths": list(piece.log_paths),
+        "fileId": piece.file_id,
+        "partitionPath": piece.partition,
+        "bootstrapFilePath": "",
+        "version": 1,
+    }
+
+
+def _decode_group(record: Mapping[str, Any]) -> ClusteringGroup:
+    slices = tuple(_decode_slice(piece) for piece in record["slices"] or ())
+    megabytes = (record.get("metrics") or {}).get("TOTAL_IO_READ_MB") or 0.0
+    return ClusteringGroup(slices, record.get("numOutputFileGroups") or 1, int(megabytes) * _MEGABYTE)
+
+
+def _decode_slice(record: Mapping[str, Any]) -> ClusteringSlice:
+    logs = tuple(record.get("deltaFilePaths") or ())
+    return ClusteringSlice(record["partitionPath"] or "", record["fileId"], record.get("dataFilePath") or "", logs)
+
+
+def _decode_sorting(strategy: Mapping[str, Any]) -> tuple[str, ...]:
+    names = (strategy.get("strategyParams") or {}).get(_SORT_COLUMNS) or ""
+    return tuple(name.strip() for name in names.split(",") if name.strip())

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import ROLLBACK_METADATA, ROLLBACK_PLAN, decode_record, encode_record
+from hudi_locks.format.damage import interpreting
 from hudi_locks.format.instant import Instant
 
 __all__ = ["RollbackMetadata", "RollbackPartition", "RollbackPlan", "RollbackRequest"]
@@ -63,11 +63,9 @@ class RollbackPlan:
             DamagedTable: The bytes are no rollback plan; it names `path`.
         """
         record = decode_record(data, path)
-        try:
+        with interpreting("rollback plan", path):
             info = record["instantToRollback"] or {}
             requests = tuple(_decode_request(request) for request in record["RollbackRequests"] or ())
-        except (LookupError, TypeError) as error:
-            raise DamagedTable(f"{path} holds no rollback plan: {type(error).__name__}: {error}", path=path) from error
         return cls(info.get("commitTime"), info.get("action"), requests)
 
 
@@ -97,15 +95,19 @@ class RollbackMetadata:
 
     def encode(self) -> bytes:
         """Its bytes: Avro in every layout."""
-        record = {
+        return encode_record(ROLLBACK_METADATA, self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """As it stands in a restore."""
+        return {
             "startRollbackTime": self.started,
             "timeTakenInMillis": self.duration_ms,
             "totalFilesDeleted": sum(len(partition.deleted) for partition in self.partitions.values()),
             "commitsRollback": [time for time, _ in self.rolled_back],
             "partitionMetadata": {path: _encode_partition(path, done) for path, done in self.partitions.items()},
+            "version": 1,
             "instantsRollback": [{"commitTime": time, "action": action} for time, action in self.rolled_back],
         }
-        return encode_record(ROLLBACK_METADATA, record)
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> RollbackMetadata:
@@ -115,13 +117,15 @@ class RollbackMetadata:
             DamagedTable: The bytes are no rollback metadata; it names `path`.
         """
         record = decode_record(data, path)
-        try:
-            infos = tuple((info["commitTime"], info["action"]) for info in record["instantsRollback"])
-            done = {key: _decode_partition(part) for key, part in record["partitionMetadata"].items()}
-            return cls(record["startRollbackTime"], record["timeTakenInMillis"], infos, done)
-        except (AttributeError, LookupError, TypeError) as error:
-            message = f"{path} holds no rollback metadata: {type(error).__name__}: {error}"
-            raise DamagedTable(message, path=path) from error
+        with interpreting("rollback metadata", path):
+            return cls.of_record(record)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> RollbackMetadata:
+        """Read it out of a restore."""
+        infos = tuple((info["commitTime"], info["action"]) for info in record["instantsRollback"])
+        done = {key: _decode_partition(part) for key, part in record["partitionMetadata"].items()}
+        return cls(record["startRollbackTime"], record["timeTakenInMillis"], infos, done)
 
 
 def _encode_request(request: RollbackRequest) -> dict[str, Any]:

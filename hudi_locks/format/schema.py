@@ -9,7 +9,8 @@ from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
-from hudi_locks.errors import BadInput, DamagedTable, UnsupportedTable
+from hudi_locks.errors import BadInput, UnsupportedTable
+from hudi_locks.format.damage import interpreting
 
 __all__ = ["META_COLUMNS", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
 
@@ -187,13 +188,10 @@ def arrow_schema(avro: str, path: str) -> pa.Schema:
         DamagedTable: It is no Avro record schema.
         UnsupportedTable: It holds a type that this package cannot carry: a union of several types, a recursive record.
     """
-    try:
+    with interpreting("Avro schema", path):
         named: dict[str, pa.DataType] = {}
         declared = [field for field in json.loads(avro)["fields"] if field["name"] not in META_COLUMNS]
         fields = [_arrow_field(field, named, path) for field in declared]
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        message = f"{path} holds no Avro schema: {type(error).__name__}: {error}"
-        raise DamagedTable(message, path=path) from error
     return pa.schema(fields)
 
 

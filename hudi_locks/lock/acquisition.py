@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable, ProviderClosed
@@ -25,6 +25,8 @@ class Acquisition:
 
     Args:
         timeout_s: Bound for all of it, from now; infinite for none.
+        before: Called before each request; what it raises counts as if the request had raised it, and is tried again
+            within the attempt also if the provider waits itself: that one was never asked.
 
     Attributes:
         scopes: What is asked for: all or none of it.
@@ -43,8 +45,10 @@ class Acquisition:
         owner: Owner,
         policy: RetryPolicy,
         timeout_s: float,
+        before: Callable[[], None],
     ) -> None:
         self._provider = provider
+        self._before = before
         self._clock: Clock = provider.clock
         self._waits_itself = Capability.TIMED_WAIT in provider.capabilities
         self.scopes = scopes
@@ -55,6 +59,7 @@ class Acquisition:
         self.attempts = 0
         self.requests = 0
         self.last_error: BackendUnavailable | None = None
+        self._was_asked = False
 
     def __str__(self) -> str:
         first = str(self.scopes[0])
@@ -78,7 +83,7 @@ class Acquisition:
 
     def _attempt(self, ends_s: float, closing: threading.Event, rng: random.Random) -> list[Lease] | None:
         leases = self._request(ends_s)
-        if leases or self._waits_itself:
+        if leases or (self._waits_itself and self._was_asked):
             return leases
         for pause_s in self.policy.request_pauses(rng):
             if not self._pause(pause_s, ends_s, closing=closing):
@@ -91,7 +96,10 @@ class Acquisition:
     def _request(self, ends_s: float) -> list[Lease] | None:
         self.requests += 1
         timeout_s = max(0.0, ends_s - self.sent_s) if self._waits_itself else 0.0
+        self._was_asked = False
         try:
+            self._before()
+            self._was_asked = True
             if len(self.scopes) > 1:
                 return self._provider.acquire_many(self.scopes, self.owner, timeout_s)
             lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Iterable
-from importlib.metadata import entry_points
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from hudi_locks.errors import ProviderLoadError
@@ -50,8 +51,20 @@ def load_provider_class(name: str | type[LockProvider], *, require: Iterable[Cap
 
 def available_providers() -> dict[str, str]:
     """Short names that can be asked for now, each with its module and class, sorted."""
-    installed = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
-    return dict(sorted({**dict(BUNDLED), **installed}.items()))
+    _find_installed.cache_clear()
+    return dict(sorted({**dict(BUNDLED), **_find_installed(tuple(sys.path))}.items()))
+
+
+@lru_cache(maxsize=8)
+def _find_installed(_path: tuple[str, ...]) -> Mapping[str, str]:
+    """Short names that distributions installed on this path, which is `sys.path`, offer.
+
+    Remembered, since reading what all of them offer takes longer than to lock and unlock; imported late, since a name
+    with a colon needs none of it.
+    """
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def import_extra(module: str, *, provider: str) -> Any:
@@ -68,12 +81,18 @@ def import_extra(module: str, *, provider: str) -> Any:
 
 def _resolve(name: str) -> type[LockProvider]:
     short = _SHORT_NAMES.get(name, name)
-    target = available_providers().get(short, short)
+    target = short if ":" in short else _find_target(short)
     if ":" in target:
         return _import_class(name, *target.split(":", 1))
     if "." in target and not target.startswith("org.apache.hudi."):
         return _import_class(name, *target.rsplit(".", 1))
     raise ProviderLoadError(_say_unknown(name, short), provider=name)
+
+
+def _find_target(short: str) -> str:
+    """The class of a short name, which may have been installed a moment ago; any other name as it is."""
+    known = _find_installed(tuple(sys.path)).get(short) or dict(BUNDLED).get(short)
+    return known or (short if "." in short else available_providers().get(short, short))
 
 
 def _say_unknown(name: str, short: str) -> str:

@@ -9,8 +9,9 @@ import random
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -198,7 +199,7 @@ class LockManager:
         with ExitStack() as stack:
             stack.callback(self.provider.close)
             stack.callback(self._renewals.close)
-            stack.callback(self._release_again)
+            stack.callback(lambda: self._release_again({lease.scope for lease in self._unreleased}))
             for held in list(self._holds.values()):
                 stack.callback(held.release)
 
@@ -208,9 +209,11 @@ class LockManager:
             message = f"the process ends with {len(self._holds)} locks that were never released: {scopes}; release them"
             warnings.warn(message, ResourceWarning, stacklevel=2)
 
-    def _release_again(self) -> None:
-        for lease in self._unreleased:
+    def _release_again(self, scopes: Collection[LockScope]) -> None:
+        """See to releases that had failed: until then the lock service takes what they left for a hold of ours."""
+        for lease in [lease for lease in self._unreleased if lease.scope in scopes]:
             self.provider.release(lease)
+            self._unreleased.remove(lease)
 
     def _prepare(self, scopes: Sequence[LockScope], *, timeout_s: float | None, policy: RetryPolicy) -> Acquisition:
         self._check_open()
@@ -222,6 +225,7 @@ class LockManager:
             owner=self._identity.owner(),
             policy=policy,
             timeout_s=math.inf if timeout_s is None else timeout_s,
+            before=partial(self._release_again, scopes),
         )
 
     def _check_open(self) -> None:

@@ -8,6 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 __all__ = [
+    "CONFLICT_RESOLUTION_FAILURE",
+    "CONFLICT_RESOLUTION_SUCCESS",
+    "CONFLICT_RESOLUTION_TIMER",
+    "EARLY_CONFLICT_CHECK",
+    "EARLY_CONFLICT_COMMIT",
+    "EARLY_CONFLICT_MARKER",
+    "EARLY_CONFLICT_SAVED",
+    "HEARTBEAT_AGE",
+    "HEARTBEAT_MISS",
     "LOCK_ACQUIRE_ATTEMPTS",
     "LOCK_ACQUIRE_DURATION",
     "LOCK_ACQUIRE_FAILURE",
@@ -16,6 +25,11 @@ __all__ = [
     "LOCK_RELEASE_FAILURE",
     "LOCK_RELEASE_SUCCESS",
     "LOCK_REQUEST_LATENCY",
+    "TIMELINE_SERVER_FALLBACK",
+    "TIMELINE_SERVER_FLUSH",
+    "TIMELINE_SERVER_MARKERS",
+    "TIMELINE_SERVER_REFUSED",
+    "TIMELINE_SERVER_REQUEST",
     "Metrics",
     "Timing",
 ]
@@ -36,6 +50,36 @@ LOCK_RELEASE_FAILURE: Final = "lock.release.failure"
 """Counter: releases that the lock service did not confirm."""
 LOCK_LOST: Final = "lock.lost"
 """Counter: holds that ended without their release."""
+
+HEARTBEAT_AGE: Final = "heartbeat.age"
+"""Timer: how old a writer's heartbeat was at each beat; the longest tells how near it came to its end."""
+HEARTBEAT_MISS: Final = "heartbeat.miss"
+"""Counter: beats of writers that failed, or got no answer in time."""
+CONFLICT_RESOLUTION_TIMER: Final = "conflict_resolution.timer"
+"""Timer: how long publishes looked for conflicts inside the table lock."""
+CONFLICT_RESOLUTION_SUCCESS: Final = "conflict_resolution.success.counter"
+"""Counter: looks that found the way free."""
+CONFLICT_RESOLUTION_FAILURE: Final = "conflict_resolution.failure.counter"
+"""Counter: looks that found a conflict."""
+EARLY_CONFLICT_CHECK: Final = "early_conflict.check"
+"""Timer: how long each look for conflicts took: of a task before it wrote, or of a timeline server."""
+EARLY_CONFLICT_MARKER: Final = "early_conflict.marker"
+"""Counter: writes given up early, since an earlier write had announced one of their file groups."""
+EARLY_CONFLICT_COMMIT: Final = "early_conflict.commit"
+"""Counter: writes given up early, since one of their file groups was changed after they began."""
+EARLY_CONFLICT_SAVED: Final = "early_conflict.saved"
+"""Timer: of each attempt that was given up early, and was repeated until one was committed: what the committed one took
+from begin to outcome, less what the one given up did. Nothing is reported of a write that was not repeated."""
+TIMELINE_SERVER_REQUEST: Final = "timeline_server.request"
+"""Timer: how long requests that make markers took, from their arrival to their answer."""
+TIMELINE_SERVER_REFUSED: Final = "timeline_server.refused"
+"""Counter: requests that were told to come later, since the store did not keep up."""
+TIMELINE_SERVER_FLUSH: Final = "timeline_server.flush"
+"""Timer: how long each batch of markers took to become durable."""
+TIMELINE_SERVER_MARKERS: Final = "timeline_server.markers"
+"""Counter: markers made; divided by the batches it gives their size."""
+TIMELINE_SERVER_FALLBACK: Final = "timeline_server.fallback"
+"""Counter: writes whose markers, all or some, were made without the timeline server that was asked for."""
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.operation import Operation
     from hudi_locks.spark.result import Attempt, WriteResult
+    from hudi_locks.spark.streaming import StreamSink
+    from hudi_locks.spark.writing import CommitTerms
 
-__all__ = ["Attempt", "HoodieTable", "Operation", "WriteResult", "write"]
+__all__ = ["Attempt", "CommitTerms", "HoodieTable", "Operation", "StreamSink", "WriteResult", "write"]
 
 _MODULES: Final = {
     "Attempt": "result",
+    "CommitTerms": "writing",
     "HoodieTable": "hoodie_table",
     "Operation": "operation",
+    "StreamSink": "streaming",
     "WriteResult": "result",
     "write": "datasource",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.config import Options, datasource_keys
 from hudi_locks.errors import BadInput, ConfigError, NotATable, TableExists
@@ -17,7 +17,7 @@ from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.storage import Storage, open_storage
 from hudi_locks.table import Table, check_creatable
 
-__all__ = ["write"]
+__all__ = ["open_table", "read_operation", "write"]
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists")
 
@@ -31,8 +31,9 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         options: Hudi's keys: `hoodie.table.name`, `hoodie.datasource.write.recordkey.field`, `…precombine.field`,
             `…partitionpath.field`, `…operation` (upsert unless given) and so on.
         mode: Spark's save mode. `append` writes to the table; `overwrite` removes it first, with its history, so that
-            no other writer may be at work; `ignore` does nothing, and `errorifexists` (or `error`) fails, where a
-            table is.
+            no other writer may be at work, but keeps it where the operation itself replaces rows (`insert_overwrite`,
+            `insert_overwrite_table`, `delete_partition`); `ignore` does nothing, and `errorifexists` (or `error`)
+            fails, where a table is.
 
     Returns:
         The result, or None where `ignore` left the table alone.
@@ -42,19 +43,43 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         ConfigError: An option or the mode cannot be used.
     """
     given, mode = Options(options), mode.lower()
-    operation = _read_operation(given)
+    operation = read_operation(given)
     storage = open_storage(path)
     present = _find_table(storage)
     if _refuse_or_skip(storage, mode, is_there=present is not None):
         return None
-    table = present if present and mode == "append" else _make(storage, given, mode)
+    keeps = mode == "append" or operation.replaces
+    table = present if present and keeps else _make(storage, given, mode)
     _refuse_other_keys(table, given)
     with HoodieTable(rows.sparkSession, table, given) as target:
         return target.write(operation, rows)
 
 
-def _read_operation(options: Options) -> Operation:
+def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
+    """The table at `path`, made with the options of a Hudi job if there is none.
+
+    Raises:
+        ConfigError: An option cannot be used.
+        BadInput: Options mean another key or partitioning than the table's.
+    """
+    storage = open_storage(path)
+    table = _find_table(storage) or _make(storage, options, "append")
+    _refuse_other_keys(table, options)
+    return HoodieTable(spark, table, options)
+
+
+def read_operation(options: Options) -> Operation:
+    """The operation that options ask for.
+
+    Raises:
+        ConfigError: It is not offered.
+    """
     key = datasource_keys.OPERATION
+    if options.get(key.name, "").lower() == "bootstrap":
+        message = (
+            f"{key.name}=bootstrap is not offered: bootstrap the table with JVM Hudi, or load its rows by bulk_insert"
+        )
+        raise ConfigError(message, key=key.name, value="bootstrap")
     asked = options.get_value(key).lower()
     if asked not in [operation.value for operation in Operation]:
         known = ", ".join(operation.value for operation in Operation)

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Options, lock_keys, write_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
+from hudi_locks.observe import Metrics
+from hudi_locks.services import TableServices
+from hudi_locks.spark.clustering_service import ClusteringService
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.replacing import check_partitions, choose_partitions
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.serviced import ServicedTable
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing import CommitTerms, Writer
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
+from hudi_locks.timeline_server import MarkerHost, ServerSettings
 from hudi_locks.transaction import Outcome, Transactions
 
 __all__ = ["HoodieTable"]
 
 
-class HoodieTable:
+class HoodieTable(ServicedTable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -41,6 +49,7 @@ class HoodieTable:
         path: Base path.
         table: Its settings and storage.
         options: Hudi's keys as given.
+        metrics: What its locks, heartbeats and publishes reported; names in `hudi_locks.observe`.
     """
 
     def __init__(self, spark: SparkSession, table: Table, options: Options, *, clock: Clock | None = None) -> None:
@@ -48,10 +57,13 @@ class HoodieTable:
         self.table = table
         self.path = table.storage.base
         self.options = check_pipeline(options, table.config, self.path)
+        self.metrics = Metrics()
         self._clock = clock or SystemClock()
         self._writing = threading.Lock()
         self._locks: LockManager | None = None
         self._writer: Writer | None = None
+        self._service: ClusteringService | None = None
+        self._services: TableServices | None = None
 
     @classmethod
     def create(
@@ -136,6 +148,7 @@ class HoodieTable:
                 retries of `hoodie.write.num.retries.on.conflict.failures` are used up.
             WriteAborted: The instant was rolled back by somebody who took this writer for dead.
             OutcomeUnknown: The store did not say whether the commit was published; `resolve` finds out.
+            SecondWriterRefused: The mode is SINGLE_WRITER, and another writer is alive.
             UnsupportedTable: The table must not be written by this package.
         """
         return self.write(Operation.UPSERT, rows)
@@ -148,18 +161,120 @@ class HoodieTable:
         """Take out the rows with the record keys and partitions of `rows`, which needs no other columns."""
         return self.write(Operation.DELETE, rows)
 
-    def write(self, operation: Operation, rows: DataFrame) -> WriteResult:
-        """The write that `operation` names; see `insert`, `upsert`, `bulk_insert` and `delete`."""
-        with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
-            return self._open_writer().write(operation, rows, report=report)
+    def insert_overwrite(self, rows: DataFrame) -> WriteResult:
+        """Replace all rows of the partitions that `rows` touch; other partitions stay as they are.
 
-    def read(self, *, meta_columns: bool = True) -> DataFrame:
-        """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
+        It conflicts with every write that changed one of these partitions since it began, and that with it, so that
+        nothing stays which the replacement did not see. Rows with one key stay apart, as in `insert`.
+        """
+        return self.write(Operation.INSERT_OVERWRITE, rows)
+
+    def insert_overwrite_table(self, rows: DataFrame) -> WriteResult:
+        """Replace all rows of the table, also by none; every concurrent write is a conflict. See `insert_overwrite`."""
+        return self.write(Operation.INSERT_OVERWRITE_TABLE, rows)
+
+    def delete_partitions(self, partitions: Iterable[str]) -> WriteResult:
+        """Take out all rows of these partitions, named by their paths, such as `month=1`. See `insert_overwrite`.
+
+        The files stay for time travel until they are cleaned.
 
         Raises:
-            DamagedTable: The timeline cannot be read.
+            BadInput: The table is not partitioned, or has no such partition; patterns are not read.
         """
-        return self._reader(meta_columns).snapshot()
+        with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
+            named = check_partitions(self.table, partitions)
+            return self._with_services(lambda: self._open_writer().delete_partitions(named, report=report))
+
+    def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
+        """The write that `operation` names; see the methods of these names.
+
+        A `delete_partition` deletes what `hoodie.datasource.write.partitions.to.delete` names, else the partitions of
+        the rows.
+
+        Args:
+            operation: What to do with the rows.
+            rows: See there.
+            terms: What to keep in the commit beside what it wrote, and what may still forbid it; not for a
+                `delete_partition`.
+        """
+        if operation is Operation.DELETE_PARTITION:
+            return self.delete_partitions(choose_partitions(self.table, self.options, rows))
+        with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
+            return self._with_services(lambda: self._open_writer().write(operation, rows, report=report, terms=terms))
+
+    def cluster(self, *, sort_by: Sequence[str] | None = None) -> WriteResult | None:
+        """Join the small files of each partition into large ones, sorted; what changes while it runs makes it fail.
+
+        A plan that waits is run first, with its own columns. Readers see the same rows, and `incremental` none again.
+
+        Args:
+            sort_by: Columns to sort by, in place of `hoodie.clustering.plan.strategy.sort.columns`.
+
+        Returns:
+            What was done; None if there is nothing to cluster.
+
+        Raises:
+            BadInput: There is no such column.
+            UnsupportedTable: The table has a bucket index.
+            WriteConflict: A write changed one of the file groups first.
+        """
+        return self._clustering().cluster(sort_by)
+
+    def schedule_clustering(self, *, sort_by: Sequence[str] | None = None) -> str | None:
+        """Put a plan on the timeline, to be run here or elsewhere; None if there is nothing to cluster.
+
+        From then on a write that changes one of its file groups meets a conflict, until the plan was run or taken back.
+        For arguments and errors see `cluster`.
+        """
+        return self._clustering().schedule(sort_by)
+
+    def run_clustering(self, instant: str | None = None) -> WriteResult | None:
+        """Run the plan `instant`, or the oldest of this package that waits; None if none waits.
+
+        A plan whose process has died is rolled back, and its file groups planned anew.
+
+        Raises:
+            WriteAborted: `instant` is no plan of this package that waits, or was rolled back meanwhile.
+            WriteConflict: A write changed one of the file groups first; the plan is taken back.
+            OutcomeUnknown: The store did not say; `resolve` finds out.
+        """
+        return self._clustering().run(instant)
+
+    def abort_clustering(self, instant: str) -> Outcome:
+        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
+
+        Raises:
+            WriteAborted: There is no such plan of this package.
+        """
+        return self._clustering().abort(instant)
+
+    def wait_for_clustering(self) -> tuple[WriteResult, ...]:
+        """Wait for the thread of `hoodie.clustering.async.enabled`; what it clustered since this object was opened."""
+        return () if self._service is None else self._service.wait()
+
+    def stream_sink(self, operation: Operation = Operation.UPSERT, *, identifier: str | None = None) -> StreamSink:
+        """What `DataStreamWriter.foreachBatch` takes: writes each micro-batch exactly once, over restarts too.
+
+        Args:
+            operation: What to do with the rows of a micro-batch.
+            identifier: Names the stream among all that write to this table, in place of
+                `hoodie.datasource.write.streaming.checkpoint.identifier`; keep it, and the query's checkpoint
+                location, over restarts.
+        """
+        return StreamSink(self, operation, identifier, clock=self._clock)
+
+    def read(self, *, meta_columns: bool = True, read_optimized: bool = False) -> DataFrame:
+        """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
+
+        Args:
+            meta_columns: Whether they are there.
+            read_optimized: Of a merge-on-read table, show the base files alone, at the cost of plain Parquet: rows
+                that are in logs only come with the next compaction.
+
+        Raises:
+            DamagedTable: The timeline cannot be read; what cannot be read of a log, when the DataFrame is used.
+        """
+        return self._reader(meta_columns).snapshot(read_optimized=read_optimized)
 
     def as_of(self, time: str | None = None, *, requested: str | None = None, meta_columns: bool = True) -> DataFrame:
         """All rows as of a moment.
@@ -178,23 +293,30 @@ class HoodieTable:
     def incremental(self, begin: str, end: str | None = None, *, meta_columns: bool = True) -> DataFrame:
         """Rows that were inserted or updated by commits with begin < completion time <= end, in their last form.
 
-        A row that a later commit of the span deleted is not among them.
+        A row that a later commit of the span deleted is not among them. Whoever goes on from the completion time of
+        the last commit that he saw misses nothing and sees nothing twice: a commit that is still pending will complete
+        later than every other. `hoodie.read.timeline.holes.resolution.policy` can hold back what was begun after it.
 
         Raises:
             BadInput: A time is none; for the beginning of the table give "0".
-            TableError: Commits of the span are archived.
+            TableError: Commits of the span are archived, and files of theirs cleaned; or a commit was completed behind
+                a pending one, and the policy for that is FAIL.
         """
-        return self._reader(meta_columns).changes(begin, end)
+        policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
+        return self._reader(meta_columns).changes(begin, end, holes_policy=policy)
 
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with this requested time, after an `OutcomeUnknown`; decides it if nobody has."""
         return self._open_writer().transactions.resolve(instant)
 
     def close(self) -> None:
-        """Let go of the lock provider's connection. The object can still read."""
+        """Wait for table services, and let go of the lock provider's connection. The object can still read."""
+        self.wait_for_clustering()
+        if self._services is not None:
+            self._services.close()
         if self._locks is not None:
             self._locks.close()
-        self._locks = self._writer = None
+        self._locks = self._writer = self._service = self._services = None
 
     def _reader(self, meta_columns: bool) -> Reader:  # noqa: FBT001
         return Reader(self.spark, self.table, meta_columns)
@@ -204,12 +326,33 @@ class HoodieTable:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             application = self.spark.sparkContext.applicationId
             if self.options.has(lock_keys.PROVIDER):
-                self._locks = LockManager.from_options(self.options, clock=self._clock, application=application)
-            transactions = Transactions(table, self._locks, options=self.options, clock=self._clock)
+                self._locks = LockManager.from_options(
+                    self.options, clock=self._clock, application=application, metrics=self.metrics
+                )
+            clock, metrics = self._clock, self.metrics
+            transactions = Transactions(table, self._locks, options=self.options, clock=clock, metrics=metrics)
             settings = PipelineSettings.of(self.options, table.config)
             check_index(settings, Snapshot.load(table))
-            self._writer = Writer(table, transactions, settings, self._clock)
+            host = MarkerHost(ServerSettings.of(self.options), metrics)
+            self._writer = Writer(table, transactions, settings, self._clock, host)
         return self._writer
+
+    def _with_services(self, write: Callable[[], WriteResult]) -> WriteResult:
+        """A write with the services that the options ask for: a sweep before it; clustering, clean, archival after."""
+        services = self._open_services()
+        before = services.precede_write()
+        result = self._clustering().follow(write())
+        return replace(result, warnings=(*before, *result.warnings, *services.follow_write()))
+
+    def _open_services(self) -> TableServices:
+        if self._services is None:
+            self._services = TableServices(self._open_writer().transactions, self.options)
+        return self._services
+
+    def _clustering(self) -> ClusteringService:
+        if self._service is None:
+            self._service = ClusteringService(self.spark, self._open_writer(), self.options)
+        return self._service
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_locks.format import bucket_file_id
+from hudi_locks.format.claim import FileGroupId
 from hudi_locks.table import BaseFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from hudi_locks.transaction import NewKeys
+    from hudi_locks.transaction import AbsentKeys
 
 __all__ = ["GROUP", "RESERVED", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
 
@@ -90,10 +91,12 @@ class Placement:
         groups: Resolves it.
         expected_groups: About how many file groups the rows touch, for the number of tasks; None where the rows of
             each are in one task already.
-        new_keys: The keys among them that no file group has, if they may not come twice.
+        absent_keys: The keys of the input that no file group has, if it matters that nobody brings them.
+        read_groups: The file groups that have others, as far as the index looked; tasks name what they look at.
     """
 
     rows: DataFrame
     groups: Groups
     expected_groups: int | None
-    new_keys: NewKeys | None = None
+    absent_keys: AbsentKeys | None = None
+    read_groups: frozenset[FileGroupId] = frozenset()

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import GROUP, Placement
+from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.simple_index import SimpleIndex
 from hudi_locks.spark.snapshot import Snapshot
@@ -45,18 +44,17 @@ class Placer:
             keyed: With record key and partition path.
             counts: Rows by partition path.
         """
-        base_files = self.snapshot.base_files(counts)
+        base_files = [] if operation.replaces else self.snapshot.base_files(counts)
         if bucket_index := self.settings.bucket_index():
             yield bucket_index.place(keyed, base_files, instant=self.instant)
             return
         index = self._simple_index(operation)
-        needs_lookup = operation in (Operation.UPSERT, Operation.DELETE) or self.settings.drop_duplicates
-        if not needs_lookup:
+        if not self.settings.looks_up(operation):
             yield index.place_new(keyed, base_files, counts)
             return
-        tagged = self._filter(operation, index.tag(keyed, base_files)).persist(StorageLevel.MEMORY_AND_DISK)
+        tagged = index.tag(keyed, base_files).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            yield index.place(tagged, base_files)
+            yield index.place(operation, tagged, base_files)
         finally:
             tagged.unpersist()
 
@@ -64,12 +62,7 @@ class Placer:
         sizing = self.settings.sizing(self.snapshot.record_bytes)
         if operation is Operation.BULK_INSERT:
             sizing = replace(sizing, small_file_bytes=0)
-        return SimpleIndex(self.snapshot.table.storage, sizing)
-
-    def _filter(self, operation: Operation, tagged: DataFrame) -> DataFrame:
-        if operation is Operation.DELETE:
-            return tagged.where(F.col(GROUP).isNotNull())
-        return tagged if operation is Operation.UPSERT else tagged.where(F.col(GROUP).isNull())
+        return SimpleIndex(self.snapshot.table.storage, sizing, self.snapshot.planned_groups)
 
 
 def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:

@@ -1,19 +1,31 @@
-"""Reads as DataFrames: Spark's own vectorised Parquet reader on the base files that a snapshot shows."""
+"""Reads as DataFrames: Spark's own vectorised Parquet reader, and a merge on the executors where there are logs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import META_COLUMNS, parse_moment
 from hudi_locks.spark.files import read_files
+from hudi_locks.spark.merged_reading import MergeTask, read_slices
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.table import COMMIT_TIME, BaseFile, Table, add_meta_schema, files_changed, latest_base_files
+from hudi_locks.table import (
+    COMMIT_TIME,
+    BaseFile,
+    FileSlice,
+    MergeRule,
+    Table,
+    add_meta_schema,
+    files_changed,
+    latest_file_slices,
+)
+from hudi_locks.timeline import end_before_holes
 
 __all__ = ["Reader"]
 
@@ -35,21 +47,45 @@ class Reader:
     table: Table
     meta_columns: bool
 
-    def snapshot(self, *, completed: str | None = None, requested: str | None = None) -> DataFrame:
-        """The rows now, or as of a completion time, or as of a requested time as the JVM's `as.of.instant` means it."""
+    def snapshot(
+        self, *, completed: str | None = None, requested: str | None = None, read_optimized: bool = False
+    ) -> DataFrame:
+        """The rows now, or as of a completion time, or as of a requested time as the JVM's `as.of.instant` means it.
+
+        Of a merge-on-read table `read_optimized` shows the base files alone: what is in logs comes with compaction.
+        """
         snapshot = Snapshot.load(self.table)
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        files = latest_base_files(self.table.storage, snapshot.timeline, **limits)
-        return self._select(self._open(files, snapshot.schema))
+        slices = latest_file_slices(self.table.storage, snapshot.timeline, **limits)
+        if read_optimized:
+            slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
+        return self._select(self._merge(slices, snapshot.schema))
 
-    def changes(self, begin: str, end: str | None) -> DataFrame:
-        """Rows written by commits with begin < completion time <= end, each as the last of them left it."""
+    def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
+        """Rows written by commits with begin < completion time <= end, each as the last of them left it.
+
+        `holes_policy` says what is shown of commits that were completed behind a pending one.
+        """
+        self._refuse_logs()
         snapshot = Snapshot.load(self.table)
         begin, end = parse_moment(begin), end if end is None else parse_moment(end)
+        end = end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
         changes = files_changed(self.table.storage, snapshot.timeline, begin=begin, end=end)
         rows = self._open(changes.files, snapshot.schema)
         return self._select(rows.where(F.col(COMMIT_TIME).isin(list(changes.instants))))
+
+    def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None) -> DataFrame:
+        """Slices without logs need no merge, and are left to Spark with all that it can push down."""
+        merged = tuple(piece for piece in slices if piece.logs)
+        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        rows = self._open(plain, schema)
+        if not merged:
+            return rows
+        whole = add_meta_schema(schema if schema is not None else pa.schema([]))
+        task = MergeTask(self.table.storage, merged, whole, MergeRule(self.table.config.merge_ordering))
+        found = read_slices(self.spark, task, rows.schema)
+        return rows.unionByName(found) if plain else found
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
         user_schema = schema if schema is not None else pa.schema([])
@@ -57,6 +93,12 @@ class Reader:
         if not files:
             return self.spark.createDataFrame([], columns)
         return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
+
+    def _refuse_logs(self) -> None:
+        if self.table.is_merge_on_read:
+            path = self.table.storage.base
+            message = f"{path} is a merge-on-read table, whose changes are not read here; read a snapshot"
+            raise UnsupportedTable(message, path=path)
 
     def _select(self, rows: DataFrame) -> DataFrame:
         return rows if self.meta_columns else rows.drop(*META_COLUMNS)

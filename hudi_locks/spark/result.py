@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from hudi_locks.format import WriteStat
+from hudi_locks.format import CommitMetadata
 from hudi_locks.transaction import Conflict, Outcome, PublishResult
 
 __all__ = ["Attempt", "WriteResult"]
+
+
+_CLUSTER: Final = "CLUSTER"
+"""Clustering counts the rows of its files as inserted, as the JVM does; new to the table is none of them."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,8 @@ class Attempt:
         ended_ms: Wall clock when its outcome was known.
         outcome: What became of it.
         conflict: Why it was aborted; None for the last.
+        avoided: Conflicts that it would have met, had it not written the rows in question to new files: an insert does
+            so, and does nothing else again.
     """
 
     instant: str
@@ -28,6 +35,12 @@ class Attempt:
     ended_ms: int
     outcome: Outcome
     conflict: Conflict | None = None
+    avoided: tuple[Conflict, ...] = ()
+
+    @property
+    def duration_s(self) -> float:
+        """How long it took, in seconds."""
+        return (self.ended_ms - self.began_ms) / 1000
 
 
 @dataclass(frozen=True)
@@ -43,9 +56,12 @@ class WriteResult:
         rows_deleted: Rows taken out.
         rows_written: All rows of the files written, those that stayed as they were included.
         file_groups: How many file groups were written.
+        file_groups_replaced: How many ended: overwritten, deleted with their partition, or clustered.
         attempts: Every try, the last one being the one that was committed.
         lock_wait_ms: How long the publish waited for the table lock.
         lock_held_ms: How long it held it.
+        begin_wait_ms: How long the begin of the last attempt waited for the table lock.
+        begin_held_ms: How long that begin held it.
         warnings: What went wrong without touching the outcome.
     """
 
@@ -57,15 +73,23 @@ class WriteResult:
     rows_deleted: int = 0
     rows_written: int = 0
     file_groups: int = 0
+    file_groups_replaced: int = 0
     attempts: tuple[Attempt, ...] = field(default=(), repr=False)
     lock_wait_ms: int = 0
     lock_held_ms: int = 0
+    begin_wait_ms: int = 0
+    begin_held_ms: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
         """The conflicts met on the way; each cost one retry."""
         return tuple(attempt.conflict for attempt in self.attempts if attempt.conflict)
+
+    @property
+    def avoided(self) -> tuple[Conflict, ...]:
+        """The conflicts that its inserts avoided, at the price of writing the rows in question once more."""
+        return tuple(conflict for attempt in self.attempts for conflict in attempt.avoided)
 
     @property
     def retries(self) -> int:
@@ -78,19 +102,23 @@ class WriteResult:
         return sum(attempt.ended_ms - attempt.began_ms for attempt in self.attempts[:-1]) / 1000
 
     @classmethod
-    def of(cls, published: PublishResult, stats: Sequence[WriteStat], *, attempts: Sequence[Attempt]) -> WriteResult:
-        """Sum up a committed publish and the stats of its tasks."""
+    def of(cls, published: PublishResult, metadata: CommitMetadata, *, attempts: Sequence[Attempt]) -> WriteResult:
+        """Sum up a committed publish and what it wrote."""
+        stats = metadata.stats
         return cls(
             published.instant,
             published.completion_time or "",
             published.outcome,
-            rows_inserted=sum(stat.num_inserts for stat in stats),
+            rows_inserted=0 if metadata.operation == _CLUSTER else sum(stat.num_inserts for stat in stats),
             rows_updated=sum(stat.num_update_writes for stat in stats),
             rows_deleted=sum(stat.num_deletes for stat in stats),
             rows_written=sum(stat.num_writes for stat in stats),
             file_groups=len(stats),
+            file_groups_replaced=len(metadata.replaced_file_groups),
             attempts=tuple(attempts),
             lock_wait_ms=published.lock_wait_ms,
             lock_held_ms=published.lock_held_ms,
+            begin_wait_ms=published.begin_wait_ms,
+            begin_held_ms=published.begin_held_ms,
             warnings=published.warnings,
         )

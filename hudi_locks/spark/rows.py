@@ -18,7 +18,15 @@ from hudi_locks.spark.placement import RESERVED
 from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
-__all__ = ["KeyColumns", "check_ordering", "count_rows", "make_key_columns", "select_user_columns", "user_schema"]
+__all__ = [
+    "KeyColumns",
+    "check_ordering",
+    "column_named",
+    "count_rows",
+    "make_key_columns",
+    "select_user_columns",
+    "user_schema",
+]
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ def select_user_columns(rows: DataFrame) -> DataFrame:
     """
     _refuse_repeated_columns(rows.columns)
     _refuse_reserved_columns(rows.columns)
-    return rows.select([_column(name) for name in rows.columns if name not in META_COLUMNS])
+    return rows.select([column_named(name) for name in rows.columns if name not in META_COLUMNS])
 
 
 def make_key_columns(user: DataFrame, config: TableConfig, *, composite: bool) -> KeyColumns:
@@ -99,7 +107,7 @@ def user_schema(keyed: DataFrame) -> pa.Schema:
     return canonical_schema(to_arrow_schema(T.StructType(fields)))
 
 
-def _column(name: str) -> Column:
+def column_named(name: str) -> Column:
     """A column by its whole name, dots and all."""
     return F.col("`" + name.replace("`", "``") + "`")
 

@@ -32,6 +32,7 @@ class PipelineSettings:
         record_bytes: Size of a row where the table has none to measure.
         memory_bytes: How much input a task keeps in memory.
         conflict_retries: How often a write that met a conflict begins anew.
+        early_wait_s: How long a write that met an earlier one before it wrote waits for that one to end.
         combine_before_insert: Whether an insert merges rows of the input with one key.
         combine_before_upsert: Whether an upsert does.
         drop_duplicates: Whether an insert leaves out rows whose key the table has.
@@ -47,6 +48,7 @@ class PipelineSettings:
     record_bytes: int
     memory_bytes: int
     conflict_retries: int
+    early_wait_s: float
     combine_before_insert: bool
     combine_before_upsert: bool
     drop_duplicates: bool
@@ -71,6 +73,7 @@ class PipelineSettings:
             record_bytes=options.get_value(datasource_keys.RECORD_SIZE_ESTIMATE),
             memory_bytes=options.get_value(datasource_keys.MERGE_MEMORY),
             conflict_retries=options.get_value(write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES),
+            early_wait_s=options.get_value(write_keys.EARLY_CONFLICT_MAX_WAIT_MS) / 1000,
             combine_before_insert=options.get_value(datasource_keys.COMBINE_BEFORE_INSERT),
             combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
             drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
@@ -94,6 +97,12 @@ class PipelineSettings:
         """The bucket index, if that is what the options ask for."""
         return BucketIndex(self.hash_fields, self.buckets) if self.index_type == "BUCKET" else None
 
+    def looks_up(self, operation: Operation) -> bool:
+        """Whether the keys of the table decide what becomes of a row."""
+        if operation in (Operation.UPSERT, Operation.DELETE):
+            return True
+        return self.drop_duplicates and not operation.replaces
+
     def combines(self, operation: Operation) -> bool:
         """Whether rows of the input with one key become one row."""
         if operation is Operation.UPSERT:
@@ -102,9 +111,8 @@ class PipelineSettings:
 
     def merge_rule(self, operation: Operation, config: TableConfig) -> MergeRule:
         """Which row wins, as the table's merge mode says; an insert that drops duplicates leaves present rows alone."""
-        ordering = () if config.merge_mode == "COMMIT_TIME_ORDERING" else config.ordering_fields
         keep_present = operation is not Operation.UPSERT and self.drop_duplicates
-        return MergeRule(ordering, keep_present)
+        return MergeRule(config.merge_ordering, keep_present)
 
     def sizing(self, measured_record_bytes: int | None) -> FileSizing:
         """How new rows are cut into files, given what rows of the table take on disk."""

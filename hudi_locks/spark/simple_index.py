@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.spark.absent_keys import MissedKeys
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.files import read_files
-from hudi_locks.spark.inserted_keys import InsertedKeys
+from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP, RESERVED, ListedGroups, Placement
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
@@ -27,10 +29,12 @@ class SimpleIndex:
     Attributes:
         storage: Of the table.
         sizing: How new rows are cut into files.
+        planned: (partition path, file id) of file groups that take no new rows, since a plan will replace them.
     """
 
     storage: Storage
     sizing: FileSizing
+    planned: frozenset[tuple[str, str]] = frozenset()
 
     def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
         """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
@@ -42,19 +46,27 @@ class SimpleIndex:
         known = read_files(rows.sparkSession, paths, schema).withColumn(GROUP, file_id)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
-    def place(self, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
-        """Give the new keys of a tagged input their file groups; counts them, so the input should be persisted."""
-        fresh = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
-        counts = {row[PARTITION_PATH]: row["count"] for row in fresh.groupBy(PARTITION_PATH).count().collect()}
-        placement = self._share(tagged, base_files, counts)
-        return replace(placement, new_keys=InsertedKeys(fresh, self.storage, frozenset(counts)))
+    def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
+        """Give those rows of a tagged input file groups that the operation writes; the input should be persisted.
+
+        Also what is not written rests on what the index found: a row that is left out, and a key that is nowhere.
+        """
+        counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
+        fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
+        groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
+        rows = _choose_rows(operation, tagged)
+        placement = self._share(rows, base_files, {} if operation is Operation.DELETE else fresh)
+        absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
+        missed = MissedKeys(absent, self.storage, frozenset(fresh))
+        return replace(placement, absent_keys=missed, read_groups=groups)
 
     def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
         """Give rows file groups without looking at their keys."""
         return self._share(rows.withColumn(GROUP, F.lit(None).cast("string")), base_files, counts)
 
     def _share(self, tagged: DataFrame, base_files: Sequence[BaseFile], new_rows: Mapping[str, int]) -> Placement:
-        shares = self.sizing.share_rows(new_rows, base_files)
+        open_files = [file for file in base_files if (file.partition, file.file_id) not in self.planned]
+        shares = self.sizing.share_rows(new_rows, open_files)
         placed = self._fill(tagged, shares) if shares else tagged
         new_groups = sum(len(set(ids)) for ids in shares.values())
         bases = {(file.partition, file.file_id): file for file in base_files}
@@ -68,3 +80,9 @@ class SimpleIndex:
         drawn = F.element_at(F.col(_SHARES), position.cast("int"))
         joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
         return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
+
+
+def _choose_rows(operation: Operation, tagged: DataFrame) -> DataFrame:
+    if operation is Operation.DELETE:
+        return tagged.where(F.col(GROUP).isNotNull())
+    return tagged if operation is Operation.UPSERT else tagged.where(F.col(GROUP).isNull())

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from hudi_locks.format import merge_schemas
+from hudi_locks.format import clustered_file_groups, merge_schemas
 from hudi_locks.table import BaseFile, Table, latest_base_files, read_commit, read_first_key
 from hudi_locks.timeline import Timeline
 
@@ -51,6 +51,13 @@ class Snapshot:
             BadInput: A column changed its type or is missing.
         """
         return merge_schemas(self.schema if self.schema is not None else incoming, incoming)
+
+    @cached_property
+    def planned_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of what a pending clustering takes: a write there would meet its plan."""
+        paths = [self.timeline.layout.path(i.as_requested()) for i in self.timeline.pending(("clustering",))]
+        plans = (clustered_file_groups(self.table.storage.read(path) or b"", path) for path in paths)
+        return frozenset(group for groups in plans for group in groups)
 
     @property
     def record_bytes(self) -> int | None:

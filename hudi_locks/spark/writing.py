@@ -2,107 +2,217 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.markers import FinalFiles
+from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.spark.cancelling import EarlyConflictMet, cancelled_when_vain
 from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.group_writer import STAT, decode_report
 from hudi_locks.spark.intake import Intake, KeyedRows, spread_rows
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.placing import Placer
+from hudi_locks.spark.replacing import find_replaced
 from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.setting_aside import write_around
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.task import STAT, WriteTask, decode_stat
+from hudi_locks.spark.task import WriteTask
 from hudi_locks.table import BaseFileFormat, Table, add_meta_schema
-from hudi_locks.transaction import PublishResult, Transaction, Transactions
+from hudi_locks.timeline_server import MarkerHost
+from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
 
-__all__ = ["Report", "Writer"]
+__all__ = ["CommitTerms", "Report", "Writer"]
 
 Report = Callable[[str], None]
 
-_ACTION = "commit"
 _RETRY_MS = 100
 
 
 @dataclass(frozen=True)
+class CommitTerms:
+    """What a caller adds to a commit.
+
+    Attributes:
+        extra: Texts that are kept in the commit's extra metadata, where any reader of the timeline finds them.
+        unless: Asked inside the table lock, with the timeline on which is decided, for a reason not to publish; "" to
+            go on. May be asked several times.
+    """
+
+    extra: Mapping[str, str] = field(default_factory=dict)
+    unless: Unless | None = None
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What one attempt wants to publish, as `Transaction.publish` takes it, and the conflicts that it avoided."""
+
+    metadata: CommitMetadata
+    reads: ReadSet = field(default_factory=ReadSet)
+    unless: Unless | None = None
+    avoided: tuple[Conflict, ...] = ()
+
+
+_Work = Callable[[Transaction], AbstractContextManager[_Draft]]
+
+
+@dataclass(frozen=True)
 class Writer:
-    """Writes DataFrames to one table.
+    """Writes to one table.
 
     Attributes:
         table: The table.
         transactions: Begins and publishes its instants.
         settings: How to write.
         clock: Its source of time.
+        host: Gives tasks what makes their markers.
     """
 
     table: Table
     transactions: Transactions
     settings: PipelineSettings
     clock: Clock
+    host: MarkerHost = field(default_factory=MarkerHost)
 
-    def write(self, operation: Operation, rows: DataFrame, *, report: Report) -> WriteResult:
+    def write(
+        self, operation: Operation, rows: DataFrame, *, report: Report, terms: CommitTerms | None = None
+    ) -> WriteResult:
         """Write `rows`, and begin anew after a conflict as often as the options allow.
 
         Raises:
             BadInput: The rows are refused.
-            WriteConflict: Another writer was first, and no retry is left.
+            WriteConflict: Another writer was first, and no retry is left; found early, it is a
+                HoodieEarlyConflictDetectionException.
             WriteAborted: The instant was rolled back.
             OutcomeUnknown: The store did not say.
         """
-        attempts: list[Attempt] = []
         report("reading the input")
         with Intake(self.table, self.settings).take(operation, rows) as keyed:
-            while True:
-                published, stats = self._attempt(operation, keyed, report, attempts)
-                if published.conflict is None or len(attempts) > self.settings.conflict_retries:
-                    return WriteResult.of(published.raise_unless_committed(), stats, attempts=attempts)
-                report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
-                self.clock.sleep(len(attempts) * _RETRY_MS / 1000)
+            agreed = terms or CommitTerms()
+            return self._repeat(operation, lambda tx: self._write_rows(tx, operation, keyed, report, agreed), report)
+
+    def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
+        """End every file group of these partitions; otherwise as `write`."""
+        return self._repeat(Operation.DELETE_PARTITION, lambda tx: self._end_partitions(tx, partitions), report)
+
+    def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
+        attempts: list[Attempt] = []
+        while True:
+            published, metadata = self._attempt(operation, work, report, attempts)
+            if published.conflict is None or len(attempts) > self.settings.conflict_retries:
+                result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
+                self._report_saved(attempts)
+                return result
+            report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
+            self._pause(published.conflict, len(attempts))
+
+    def _report_saved(self, attempts: Sequence[Attempt]) -> None:
+        """What those that were given up early would have taken longer, had they been as long as the last one."""
+        whole_s = attempts[-1].duration_s
+        for attempt in attempts:
+            if attempt.conflict is not None and attempt.conflict.is_early:
+                saved_s = max(0.0, whole_s - attempt.duration_s)
+                self.transactions.metrics.report(EARLY_CONFLICT_SAVED, saved_s)
+
+    def _pause(self, conflict: Conflict, attempts: int) -> None:
+        """Until another try is worth while: an earlier write that is still at work would only be met again."""
+        if conflict.is_early:
+            self.transactions.early.await_end(conflict.other, self.settings.early_wait_s)
+        self.clock.sleep(attempts * _RETRY_MS / 1000)
 
     def _attempt(
-        self, operation: Operation, keyed: KeyedRows, report: Report, attempts: list[Attempt]
-    ) -> tuple[PublishResult, list[WriteStat]]:
-        began_ms = self.clock.wall_ms()
-        with (
-            self.transactions.begin(_ACTION, operation.value.upper()) as transaction,
-            typed_task_errors(),
-            self._place(transaction, operation, keyed, report) as (placement, schema),
-        ):
-            stats = self._run_job(self._make_task(transaction, operation, schema, placement), placement, keyed, report)
-            report("publishing")
-            metadata = CommitMetadata.of(stats, transaction.operation, schema=self._recorded(schema))
-            published = transaction.publish(metadata, new_keys=placement.new_keys)
+        self, operation: Operation, work: _Work, report: Report, attempts: list[Attempt]
+    ) -> tuple[PublishResult, CommitMetadata]:
+        began_ms, draft = self.clock.wall_ms(), _Draft(CommitMetadata.of((), operation.value.upper(), schema=None))
+        transaction = self.transactions.begin(operation.action, operation.value.upper())
+        try:
+            with transaction, typed_task_errors(), work(transaction) as draft:
+                report("publishing")
+                published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
+        except EarlyConflictMet as met:
+            published = PublishResult(transaction.instant, Outcome.ABORTED, conflict=met.conflict, reason=str(met))
         ended_ms = self.clock.wall_ms()
-        attempts.append(Attempt(transaction.instant, began_ms, ended_ms, published.outcome, published.conflict))
-        return published, stats
+        what = (published.outcome, published.conflict, draft.avoided)
+        attempts.append(Attempt(transaction.instant, began_ms, ended_ms, *what))
+        return published, draft.metadata
 
     @contextmanager
-    def _place(
-        self, transaction: Transaction, operation: Operation, keyed: KeyedRows, report: Report
-    ) -> Iterator[tuple[Placement, pa.Schema]]:
+    def _write_rows(
+        self, transaction: Transaction, operation: Operation, keyed: KeyedRows, report: Report, terms: CommitTerms
+    ) -> Iterator[_Draft]:
         snapshot = Snapshot(self.table, transaction.timeline)
-        is_delete = operation is Operation.DELETE
-        schema = (snapshot.schema or pa.schema([])) if is_delete else snapshot.merge_schema(keyed.schema)
+        schema = self._choose_schema(snapshot, operation, keyed)
         report("finding file groups")
         placer = Placer(self.settings, snapshot, transaction.instant)
-        with placer.place(operation, keyed.frame, keyed.counts) as placement:
-            yield placement, schema
+        with (
+            cancelled_when_vain(transaction, keyed.frame.sparkSession),
+            placer.place(operation, keyed.frame, keyed.counts) as placement,
+        ):
+            with self.host.open(transaction) as files:
+                task = self._make_task(files, operation, schema, placement)
+                stats, avoided = self._run_around(transaction, operation, task, placement, keyed, report)
+            replaced = find_replaced(snapshot, operation, keyed.counts)
+            metadata = CommitMetadata.of(
+                [stat for stat in stats if stat.path],
+                transaction.operation,
+                schema=self._recorded(schema),
+                extra=terms.extra,
+                replaced_file_ids=replaced,
+            )
+            yield _Draft(metadata, self._list_reads(operation, keyed, placement, stats), terms.unless, avoided)
+
+    @contextmanager
+    def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
+        snapshot = Snapshot(self.table, transaction.timeline)
+        replaced = find_replaced(snapshot, Operation.DELETE_PARTITION, partitions)
+        schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
+        yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
+
+    def _list_reads(
+        self, operation: Operation, keyed: KeyedRows, placement: Placement, stats: list[WriteStat]
+    ) -> ReadSet:
+        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in stats if not stat.path)
+        partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
+        return ReadSet(partitions, placement.read_groups | left, placement.absent_keys)
+
+    def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
+        if operation is Operation.DELETE:
+            return snapshot.schema or pa.schema([])
+        return snapshot.merge_schema(keyed.schema)
 
     def _recorded(self, schema: pa.Schema) -> str | None:
         """What a commit says of the columns; nothing where a delete came before any rows."""
         return avro_schema(schema, self.table.config.name) if schema.names else None
 
+    def _run_around(
+        self,
+        transaction: Transaction,
+        operation: Operation,
+        task: WriteTask,
+        placement: Placement,
+        keyed: KeyedRows,
+        report: Report,
+    ) -> tuple[list[WriteStat], tuple[Conflict, ...]]:
+        if operation is not Operation.INSERT or self.settings.looks_up(operation) or self.settings.bucket_index():
+            return self._run_job(task, placement, keyed, report), ()
+        return write_around(transaction, placement, run=lambda rows: self._run_job(task, rows, keyed, report))
+
     def _run_job(self, task: WriteTask, placement: Placement, keyed: KeyedRows, report: Report) -> list[WriteStat]:
         report("writing base files")
         reported = self._spread(placement, keyed).mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
-        return [decode_stat(row[STAT]) for row in reported]
+        stats, checks_s = decode_report(row[STAT] for row in reported)
+        for check_s in checks_s:
+            self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
+        return stats
 
     def _spread(self, placement: Placement, keyed: KeyedRows) -> DataFrame:
         if placement.expected_groups is None:
@@ -110,13 +220,11 @@ class Writer:
         tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups)
         return spread_rows(placement.rows, keyed.columns, tasks=tasks)
 
-    def _make_task(
-        self, transaction: Transaction, operation: Operation, schema: pa.Schema, placement: Placement
-    ) -> WriteTask:
+    def _make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, placement: Placement) -> WriteTask:
         config = self.table.config
         avro = avro_schema(schema, config.name, with_meta_columns=True)
         return WriteTask(
-            files=transaction.files,
+            files=files,
             schema=add_meta_schema(schema),
             form=BaseFileFormat(avro, self.settings.codec),
             groups=placement.groups,

@@ -8,7 +8,7 @@ import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import BinaryIO
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage.storage import Entry, Storage
@@ -32,18 +32,26 @@ class LocalStorage(Storage):
     """
 
     def __init__(self, root: str, *, base: str | None = None) -> None:
-        self._root = Path(root)
+        self._root = os.path.normpath(root)
         self.base = (base if base is not None else root).rstrip("/") or "/"
 
     def __repr__(self) -> str:
-        return f"LocalStorage({str(self._root)!r})"
+        return f"LocalStorage({self._root!r})"
+
+    def list_names(self, folder: str) -> list[str]:
+        """See `Storage.list_names`."""
+        with _reporting("list", folder):
+            try:
+                return os.listdir(self._locate(folder))
+            except FileNotFoundError:
+                return []
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         with _reporting("list", folder):
             try:
                 with os.scandir(self._locate(folder)) as children:
-                    entries = [entry for child in children if (entry := _describe(child))]
+                    entries = [entry for child in children if (entry := _describe_child(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -52,14 +60,18 @@ class LocalStorage(Storage):
         """See `Storage.read`."""
         with _reporting("read", path):
             try:
-                return self._locate(path).read_bytes()
+                with open(self._locate(path), "rb", buffering=0) as file:
+                    return file.read()
             except FileNotFoundError:
                 return None
 
     def stat(self, path: str) -> Entry | None:
         """See `Storage.stat`."""
         with _reporting("look at", path):
-            return _describe(self._locate(path))
+            try:
+                return _describe(path.rpartition("/")[2], os.stat(self._locate(path)))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.create_if_absent`. An empty file needs no staging: its name is all of it."""
@@ -70,14 +82,19 @@ class LocalStorage(Storage):
             with self._staged(data) as staged:
                 return _link(staged, target)
 
+    def create_transient(self, path: str, data: bytes) -> bool:
+        """See `Storage.create_transient`: nothing is flushed to disk."""
+        with _reporting("create", path), self._staged(data, durable=False) as staged:
+            return _link(staged, self._locate(path), durable=False)
+
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
         with _reporting("replace", path), self._staged(data) as staged:
             target = self._locate(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _checksum_of(target).unlink(missing_ok=True)
-            staged.replace(target)
-            _flush(target.parent)
+            _make_parent(target)
+            _remove(_checksum_of(target))
+            os.replace(staged, target)
+            _flush(os.path.dirname(target))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
@@ -92,24 +109,20 @@ class LocalStorage(Storage):
         """See `Storage.move_if_absent`. False if another attempt took `source` away and `target` is there."""
         with _reporting("move to", target):
             old, new = self._locate(source), self._locate(target)
-            if old.exists():
+            if os.path.exists(old):
                 _flush(old)  # else a power failure could leave the name, and a commit that counts on it, without bytes
             if not _link(old, new):
                 return False
-            _checksum_of(old).unlink(missing_ok=True)
-            old.unlink(missing_ok=True)
+            _remove(_checksum_of(old))
+            _remove(old)
             return True
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""
         with _reporting("delete", path):
             target = self._locate(path)
-            _checksum_of(target).unlink(missing_ok=True)
-            try:
-                target.unlink()
-            except FileNotFoundError:
-                return False
-            return True
+            _remove(_checksum_of(target))
+            return _remove(target)
 
     def delete_folder(self, folder: str) -> None:
         """See `Storage.delete_folder`."""
@@ -122,37 +135,35 @@ class LocalStorage(Storage):
     def make_folder(self, folder: str) -> bool:
         """See `Storage.make_folder`."""
         with _reporting("make the folder", folder):
-            self._locate(folder).mkdir(parents=True, exist_ok=True)
+            os.makedirs(self._locate(folder), exist_ok=True)
         return True
 
     def native(self, path: str) -> str:
         """See `Storage.native`: a plain absolute path."""
-        return str(self._locate(path))
+        return self._locate(path)
 
     def now_ms(self) -> int:
         """See `Storage.now_ms`: the stamp of a file made for the purpose."""
         with _reporting("stamp a file in", _STAGING), self._staged(b"", durable=False) as staged:
-            return staged.stat().st_mtime_ns // 1_000_000
+            return os.stat(staged).st_mtime_ns // 1_000_000
 
-    def _locate(self, path: str) -> Path:
+    def _locate(self, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):
             raise StorageError(f"{path!r} leads out of the table at {self.base}", path=path)
-        return self._root / path
+        return f"{self._root}/{path}" if path else self._root
 
     @contextmanager
-    def _staged(self, data: bytes, *, durable: bool = True) -> Iterator[Path]:
-        folder = self._root / _STAGING
-        folder.mkdir(parents=True, exist_ok=True)
-        staged = folder / uuid.uuid4().hex
+    def _staged(self, data: bytes, *, durable: bool = True) -> Iterator[str]:
+        staged = f"{self._root}/{_STAGING}/{uuid.uuid4().hex}"
         try:
-            with staged.open("xb") as file:
+            with _create(staged) as file:
                 file.write(data)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
             yield staged
         finally:
-            staged.unlink(missing_ok=True)
+            _remove(staged)
 
 
 @contextmanager
@@ -166,45 +177,85 @@ def _reporting(verb: str, path: str) -> Iterator[None]:
         raise StorageError(message, path=path, errno=error.errno) from error
 
 
-def _describe(target: os.DirEntry[str] | Path) -> Entry | None:
+def _describe_child(child: os.DirEntry[str]) -> Entry | None:
     try:
-        found = target.stat()
+        return _describe(child.name, child.stat())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    is_folder = stat.S_ISDIR(found.st_mode)
-    return Entry(target.name, 0 if is_folder else found.st_size, found.st_mtime_ns // 1_000_000, is_folder)
 
 
-def _create_empty(target: Path) -> bool:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _describe(name: str, found: os.stat_result) -> Entry:
+    modified_ms = found.st_mtime_ns // 1_000_000
+    if stat.S_ISDIR(found.st_mode):
+        return Entry(name, 0, modified_ms, is_folder=True)
+    version = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    return Entry(name, found.st_size, modified_ms, is_folder=False, version=version)
+
+
+def _create(target: str) -> BinaryIO:
+    """A new file to write to, and the folders above it."""
     try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    except FileExistsError:
-        return False
-    _checksum_of(target).unlink(missing_ok=True)
-    return True
+        return open(target, "xb")
+    except FileNotFoundError:
+        _make_parent(target)
+        return open(target, "xb")
 
 
-def _link(source: Path, target: Path) -> bool:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _create_empty(target: str) -> bool:
+    """By the bare call: a file object for nothing would cost as much again."""
     try:
-        target.hardlink_to(source)
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
     except FileExistsError:
         return False
     except FileNotFoundError:
-        if target.exists():
-            return False
-        raise
-    _checksum_of(target).unlink(missing_ok=True)
-    _flush(target.parent)
+        _make_parent(target)
+        return _create_empty(target)
+    _remove(_checksum_of(target))
     return True
 
 
-def _checksum_of(target: Path) -> Path:
-    return target.with_name(f".{target.name}.crc")
+def _link(source: str, target: str, *, durable: bool = True) -> bool:
+    if not _try_link(source, target):
+        return False
+    _remove(_checksum_of(target))
+    if durable:
+        _flush(os.path.dirname(target))
+    return True
 
 
-def _flush(target: Path) -> None:
+def _try_link(source: str, target: str) -> bool:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        if os.path.exists(target):
+            return False
+        if not os.path.exists(source):
+            raise
+        _make_parent(target)
+        return _try_link(source, target)
+    return True
+
+
+def _make_parent(target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+
+
+def _remove(target: str) -> bool:
+    try:
+        os.unlink(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _checksum_of(target: str) -> str:
+    folder, _, name = target.rpartition("/")
+    return f"{folder}/.{name}.crc"
+
+
+def _flush(target: str) -> None:
     """Bring a file's bytes, or a folder's names, to the disk, whoever wrote them."""
     handle = os.open(target, os.O_RDONLY)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from typing import NoReturn
 
 from hudi_locks.clock import Clock
@@ -24,7 +25,8 @@ class MemoryStorage(Storage):
         self.base = base
         self._clock = clock
         self._lock = threading.RLock()
-        self._files: dict[str, tuple[bytes, int]] = {}
+        self._files: dict[str, tuple[bytes, int, int]] = {}
+        self._versions = count(1)
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
@@ -44,9 +46,9 @@ class MemoryStorage(Storage):
         name = path.rsplit("/", 1)[-1]
         with self._lock:
             if path in self._files:
-                data, modified_ms = self._files[path]
-                return Entry(name, len(data), modified_ms, is_folder=False)
-            stamps = [stamp for other, (_, stamp) in self._files.items() if other.startswith(f"{path}/")]
+                data, modified_ms, version = self._files[path]
+                return Entry(name, len(data), modified_ms, is_folder=False, version=str(version))
+            stamps = [stamp for other, (_, stamp, _) in self._files.items() if other.startswith(f"{path}/")]
         return Entry(name, 0, max(stamps), is_folder=True) if stamps else None
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -60,7 +62,7 @@ class MemoryStorage(Storage):
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
         with self._lock:
-            self._files[path] = (bytes(data), self._clock.wall_ms())
+            self._files[path] = (bytes(data), self._clock.wall_ms(), next(self._versions))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Entry", "Storage"]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A child of a folder.
+class Entry(NamedTuple):
+    """A child of a folder; a tuple, since a listing makes thousands.
 
     Attributes:
         name: Last component of its path.
         size: Bytes; 0 for a folder.
         modified_ms: When the store says it was last written, ms since the epoch.
         is_folder: Whether it can be listed itself.
+        version: Another one whenever the file was changed, unless that was within the resolution of the store's times;
+            "" if the store does not tell, and for folders.
     """
 
     name: str
     size: int
     modified_ms: int
     is_folder: bool
+    version: str = ""
 
 
 class Storage(ABC):
@@ -37,6 +39,10 @@ class Storage(ABC):
     """
 
     base: str
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of what is directly in a folder, in any order: cheaper than `list` where facts about each cost more."""
+        return [entry.name for entry in self.list(folder)]
 
     @abstractmethod
     def list(self, folder: str) -> list[Entry]:
@@ -53,6 +59,10 @@ class Storage(ABC):
     @abstractmethod
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Make a file whole or not at all; False, and nothing changed, if the name is taken."""
+
+    def create_transient(self, path: str, data: bytes) -> bool:
+        """As `create_if_absent`, of a file that may be gone, or without its bytes, after a power failure."""
+        return self.create_if_absent(path, data)
 
     @abstractmethod
     def replace(self, path: str, data: bytes) -> None:

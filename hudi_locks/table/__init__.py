@@ -2,8 +2,12 @@
 
 from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
-from hudi_locks.table.file_groups import BaseFile, Changes, files_changed, latest_base_files, list_partitions
+from hudi_locks.table.data_files import BaseFile, LogFile, list_base_files, list_partitions
+from hudi_locks.table.file_groups import Changes, files_changed, latest_base_files, latest_file_slices
+from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.log_merging import LogMerge
+from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, MergeRule, UpsertMerge, newest_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
@@ -26,6 +30,7 @@ from hudi_locks.table.partition_path import (
     read_partition_metadata,
 )
 from hudi_locks.table.row_buffer import RowBuffers
+from hudi_locks.table.slice_reading import read_slice
 from hudi_locks.table.table import Table, read_commit
 
 __all__ = [
@@ -43,6 +48,9 @@ __all__ = [
     "BaseFileWriter",
     "Changes",
     "DeleteMerge",
+    "FileSlice",
+    "LogFile",
+    "LogMerge",
     "Merge",
     "MergeRule",
     "RowBuffers",
@@ -58,6 +66,8 @@ __all__ = [
     "create_partition_metadata",
     "files_changed",
     "latest_base_files",
+    "latest_file_slices",
+    "list_base_files",
     "list_partitions",
     "newest_rows",
     "parse_partition_path",
@@ -66,7 +76,9 @@ __all__ = [
     "read_commit",
     "read_counts",
     "read_first_key",
+    "read_log",
     "read_partition_metadata",
+    "read_slice",
     "rename_file",
     "stamp_rows",
 ]

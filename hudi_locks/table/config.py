@@ -65,6 +65,11 @@ class TableConfig:
         return self.declared_merge_mode or ("EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING")
 
     @property
+    def merge_ordering(self) -> tuple[str, ...]:
+        """Columns that decide between two rows with one key; none where the later write wins."""
+        return () if self.merge_mode == "COMMIT_TIME_ORDERING" else self.ordering_fields
+
+    @property
     def layout(self) -> TimelineLayout:
         """Where its instants live, and in which zone they are written (UTC if it is not known)."""
         zone = _find_zone(self.zone) if self.timezone == "LOCAL" and self.zone else timezone.utc

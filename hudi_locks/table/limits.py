@@ -30,7 +30,7 @@ the table keeps a metadata table; this package does not maintain it, and other r
 To turn it off: (1) delete .hoodie/metadata, (2) drop this line from the file and add hoodie.metadata.enable=false, \
 (3) delete .hoodie/.hoodie.properties.crc"""
 
-_TYPE: Final = _Limit(table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE",), "log files are not merged by this package")
+_TYPE: Final = _Limit(table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE",), "log files are read, and not written yet")
 _VERSION_WRITTEN: Final = _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "tables of version 8 and 9 are written")
 _MERGE_MODE: Final = _Limit(
     table_keys.RECORD_MERGE_MODE.name,
@@ -39,15 +39,21 @@ _MERGE_MODE: Final = _Limit(
 )
 _READ: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
-    _TYPE,
     _Limit(table_keys.BASE_FILE_FORMAT.name, ("PARQUET",), "base files are read as Parquet only"),
     _Limit(table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name, ("false",), "base files are read as Parquet only"),
     _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
     _Limit(table_keys.POPULATE_META_FIELDS.name, ("true",), "rows without meta columns cannot be told apart"),
     _Limit(table_keys.DROP_PARTITION_COLUMNS.name, ("false",), "the files lack the partition columns"),
 )
+_MERGED: Final = (
+    _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "logs of other versions are not merged by this package"),
+    _Limit(table_keys.PARTIAL_UPDATE_MODE.name, ("",), "rows that set some columns only are not merged"),
+    _MERGE_MODE,
+)
+"""What is asked of a merge-on-read table besides."""
 _WRITTEN: Final = (
     _VERSION_WRITTEN,
+    _TYPE,
     _Limit(table_keys.METADATA_PARTITIONS.name, ("",), _METADATA_TABLE),
     _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _METADATA_TABLE),
     _Limit(table_keys.METADATA_ENABLE.name, ("false",), "this package maintains no metadata table; set it to false"),
@@ -65,6 +71,8 @@ def check_readable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
         UnsupportedTable: They cannot; the message says why, and the way out if there is one.
     """
     _check(config, _READ, path)
+    if config.table_type == "MERGE_ON_READ":
+        _check(config, _MERGED, path)
 
 
 def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
@@ -73,7 +81,8 @@ def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     Raises:
         UnsupportedTable: It will not; the message says why, and the way out if there is one.
     """
-    _check(config, _READ + _WRITTEN, path)
+    check_readable(config, path)
+    _check(config, _WRITTEN, path)
     if not config.record_key_fields:
         raise _refusal(table_keys.RECORDKEY_FIELDS.name, "", path=path, why="rows without record key cannot be updated")
     if config.timezone == "LOCAL" and not config.zone:

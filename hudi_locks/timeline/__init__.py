@@ -1,6 +1,25 @@
 """The timeline: where instants live, and what they say."""
 
+from hudi_locks.timeline.holes import end_before_holes
 from hudi_locks.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
-from hudi_locks.timeline.timeline import Timeline, create_instant, delete_instant, read_instant
+from hudi_locks.timeline.timeline import (
+    Timeline,
+    TimelineReader,
+    create_instant,
+    delete_instant,
+    index_files,
+    read_instant,
+)
 
-__all__ = ["LAYOUT_1", "LAYOUT_2", "Timeline", "TimelineLayout", "create_instant", "delete_instant", "read_instant"]
+__all__ = [
+    "LAYOUT_1",
+    "LAYOUT_2",
+    "Timeline",
+    "TimelineLayout",
+    "TimelineReader",
+    "create_instant",
+    "delete_instant",
+    "end_before_holes",
+    "index_files",
+    "read_instant",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +16,18 @@ from hudi_locks.format import add_ms
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
-__all__ = ["ArchivedInstant", "is_archived", "list_archived_since"]
+__all__ = [
+    "ArchivedInstant",
+    "find_archived_completions",
+    "is_archived",
+    "list_archived_since",
+    "list_archived_times",
+]
 
 _NAME: Final = re.compile(r"(\d+)_(\d+)_\d+\.parquet")
 _LONGEST_WRITE_MS: Final = 86_400_000
 """Hudi's own bound when it looks for archived instants by completion time."""
+_LAST: Final = "9" * 17
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,43 @@ def list_archived_since(storage: Storage, layout: TimelineLayout, *, completed_a
     rows = [row for part in later for row in part.to_pylist()]
     found = {row["instantTime"]: ArchivedInstant(*(row[column] for column in columns)) for row in rows}
     return [found[requested] for requested in sorted(found)]
+
+
+def list_archived_times(
+    storage: Storage, layout: TimelineLayout, *, completed_after: str, completed_before: str = _LAST
+) -> frozenset[str]:
+    """Requested times of what `list_archived_since` would give now, for less reading.
+
+    Args:
+        storage: Of the table.
+        layout: Of its timeline.
+        completed_after: Only what was completed later.
+        completed_before: Only what was completed earlier.
+
+    Raises:
+        DamagedTable: A file of the history is unreadable.
+    """
+    first = add_ms(completed_after, -_LONGEST_WRITE_MS)
+    parts = _read_parts(storage, layout, columns=["instantTime", "completionTime"], first=first, last="9")
+    later = [part.filter(pc.greater(part["completionTime"], completed_after)) for part in parts]
+    between = [part.filter(pc.less(part["completionTime"], completed_before)) for part in later]
+    return frozenset(time for part in between for time in part["instantTime"].to_pylist())
+
+
+def find_archived_completions(
+    storage: Storage, layout: TimelineLayout, *, requested: Collection[str]
+) -> dict[str, str]:
+    """Completion times of those of these instants that are archived, by requested time.
+
+    Raises:
+        DamagedTable: A file of the history is unreadable.
+    """
+    if not requested:
+        return {}
+    wanted, columns = pa.array(sorted(requested), pa.string()), ["instantTime", "completionTime"]
+    parts = _read_parts(storage, layout, columns=columns, first=min(requested), last=max(requested))
+    found = [part.filter(pc.is_in(part["instantTime"], value_set=wanted)) for part in parts]
+    return {row["instantTime"]: row["completionTime"] for part in found for row in part.to_pylist()}
 
 
 def _read_parts(

@@ -22,7 +22,10 @@ from hudi_locks.format.claim import (
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.claims_head import HeadHint, find_last
 
-__all__ = ["START", "ClaimEntry", "ClaimLog"]
+__all__ = ["STAGED_FOLDER", "START", "ClaimEntry", "ClaimLog"]
+
+STAGED_FOLDER: Final = f"{PRIVATE_FOLDER}/staged"
+"""Where large contents of claims wait."""
 
 _REMEMBERED: Final = 4096
 _log = logging.getLogger(__name__)
@@ -105,7 +108,7 @@ class ClaimLog:
         """
         content = claim.content
         if content is not None and content.is_staged and content.data is not None:
-            self._storage.create_if_absent(_staged_path(content), content.data)
+            self._stage(_staged_path(content), content.data)
         return replace(claim, number=head.number + 1, previous=head.digest, nonce=uuid.uuid4().hex)
 
     def append(self, draft: Claim) -> ClaimEntry | None:
@@ -144,6 +147,11 @@ class ClaimLog:
     def write_hint(self) -> None:
         """Tell other processes where the head is, at most once a second."""
         self._hint.write(self._head.number)
+
+    def _stage(self, path: str, data: bytes) -> None:
+        """Make a staged file, or one of the same bytes look new: what is older than the last claim is swept."""
+        while not self._storage.create_if_absent(path, data) and not self._storage.touch(path):
+            pass
 
     def _create(self, number: int, data: bytes) -> bool:
         return self._storage.create_if_absent(claim_path(number), data)
@@ -193,4 +201,4 @@ class ClaimLog:
 
 
 def _staged_path(content: Content) -> str:
-    return f"{PRIVATE_FOLDER}/staged/{content.sha256}"
+    return f"{STAGED_FOLDER}/{content.sha256}"

@@ -1,21 +1,32 @@
 """Heartbeats of writers: how others see that a pending instant is alive (Hudi's HoodieHeartbeatClient).
 
 Not to be confused with the renewal of locks. The time of a beat is the file's time of modification, by the store's
-clock; JVM cleaners read the same file.
+clock; JVM cleaners read the same file. Its content, which they leave alone, tells who beats: a process that is
+certainly gone is not waited for.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
-from hudi_locks.storage import Storage
+from hudi_locks.observe import HEARTBEAT_AGE, HEARTBEAT_MISS, Metrics
+from hudi_locks.storage import Entry, Storage
+from hudi_locks.timeline.beating import Beating
 
-__all__ = ["HEARTBEAT_FOLDER", "WriterHeartbeat", "find_expired", "heartbeat_path"]
+__all__ = [
+    "HEARTBEAT_FOLDER",
+    "WriterHeartbeat",
+    "find_alive",
+    "find_expired",
+    "heartbeat_path",
+    "name_writer",
+    "select_alive",
+]
 
 HEARTBEAT_FOLDER: Final = ".hoodie/.heartbeat"
 _JOIN_S: Final = 5.0
@@ -27,21 +38,55 @@ def heartbeat_path(requested: str) -> str:
     return f"{HEARTBEAT_FOLDER}/{requested}"
 
 
+def find_alive(storage: Storage, requested: Iterable[str], *, limit_ms: int) -> Mapping[str, int]:
+    """Those of the instants whose last beat is at most `limit_ms` ago by the store's clock, with its age in ms.
+
+    One whose process is certainly gone is not among them, however lately it beat.
+    """
+    beats = {entry.name: entry for entry in storage.list(HEARTBEAT_FOLDER)}
+    return _select(storage, {time: beats[time] for time in requested if time in beats}, limit_ms)
+
+
+def select_alive(storage: Storage, requested: Iterable[str], *, limit_ms: int) -> tuple[str, ...]:
+    """The same of a few instants, in their order, by a look at each file in place of a listing."""
+    beats = {time: storage.stat(heartbeat_path(time)) for time in requested}
+    return tuple(_select(storage, {time: beat for time, beat in beats.items() if beat}, limit_ms))
+
+
+def name_writer(storage: Storage, requested: str) -> str:
+    """Who beats for an instant, for a person; "" if its heartbeat does not tell, as that of a JVM writer."""
+    beating = Beating.decode(storage.read(heartbeat_path(requested)))
+    return "" if beating is None else f"process {beating.pid} on {beating.host}"
+
+
+def _select(storage: Storage, beats: Mapping[str, Entry], limit_ms: int) -> Mapping[str, int]:
+    if not beats:
+        return {}
+    now_ms = storage.now_ms()
+    ages_ms = {time: max(0, now_ms - beat.modified_ms) for time, beat in beats.items()}
+    return {t: age_ms for t, age_ms in ages_ms.items() if age_ms <= limit_ms and not _is_over(storage, beats[t])}
+
+
 def find_expired(storage: Storage, requested: Iterable[str], *, limit_ms: int) -> frozenset[str]:
-    """Those of the instants whose last beat is more than `limit_ms` ago by the store's clock, or that never beat.
+    """Those of the instants that are not alive, as `find_alive` says, or never were.
 
     An instant that has just completed looks the same: load the timeline again before acting on the answer.
     """
-    beats = {entry.name: entry.modified_ms for entry in storage.list(HEARTBEAT_FOLDER)}
-    oldest_ms = storage.now_ms() - limit_ms
-    return frozenset(time for time in requested if beats.get(time, oldest_ms - 1) < oldest_ms)
+    asked = frozenset(requested)
+    return asked - find_alive(storage, asked, limit_ms=limit_ms).keys()
+
+
+def _is_over(storage: Storage, beat: Entry) -> bool:
+    beating = Beating.decode(storage.read(heartbeat_path(beat.name))) if beat.size else None
+    return beating is not None and beating.is_over
 
 
 class WriterHeartbeat:
     """The heartbeat of one instant, on a thread of its own. Runs on the driver.
 
     A heartbeat that was lost, because its file is gone or too long unrenewed, never comes back: others may have acted
-    on it. A beat that fails is tried again sooner.
+    on it, so a writer that slept does not even touch the file any more. A beat that fails is tried again sooner; one
+    that gets no answer within a quarter of the interval is left to itself, and another thread goes on.
 
     Args:
         storage: Of the table.
@@ -49,19 +94,34 @@ class WriterHeartbeat:
         interval_ms: Time between two beats, ms.
         tolerable_misses: After so many intervals without a beat the writer counts as dead.
         clock: Its monotonic time is measured from before each beat was sent.
+        metrics: Gets the age of the heartbeat at each beat, and counts those that failed.
+
+    Attributes:
+        lost_because: Why it is lost; "" as long as it is not known to be.
     """
 
     def __init__(
-        self, storage: Storage, requested: str, *, interval_ms: int, tolerable_misses: int, clock: Clock
+        self,
+        storage: Storage,
+        requested: str,
+        *,
+        interval_ms: int,
+        tolerable_misses: int,
+        clock: Clock,
+        metrics: Metrics | None = None,
     ) -> None:
         self._storage = storage
         self._path = heartbeat_path(requested)
         self._interval_s = interval_ms / 1000
         self._limit_s = self._interval_s * tolerable_misses
         self._clock = clock
+        self._metrics = metrics or Metrics()
+        self._on_lost: list[Callable[[str], None]] = []
         self._last_s = float("-inf")
+        self._beating: Beating | None = None
         self._failed = False
         self._stopped = threading.Event()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.lost_because = ""
 
@@ -71,18 +131,38 @@ class WriterHeartbeat:
         Raises:
             StorageError: The file could not be made.
         """
-        sent_s = self._clock.monotonic()
-        if not self._storage.create_if_absent(self._path, b""):
+        sent_s, beating = self._clock.monotonic(), Beating.begin()
+        try:
+            is_mine = self._storage.create_transient(self._path, beating.encode())
+        except StorageError:
+            beating.end()
+            raise
+        if not is_mine:
+            beating.end()
             return False
-        self._last_s = sent_s
-        self._thread = threading.Thread(target=self._run, name=f"heartbeat-{self._path[-17:]}", daemon=True)
+        self._last_s, self._beating = sent_s, beating
+        name = f"heartbeat-{self._path[-17:]}"
+        self._thread = threading.Thread(target=self._run, args=(self._interval_s,), name=name, daemon=True)
         self._thread.start()
         return True
 
     @property
     def is_fresh(self) -> bool:
         """Whether others must still take the writer for alive."""
-        return not self.lost_because and self._age_s() <= self._limit_s
+        return not self.lost_because and self.age_s <= self._limit_s
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last beat that is known to have come through, from before it was sent."""
+        return self._clock.monotonic() - self._last_s
+
+    def call_when_lost(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with the reason as soon as it is noticed to be lost; now if it has been. From any thread."""
+        with self._lock:
+            self._on_lost.append(callback)
+            reason = self.lost_because
+        if reason:
+            callback(reason)
 
     def stop(self) -> None:
         """End it and remove its file; quiet when it never started or was stopped before.
@@ -96,40 +176,75 @@ class WriterHeartbeat:
             self._storage.delete(self._path)
 
     def pause(self) -> None:
-        """Stop beating and leave the file, as a writer that dies does."""
+        """Stop beating and leave the file, as a writer that dies does; this process takes it for dead at once."""
         self._stopped.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_JOIN_S)
+        if self._beating is not None:
+            self._beating.end()
 
-    def _run(self) -> None:
-        while not self.lost_because and not self._clock.wait(self._stopped, self._pause_s()):
+    def _run(self, pause_s: float) -> None:
+        while self._is_mine() and not self._clock.wait(self._stopped, pause_s) and self._is_mine():
             self._beat()
+            pause_s = self._interval_s / 10 if self._failed else self._interval_s
 
-    def _pause_s(self) -> float:
-        return self._interval_s / 10 if self._failed else self._interval_s
+    def _is_mine(self) -> bool:
+        return not self.lost_because and self._thread is threading.current_thread()
 
     def _beat(self) -> None:
-        sent_s = self._clock.monotonic()
+        self._metrics.report(HEARTBEAT_AGE, self.age_s)
         if not self.is_fresh:
-            self._lose(f"no beat for {self._age_s():.0f} s, more than {self._limit_s:.0f} s")
+            self._lose(f"no beat for {self.age_s:.0f} s, more than {self._limit_s:.0f} s")
             return
+        sent_s, answered = self._clock.monotonic(), threading.Event()
         try:
+            self._guard(answered)
             is_there = self._storage.touch(self._path)
-        except StorageError as error:
-            self._failed = True
-            _log.warning("a heartbeat failed, the next one comes sooner: %s", error)
-            return
+        except Exception as error:  # noqa: BLE001  # whatever it was, a heartbeat that stops for it would kill the write
+            self._miss(f"a heartbeat failed, the next one comes sooner: {type(error).__name__}: {error}")
+        else:
+            self._take_answer(sent_s, is_there=is_there)
+        finally:
+            answered.set()
+
+    def _guard(self, answered: threading.Event) -> None:
+        """Watch over the beat that is sent now: without an answer in time the watching thread goes on in its place."""
+        sender = threading.current_thread()
+
+        def watch() -> None:
+            if self._clock.wait(answered, self._interval_s / 4) or self._stopped.is_set():
+                return
+            if self._thread is sender:
+                self._miss(f"a heartbeat got no answer for {self._interval_s / 4:g} s: another one is sent")
+                self._thread = threading.current_thread()
+                self._run(0.0)
+
+        try:
+            threading.Thread(target=watch, name=f"heartbeat-guard-{self._path[-17:]}", daemon=True).start()
+        except RuntimeError as error:
+            _log.warning("%s: this beat has no deadline: %s", self._path, error)
+
+    def _take_answer(self, sent_s: float, *, is_there: bool) -> None:
         self._failed = False
         if not is_there:
             self._lose(f"{self._path} was removed")
-        elif self._age_s() > self._limit_s:
+        elif self.age_s > self._limit_s:
             self._lose(f"a beat took {self._clock.monotonic() - sent_s:.0f} s")
         else:
-            self._last_s = sent_s
+            with self._lock:
+                self._last_s = max(self._last_s, sent_s)
+
+    def _miss(self, what: str) -> None:
+        self._failed = True
+        self._metrics.count(HEARTBEAT_MISS)
+        _log.warning("%s: %s", self._path, what)
 
     def _lose(self, reason: str) -> None:
-        self.lost_because = reason
+        with self._lock:
+            is_first, self.lost_because = not self.lost_because, self.lost_because or reason
+            callbacks = tuple(self._on_lost)
+        if not is_first or self._stopped.is_set():
+            return
         _log.warning("the heartbeat of %s is lost: %s", self._path, reason)
-
-    def _age_s(self) -> float:
-        return self._clock.monotonic() - self._last_s
+        for callback in callbacks:
+            callback(reason)

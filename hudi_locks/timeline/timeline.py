@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import Final
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, parse_instant_name
-from hudi_locks.storage import Entry, Storage
+from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
-__all__ = ["Timeline", "create_instant", "delete_instant", "read_instant"]
+__all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files", "read_instant"]
+
+_SAVEPOINT: Final = "savepoint"
+_MAY_END_TWICE: Final = ("clean", "rollback", "savepoint")
+"""JVM cleaners go on with each other's pending work without a look whether it is done; of these, either will do."""
+_ORDER: Final = attrgetter("requested", "action", "state")
+_REQUESTED: Final = attrgetter("requested")
+_COMPLETION: Final = attrgetter("completion")
+_COMPLETION_ORDER: Final = attrgetter("completion", "requested")
 
 
 @dataclass(frozen=True)
@@ -26,10 +38,6 @@ class Timeline:
     layout: TimelineLayout
     instants: tuple[Instant, ...]
     paths: Mapping[Instant, str] = field(default_factory=dict, repr=False, compare=False)
-    _by_time: Mapping[str, Instant] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_time", {instant.requested: instant for instant in self.instants})
 
     @classmethod
     def load(cls, storage: Storage, layout: TimelineLayout) -> Timeline:
@@ -39,37 +47,56 @@ class Timeline:
             DamagedTable: A file there looks like an instant and is none, or an instant is completed twice.
             StorageError: The store failed.
         """
-        latest: dict[tuple[str, str], tuple[Instant, str]] = {}
-        for entry in storage.list(layout.folder):
-            if not entry.is_folder and (instant := _interpret(entry, layout)):
-                key = (instant.requested, comparable_action(instant.action))
-                latest[key] = _later(latest.get(key), (instant, f"{layout.folder}/{entry.name}"))
-        paths = dict(latest.values())
-        return cls(layout, tuple(sorted(paths)), paths)
+        return TimelineReader(storage, layout).load()
 
     def completed(self, actions: Iterable[str] | None = None) -> tuple[Instant, ...]:
         """Completed instants by requested time, of `actions` (as their completed files say it) or of all."""
-        wanted = None if actions is None else frozenset(actions)
-        return tuple(i for i in self.instants if i.is_completed and (wanted is None or i.action in wanted))
+        return _select(self._completed, actions)
 
     def pending(self, actions: Iterable[str] | None = None) -> tuple[Instant, ...]:
         """Requested and inflight instants by requested time, of `actions` or of all."""
-        wanted = None if actions is None else frozenset(actions)
-        return tuple(i for i in self.instants if not i.is_completed and (wanted is None or i.action in wanted))
+        return _select(self._pending, actions)
+
+    @cached_property
+    def _completed(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if i.state is State.COMPLETED)
+
+    @cached_property
+    def _pending(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED)
 
     def get(self, requested: str) -> Instant | None:
-        """The instant begun at `requested`, in its latest state; None if it is not on the active timeline."""
+        """The instant begun at `requested`, in its latest state; None if it is not on the active timeline.
+
+        A savepoint, which has the requested time of the write that it keeps, is none of its own here.
+        """
         return self._by_time.get(requested)
+
+    @cached_property
+    def _by_time(self) -> Mapping[str, Instant]:
+        return {instant.requested: instant for instant in self.instants if instant.action != _SAVEPOINT}
 
     def newest_time(self) -> str | None:
         """The latest of all requested and completion times; None for an empty timeline."""
-        times = [time for i in self.instants for time in (i.requested, i.completion) if time]
-        return max(times, default=None)
+        return self._newest_time
 
-    @property
+    @cached_property
+    def _newest_time(self) -> str | None:
+        begun = self.instants[-1].requested if self.instants else None
+        return max(filter(None, (begun, *map(_COMPLETION, self._completed))), default=None)
+
+    @cached_property
     def first_active(self) -> str | None:
-        """Requested time of the first write on the active timeline: what is older is archived, thus completed."""
-        return next((i.requested for i in self.instants if i.action in WRITE_ACTIONS), None)
+        """Requested time of the first write on the active timeline: what is older is archived, thus completed.
+
+        A savepointed write may have been left behind by the archive, so it counts only where all are savepointed.
+        """
+        return _find_first(self.instants, self.savepoints)
+
+    @cached_property
+    def savepoints(self) -> frozenset[str]:
+        """Requested times of the writes that a completed savepoint keeps."""
+        return frozenset(i.requested for i in self.completed((_SAVEPOINT,)))
 
     def is_completed(self, requested: str) -> bool:
         """Whether readers take the files of this instant for committed: it is completed here, or archived."""
@@ -80,25 +107,123 @@ class Timeline:
 
     def completed_between(self, begin: str, end: str | None = None) -> tuple[Instant, ...]:
         """Completed writes with begin < completion time <= end, ordered by completion time."""
-        writes = [i for i in self.completed(WRITE_ACTIONS) if i.completion and begin < i.completion]
-        inside = [i for i in writes if end is None or str(i.completion) <= end]
-        return tuple(sorted(inside, key=lambda i: (i.completion or "", i.requested)))
+        if not begin and end is None:
+            return self._by_completion
+        writes = (i for i in self.completed(WRITE_ACTIONS) if i.completion and begin < i.completion)
+        inside = (i for i in writes if end is None or str(i.completion) <= end)
+        return tuple(sorted(inside, key=_COMPLETION_ORDER))
+
+    @cached_property
+    def _by_completion(self) -> tuple[Instant, ...]:
+        """Mostly the order in which they were begun, which sorts fast."""
+        return tuple(sorted(self.completed(WRITE_ACTIONS), key=_COMPLETION_ORDER))
+
+    def completed_since(self, before: Timeline) -> tuple[Instant, ...]:
+        """Writes that are completed here and were not on `before`, by requested time."""
+        new = self._completed_times - before._completed_times
+        return tuple(i for i in self.completed(WRITE_ACTIONS) if i.requested in new) if new else ()
+
+    @cached_property
+    def _completed_times(self) -> frozenset[str]:
+        return frozenset(map(_REQUESTED, self._completed))
 
 
-def _interpret(entry: Entry, layout: TimelineLayout) -> Instant | None:
-    instant = parse_instant_name(entry.name, layout.folder)
-    if instant is not None and instant.is_completed and instant.completion is None:
-        return replace(instant, completion=layout.time(entry.modified_ms))
-    return instant
+class TimelineReader:
+    """Loads one table's timeline again and again, and looks only at what is new since the last time. Thread-safe."""
+
+    def __init__(self, storage: Storage, layout: TimelineLayout) -> None:
+        self._storage = storage
+        self._layout = layout
+        self._seen = _Seen(frozenset(), {}, Timeline(layout, ()))
+
+    def load(self) -> Timeline:
+        """See `Timeline.load`."""
+        seen, names = self._seen, frozenset(self._storage.list_names(self._layout.folder))
+        if names == seen.names:
+            return seen.timeline
+        if not seen.names < names:
+            seen = _Seen(frozenset(), {}, Timeline(self._layout, ()))
+        self._seen = self._add(seen, names)
+        return self._seen.timeline
+
+    def _add(self, seen: _Seen, names: frozenset[str]) -> _Seen:
+        latest, instants, paths = dict(seen.latest), list(seen.timeline.instants), dict(seen.timeline.paths)
+        for found in _interpret_all(self._storage, self._layout, names=sorted(names - seen.names)):
+            key = (found[0].requested, comparable_action(found[0].action))
+            before = latest.get(key)
+            latest[key] = now = _later(before, found)
+            if before is not None:
+                del instants[_find_place(instants, before[0])]
+                del paths[before[0]]
+            instants.insert(_find_place(instants, now[0]), now[0])
+            paths[now[0]] = now[1]
+        return _Seen(names, latest, Timeline(self._layout, tuple(instants), paths))
+
+
+def _find_place(instants: list[Instant], instant: Instant) -> int:
+    """Where it is, or belongs; mostly at the end."""
+    order, last = _ORDER(instant), _ORDER(instants[-1]) if instants else ()
+    if last <= order:
+        return len(instants) - (last == order)
+    return bisect_left(instants, order, key=_ORDER)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    names: frozenset[str]
+    latest: Mapping[tuple[str, str], tuple[Instant, str]]
+    timeline: Timeline
+
+
+def _select(instants: tuple[Instant, ...], actions: Iterable[str] | None) -> tuple[Instant, ...]:
+    if actions is None or not instants:
+        return instants
+    wanted = frozenset(actions)
+    return tuple(i for i in instants if i.action in wanted)
+
+
+def _find_first(instants: Iterable[Instant], savepoints: frozenset[str]) -> str | None:
+    writes = [instant.requested for instant in instants if instant.action in WRITE_ACTIONS]
+    return next((time for time in writes if time not in savepoints), writes[-1] if writes else None)
+
+
+def _interpret_all(storage: Storage, layout: TimelineLayout, *, names: Iterable[str]) -> Iterator[tuple[Instant, str]]:
+    """Every file of the timeline: the instant in the state that it stands for, and its path."""
+    for name in names:
+        if instant := _interpret(storage, layout, name=name):
+            yield instant, f"{layout.folder}/{name}"
+
+
+def _interpret(storage: Storage, layout: TimelineLayout, *, name: str) -> Instant | None:
+    instant = _parse(name, layout.folder)
+    if instant is None or not instant.is_completed or instant.completion is not None:
+        return instant
+    entry = storage.stat(f"{layout.folder}/{name}")
+    return None if entry is None else replace(instant, completion=layout.time(entry.modified_ms))
+
+
+_parse = lru_cache(maxsize=65_536)(parse_instant_name)
+"""Each load of a timeline meets the names of the one before."""
 
 
 def _later(known: tuple[Instant, str] | None, found: tuple[Instant, str]) -> tuple[Instant, str]:
     if known is None:
         return found
     if known[0].state is found[0].state is State.COMPLETED:
+        if found[0].action in _MAY_END_TWICE:
+            return min(known, found, key=lambda pair: pair[0].completion or "")
         message = f"instant {known[0].requested} is completed twice, by {known[1]} and {found[1]}; one is a stranger's"
         raise DamagedTable(message, path=found[1], other=known[1], requested=known[0].requested)
     return max(known, found, key=lambda pair: pair[0].state)
+
+
+def index_files(storage: Storage, layout: TimelineLayout) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Every file of each instant by (requested time, action as completed), the earlier states first."""
+    found: dict[tuple[str, str], list[tuple[State, str]]] = {}
+    for instant, path in _interpret_all(storage, layout, names=storage.list_names(layout.folder)):
+        key = (instant.requested, comparable_action(instant.action))
+        found.setdefault(key, []).append((instant.state, path))
+    return {key: tuple(path for _, path in sorted(files)) for key, files in found.items()}
 
 
 def create_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant, data: bytes = b"") -> bool:

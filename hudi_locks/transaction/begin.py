@@ -8,40 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hudi_locks.errors import WriteAborted
+from hudi_locks.errors import SecondWriterRefused, WriteAborted
 from hudi_locks.format import Instant, State, add_ms, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import Timeline, create_instant
+from hudi_locks.timeline.archive import list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
+from hudi_locks.transaction.admission import INGESTION, Admission
+from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.retreat import Retreat
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Locks, hold_table
 
-__all__ = ["Begin", "Begun"]
-
-_INGESTION = ("commit", "deltacommit", "replacecommit")
+__all__ = ["Begin"]
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A write that was begun.
+class _Archived:
+    """Requested times that the history held when these were its files."""
 
-    Attributes:
-        instant: Inflight.
-        timeline: The snapshot that it builds on.
-        claim_head: Number of the last claim before that snapshot.
-        heartbeat: Beats until the write ends.
-    """
-
-    instant: Instant
-    timeline: Timeline
-    claim_head: int
-    heartbeat: WriterHeartbeat
+    files: frozenset[str] = frozenset()
+    times: frozenset[str] = frozenset()
 
 
 class Begin:
@@ -52,18 +45,31 @@ class Begin:
         self._forward = forward
         self._rollback = rollback
         self._locks = locks
+        self._admission = Admission(context)
 
     def run(self, action: str) -> Begun:
         """Begin a write of `action`; see `Transactions.begin`."""
-        with hold_table(self._locks, self._context.clock):
+        early = self._list_archived()  # reads files, so before the lock is held
+        with hold_table(self._useful_locks(), self._context.clock) as hold:
             self._context.trace(StopPoint.BEGIN_LOCKED)
+            archived = self._look_again(early)
             head, timeline = self._prepare()
             begun = self._request(action, head=head, timeline=timeline)
+            with _dying_if_it_fails(begun.heartbeat):
+                self._look_around(begun)
         with _dying_if_it_fails(begun.heartbeat):
             self._context.trace(StopPoint.BEGIN_UNLOCKED)
             self._start(begun.instant)
             self._context.trace(StopPoint.BEGIN_INFLIGHT)
-        return begun
+        return replace(begun, archived=archived.times, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
+
+    def _useful_locks(self) -> Locks | None:
+        """None where every writer goes by the claims: a begin is safe without a lock, and waiting for it costs time.
+
+        A JVM writer takes its times inside the lock; a single writer keeps others out of it while it looks around.
+        """
+        context = self._context
+        return self._locks if context.expects_foreign_writers() or not context.settings.is_multi_writer else None
 
     def clean_failed_writes(self) -> list[str]:
         """Roll back every pending write whose heartbeat expired; returns their requested times."""
@@ -73,16 +79,45 @@ class Begin:
                 cleaned += found
         return cleaned
 
+    def _list_archived(self) -> _Archived:
+        """What the snapshot may lack since it was archived before: listed first, so that nothing later is among it."""
+        if not self._context.expects_foreign_writers():
+            return _Archived()
+        files = self._list_history()
+        since = self._context.earliest(self._context.later_than())
+        times = list_archived_times(self._context.storage, self._context.layout, completed_after=since)
+        return _Archived(files, times)
+
+    def _look_again(self, early: _Archived) -> _Archived:
+        """As `early`, unless something was archived since, as JVM writers do that were waited for."""
+        is_expected = self._context.expects_foreign_writers()
+        return self._list_archived() if is_expected and self._list_history() != early.files else early
+
+    def _list_history(self) -> frozenset[str]:
+        return frozenset(self._context.storage.list_names(self._context.layout.archive))
+
     def _prepare(self) -> tuple[ClaimEntry, Timeline]:
         self._context.notices.check()
         head, timeline = self._read()
+        self._admission.check_table(timeline)
         while self._context.settings.cleans_failed_writes and self._clean_one(timeline):
             head, timeline = self._read()
         self._context.check_clock(timeline)
-        if restoring := timeline.pending(("restore",)):
-            message = f"restore {restoring[0].requested} is pending: let it finish before writing"
-            raise WriteAborted(message, instant=restoring[0].requested)
+        self._admission.check_alone(timeline)
         return head, timeline
+
+    def _look_around(self, begun: Begun) -> None:
+        """Look once more for another writer, now that this one can be seen.
+
+        Of two single writers that begin at the same moment without a lock, one at least sees the other.
+        """
+        if self._context.settings.is_multi_writer:
+            return
+        try:
+            self._admission.check_alone(self._context.load_timeline(), own=begun.instant.requested)
+        except SecondWriterRefused as refusal:
+            Retreat(self._context, self._forward, rollback=self._rollback).run(begun, str(refusal))
+            raise
 
     def _read(self) -> tuple[ClaimEntry, Timeline]:
         head = self._forward.to_head()
@@ -98,7 +133,7 @@ class Begin:
             # An instant that has just completed looks expired too: only what is pending after the test may go.
             head = self._forward.to_head()
             again = self._context.load_timeline()
-            pending = [instant for instant in again.pending(_INGESTION) if instant.requested in expired]
+            pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
             draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
@@ -109,14 +144,14 @@ class Begin:
         return []
 
     def _find_expired(self, timeline: Timeline) -> frozenset[str]:
-        pending = [instant.requested for instant in timeline.pending(_INGESTION)]
+        pending = [instant.requested for instant in timeline.pending(INGESTION)]
         limit_ms = self._context.settings.heartbeat_limit_ms
         return find_expired(self._context.storage, pending, limit_ms=limit_ms) if pending else frozenset()
 
     def _request(self, action: str, *, head: ClaimEntry, timeline: Timeline) -> Begun:
         time = self._context.later_than(head.time, timeline.newest_time())
         while True:
-            begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._heartbeat(time))
+            begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._context.heartbeat(time))
             if begun.heartbeat.start():
                 with _dying_if_it_fails(begun.heartbeat):
                     self._context.trace(StopPoint.BEGIN_HEARTBEAT)
@@ -134,16 +169,6 @@ class Begin:
     def _create(self, instant: Instant) -> bool:
         plan = encode_requested_replace() if _needs_plan(instant) else b""
         return create_instant(self._context.storage, self._context.layout, instant=instant, data=plan)
-
-    def _heartbeat(self, requested: str) -> WriterHeartbeat:
-        settings = self._context.settings
-        return WriterHeartbeat(
-            self._context.storage,
-            requested,
-            interval_ms=settings.heartbeat_interval_ms,
-            tolerable_misses=settings.heartbeat_tolerable_misses,
-            clock=self._context.clock,
-        )
 
 
 @contextmanager

@@ -1,27 +1,26 @@
-"""What happened beside a write: claims since it began, and what foreign writers completed or planned."""
+"""What was completed beside a write: claims since it began, and what foreign writers did."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, clustered_file_groups
+from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, read_instant
 from hudi_locks.timeline.archive import ArchivedInstant
 from hudi_locks.transaction.conflicts import ConcurrentOperation
+from hudi_locks.transaction.read_set import ReadSet
 
 __all__ = [
-    "archived_operation",
+    "archived_operations",
     "claimed_operations",
     "completed_operation",
     "drop_void",
     "file_groups",
-    "planned_operations",
     "this_operation",
 ]
-
-_PLANNED = ("clustering", "replacecommit")
 
 
 def drop_void(claims: Iterable[Claim]) -> list[Claim]:
@@ -36,20 +35,25 @@ def drop_void(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[ConcurrentOperation]:
-    """Operations of claims made since a write began, less those that its snapshot `known` shows as completed."""
+    """What claims decided since a write began, less what its snapshot `known` shows as completed.
+
+    Plans are left out: the timeline shows which of them are still to be carried out.
+    """
     before = {instant.requested for instant in known.completed()}
     for claim in drop_void(claims):
-        if claim.kind is not ClaimKind.ROLLBACK and claim.instant not in before:
+        if claim.kind in (ClaimKind.PUBLISH, ClaimKind.RESTORE) and claim.instant not in before:
             yield ConcurrentOperation(
                 requested=claim.instant,
                 action=claim.action,
                 operation=None,
-                is_completed=claim.kind is not ClaimKind.SCHEDULE,
+                is_completed=True,
                 groups=claim.groups,
                 paths=frozenset(_path(group, claim.instant) for group in claim.writes),
                 covers_table=claim.kind is ClaimKind.RESTORE,
-                completion_time=None if claim.kind is ClaimKind.SCHEDULE else claim.time,
+                completion_time=claim.time,
                 writer=claim.owner or "another writer",
+                overwrites=claim.overwrites,
+                overwrites_table=claim.overwrites_table,
             )
 
 
@@ -61,34 +65,44 @@ def completed_operation(storage: Storage, timeline: Timeline, instant: Instant) 
     """
     data = read_instant(storage, timeline, instant=instant)
     metadata = CommitMetadata.decode(data, timeline.paths[instant])
-    return _operation(instant.requested, instant.action, instant.completion, metadata)
+    return _operation(instant, metadata)
 
 
-def archived_operation(instant: ArchivedInstant) -> ConcurrentOperation:
-    """An instant that was completed and archived while a write was under way.
+def archived_operations(
+    found: Iterable[ArchivedInstant],
+    known: Timeline,
+    *,
+    archived: frozenset[str],
+    claimed: frozenset[str] = frozenset(),
+) -> list[ConcurrentOperation]:
+    """Writes that were completed and archived since a snapshot.
+
+    Args:
+        found: The archive, listed after the timeline on which is decided.
+        known: The snapshot.
+        archived: What was in the archive before it was taken.
+        claimed: What claims tell of.
 
     Raises:
-        DamagedTable: Its metadata is unreadable.
+        DamagedTable: Metadata is unreadable.
     """
-    metadata = CommitMetadata.decode(instant.metadata, f"archived {instant.action} {instant.requested}")
-    return _operation(instant.requested, instant.action, instant.completion, metadata)
+    before = (
+        claimed | {i.requested for i in known.completed()} | {time for time in archived if known.is_completed(time)}
+    )
+    return [_archived_operation(i) for i in found if i.action in WRITE_ACTIONS and i.requested not in before]
 
 
-def planned_operations(storage: Storage, timeline: Timeline) -> Iterator[ConcurrentOperation]:
-    """Pending instants of foreign writers that will replace file groups: clustering by its plan, others by forecast.
-
-    Raises:
-        DamagedTable: A plan is unreadable.
-    """
-    for instant in timeline.pending(_PLANNED):
-        path = timeline.layout.path(instant.as_requested())
-        groups = clustered_file_groups(storage.read(path) or b"", path)
-        yield ConcurrentOperation(instant.requested, instant.action, None, False, frozenset(map(_group, groups)))
-
-
-def this_operation(instant: str, action: str, metadata: CommitMetadata) -> ConcurrentOperation:
-    """The write to be published."""
-    return ConcurrentOperation(instant, action, metadata.operation, False, file_groups(metadata))
+def this_operation(instant: Instant, metadata: CommitMetadata, *, reads: ReadSet) -> ConcurrentOperation:
+    """The write to be published, which rests on `reads`."""
+    known = _operation(instant, metadata)
+    return replace(
+        known,
+        is_completed=False,
+        paths=frozenset(),
+        completion_time=None,
+        reads=reads.partitions,
+        read_groups=reads.groups,
+    )
 
 
 def file_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
@@ -96,10 +110,23 @@ def file_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     return frozenset(map(_group, metadata.written_file_groups | metadata.replaced_file_groups))
 
 
-def _operation(requested: str, action: str, completion: str | None, metadata: CommitMetadata) -> ConcurrentOperation:
-    operation = "COMPACT" if metadata.compacted else metadata.operation
-    groups, paths = file_groups(metadata), metadata.paths
-    return ConcurrentOperation(requested, action, operation, True, groups, paths, completion_time=completion)
+def _operation(instant: Instant | ArchivedInstant, metadata: CommitMetadata) -> ConcurrentOperation:
+    return ConcurrentOperation(
+        instant.requested,
+        instant.action,
+        "COMPACT" if metadata.compacted else metadata.operation,
+        is_completed=True,
+        groups=file_groups(metadata),
+        paths=metadata.paths,
+        completion_time=instant.completion,
+        overwrites=metadata.overwritten_partitions,
+        overwrites_table=metadata.overwrites_table,
+    )
+
+
+def _archived_operation(instant: ArchivedInstant) -> ConcurrentOperation:
+    metadata = CommitMetadata.decode(instant.metadata, f"archived {instant.action} {instant.requested}")
+    return _operation(instant, metadata)
 
 
 def _path(group: FileGroupId, instant: str) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from hudi_locks.errors import ConfigError
+from hudi_locks.config import import_class, lock_keys
 from hudi_locks.format.claim import FileGroupId
 
 __all__ = [
     "BucketIndexConcurrentFileWrites",
     "ConcurrentOperation",
     "ConflictResolutionStrategy",
+    "PreferWriter",
     "SimpleConcurrentFileWrites",
     "load_strategy",
 ]
 
-COMPACT: Final = "COMPACT"
+_COMPACT: Final = "COMPACT"
+_CLUSTER: Final = "CLUSTER"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class ConcurrentOperation:
         covers_table: Whether it concerns every file group, as a restore does.
         completion_time: When it was published, or None.
         writer: Who made it, for a person.
+        overwrites: Partitions that it overwrites or deletes as a whole.
+        overwrites_table: Whether it does so with every partition.
+        reads: Partitions in which it looked record keys up.
+        read_groups: File groups in which it found some, though it may leave them as they are.
     """
 
     requested: str
@@ -46,6 +52,34 @@ class ConcurrentOperation:
     covers_table: bool = False
     completion_time: str | None = None
     writer: str = "a JVM writer"
+    overwrites: frozenset[str] = frozenset()
+    overwrites_table: bool = False
+    reads: frozenset[str] = frozenset()
+    read_groups: frozenset[FileGroupId] = frozenset()
+
+    def find_unseen(self, other: ConcurrentOperation) -> frozenset[FileGroupId]:
+        """File groups that the completed `other` brought into partitions that this one overwrites without knowing them.
+
+        In the order of completion their rows end too, and nobody hides them.
+        """
+        unseen = other.groups - self.groups if other.is_completed else frozenset()
+        return frozenset(group for group in unseen if self.overwrites_table or group.partition in self.overwrites)
+
+    def find_outdated(self, other: ConcurrentOperation) -> frozenset[str]:
+        """Partitions in which this one looked for keys that the completed `other` took away as a whole."""
+        if not other.is_completed:
+            return frozenset()
+        return self.reads if other.overwrites_table else self.reads & other.overwrites
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether it merges logs into base files."""
+        return self.operation == _COMPACT or self.action in ("compaction", "logcompaction")
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it only rearranges rows that others wrote."""
+        return self.is_compaction or self.operation == _CLUSTER or self.action == "clustering"
 
 
 class ConflictResolutionStrategy(ABC):
@@ -53,24 +87,46 @@ class ConflictResolutionStrategy(ABC):
 
     Args:
         is_merge_on_read: Whether the table appends logs.
+        is_bucketed: Whether a bucket index says where rows lie. Two writers that make the same new bucket make file
+            groups of different ids, and readers would show both: so buckets are compared then.
     """
 
-    def __init__(self, *, is_merge_on_read: bool) -> None:
+    always_bucketed: ClassVar[bool] = False
+    """Whether buckets are compared whatever the index."""
+
+    def __init__(self, *, is_merge_on_read: bool, is_bucketed: bool = False) -> None:
         self.is_merge_on_read = is_merge_on_read
+        self.is_bucketed = is_bucketed or self.always_bucketed
 
     @abstractmethod
     def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
         """Whether `other` can get in the way of publishing `this` at all."""
 
-    @abstractmethod
+    def heeds_living_writers(self, this: ConcurrentOperation) -> bool:  # noqa: ARG002  # for those who look at it
+        """Whether `this` may have to give way to writes that are still under way, so that they must be looked at."""
+        return False
+
     def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
-        """File groups on which the two may not meet."""
+        """File groups of `this` on which the two may not meet: those in common, or of a bucket in common."""
+        return self._find_common(this.groups, other.groups)
+
+    def outdated_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
+        """File groups in which `this` found keys before the completed `other` changed or replaced them."""
+        return self._find_common(this.read_groups, other.groups) if other.is_completed else frozenset()
 
     def is_conflict(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
         """Whether `this` must not be published because of `other`."""
-        if other.covers_table:
+        if other.covers_table or this.find_unseen(other) or this.find_outdated(other):
             return True
-        return self.is_candidate(this, other) and bool(self.conflicting_groups(this, other))
+        return self.is_candidate(this, other) and bool(
+            self.conflicting_groups(this, other) or self.outdated_groups(this, other)
+        )
+
+    def _find_common(self, ours: frozenset[FileGroupId], theirs: frozenset[FileGroupId]) -> frozenset[FileGroupId]:
+        if not self.is_bucketed:
+            return ours & theirs
+        taken = frozenset(map(_bucket, theirs))
+        return frozenset(group for group in ours if _bucket(group) in taken)
 
 
 class SimpleConcurrentFileWrites(ConflictResolutionStrategy):
@@ -84,25 +140,32 @@ class SimpleConcurrentFileWrites(ConflictResolutionStrategy):
     def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
         """See `ConflictResolutionStrategy.is_candidate`."""
         if other.is_completed:
-            is_compaction = other.operation == COMPACT or other.action in ("compaction", "logcompaction")
-            return not (self.is_merge_on_read and is_compaction)
+            return not (self.is_merge_on_read and other.is_compaction)
         return other.action == "clustering" or (other.action == "replacecommit" and other.requested > this.requested)
-
-    def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
-        """See `ConflictResolutionStrategy.conflicting_groups`."""
-        return this.groups & other.groups
 
 
 class BucketIndexConcurrentFileWrites(SimpleConcurrentFileWrites):
-    """Two writes of one bucket of a partition conflict (BucketIndexConcurrentFileWritesConflictResolutionStrategy).
+    """Two writes of one bucket of a partition conflict (BucketIndexConcurrentFileWritesConflictResolutionStrategy)."""
 
-    The file groups that two writers make for one new bucket have different ids, and readers would show both.
+    always_bucketed = True
+
+
+class PreferWriter(ConflictResolutionStrategy):
+    """Writers go before table services (PreferWriterConflictResolutionStrategy).
+
+    A write meets what is completed, and no plan. A table service meets that too, and gives way to every living writer
+    that has announced one of its file groups.
     """
 
-    def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
-        """See `ConflictResolutionStrategy.conflicting_groups`."""
-        taken = frozenset(map(_bucket, other.groups))
-        return frozenset(group for group in this.groups if _bucket(group) in taken)
+    def heeds_living_writers(self, this: ConcurrentOperation) -> bool:
+        """See `ConflictResolutionStrategy.heeds_living_writers`."""
+        return this.is_service
+
+    def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
+        """See `ConflictResolutionStrategy.is_candidate`."""
+        if other.is_completed:
+            return not (self.is_merge_on_read and other.is_compaction)
+        return this.is_service and other.action in ("commit", "deltacommit")
 
 
 def _bucket(group: FileGroupId) -> FileGroupId:
@@ -112,11 +175,13 @@ def _bucket(group: FileGroupId) -> FileGroupId:
 
 _BUCKET_LENGTH: Final = 8
 _JAVA: Final = "org.apache.hudi.client.transaction."
-_STRATEGIES: Final = {
+_STRATEGIES: Final[Mapping[str, Callable[..., ConflictResolutionStrategy]]] = {
     "simple": SimpleConcurrentFileWrites,
     f"{_JAVA}SimpleConcurrentFileWritesConflictResolutionStrategy": SimpleConcurrentFileWrites,
     "bucket": BucketIndexConcurrentFileWrites,
     f"{_JAVA}BucketIndexConcurrentFileWritesConflictResolutionStrategy": BucketIndexConcurrentFileWrites,
+    "prefer_writer": PreferWriter,
+    f"{_JAVA}PreferWriterConflictResolutionStrategy": PreferWriter,
 }
 
 
@@ -126,28 +191,16 @@ def load_strategy(name: str, *, is_merge_on_read: bool, is_bucketed: bool) -> Co
     Args:
         name: As written, or the default.
         is_merge_on_read: Of the table.
-        is_bucketed: Whether the writer has a bucket index. Then buckets are compared even where the simple strategy
-            is asked for, which would let two writers make one bucket twice.
+        is_bucketed: Whether the writer has a bucket index.
 
     Raises:
         ConfigError: The name means no strategy.
     """
     kind = _STRATEGIES.get(name) or _import(name)
-    if is_bucketed and kind is SimpleConcurrentFileWrites:
-        kind = BucketIndexConcurrentFileWrites
-    return kind(is_merge_on_read=is_merge_on_read)
+    return kind(is_merge_on_read=is_merge_on_read, is_bucketed=is_bucketed)
 
 
 def _import(name: str) -> type[ConflictResolutionStrategy]:
-    module, found, attribute = name.partition(":")
-    key = "hoodie.write.lock.conflict.resolution.strategy"
-    if not found:
-        known = ", ".join(sorted(_STRATEGIES))
-        raise ConfigError(f"{key}={name} is no strategy; known are {known}, and package.module:Class", key=key)
-    try:
-        kind = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{key}={name} cannot be loaded: {error}", key=key) from error
-    if not (isinstance(kind, type) and issubclass(kind, ConflictResolutionStrategy)):
-        raise ConfigError(f"{key}={name} is no ConflictResolutionStrategy", key=key)
-    return kind
+    key = lock_keys.CONFLICT_RESOLUTION_STRATEGY.name
+    # abstract: the caller makes its subclasses
+    return import_class(name, ConflictResolutionStrategy, key=key, known=_STRATEGIES)  # type: ignore[type-abstract]

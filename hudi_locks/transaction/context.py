@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State, add_ms, epoch_ms
 from hudi_locks.format.claim import Claim
+from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
-from hudi_locks.timeline import Timeline, TimelineLayout
+from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimLog
+from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.settings import Settings
 from hudi_locks.transaction.stop import Tracer
@@ -31,6 +34,7 @@ class Context:
         clock: Its source of time.
         owner: Who it is, for a person.
         trace: Called at every stop point.
+        metrics: What it reports to.
     """
 
     storage: Storage
@@ -41,10 +45,16 @@ class Context:
     clock: Clock
     owner: str
     trace: Tracer
+    metrics: Metrics = field(default_factory=Metrics)
+
+    @cached_property
+    def reader(self) -> TimelineReader:
+        """Remembers the timeline between two looks."""
+        return TimelineReader(self.storage, self.layout)
 
     def load_timeline(self) -> Timeline:
         """What is on the timeline now."""
-        return Timeline.load(self.storage, self.layout)
+        return self.reader.load()
 
     def path(self, instant: Instant, state: State) -> str:
         """The pending file of `instant` in `state`."""
@@ -66,9 +76,33 @@ class Context:
         """Now, or one millisecond after the latest of `times` if that is later."""
         return max(self.layout.time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
 
+    def wait_for_skew(self, time: str) -> None:
+        """Wait until no JVM writer can take a time before `time` any more; not at all where there is none."""
+        if self.expects_foreign_writers():
+            ahead_ms = max(0, self.epoch_ms(time) - self.clock.wall_ms())
+            self.clock.sleep((ahead_ms + self.settings.skew_ms) / 1000)
+
+    def heartbeat(self, requested: str) -> WriterHeartbeat:
+        """One for the instant begun at `requested`, not started yet."""
+        return WriterHeartbeat(
+            self.storage,
+            requested,
+            interval_ms=self.settings.heartbeat_interval_ms,
+            tolerable_misses=self.settings.heartbeat_tolerable_misses,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+
     def expects_foreign_writers(self) -> bool:
         """Whether JVM writers may be at work: as the table says, or as one of them was seen."""
         return self.settings.foreign_writers or self.notices.foreign_writer_seen
+
+    def earliest(self, time: str) -> str:
+        """The earliest time that a machine may give to what it does after `time`.
+
+        Each clock may be off the store's by the allowed drift, which is far more than JVM writers wait for.
+        """
+        return add_ms(time, -2 * self.settings.drift_ms)
 
     def epoch_ms(self, time: str) -> int:
         """An instant time of this table in ms since the epoch."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hudi_locks.format import WRITE_ACTIONS, Instant, add_ms, comparable_action
+from hudi_locks.format import Instant, State, add_ms, comparable_action
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.timeline import Timeline
 
-__all__ = ["find_appeared", "find_unclaimed", "list_seen"]
+__all__ = ["find_appeared", "find_unclaimed", "is_seen", "list_seen"]
 
 _RECENT_MS = 3_600_000
 """A foreign writer whose clock is further off than this breaks its own protocol too."""
@@ -31,11 +31,19 @@ def find_appeared(claim: Claim, timeline: Timeline) -> list[Instant]:
     return [instant for instant in candidates if _name(instant) not in claim.seen]
 
 
+def is_seen(claim: Claim, requested: str, action: str) -> bool:
+    """Whether an instant was completed already when `claim` was made, which notes what it saw."""
+    return _name(Instant(requested, action, State.COMPLETED)) in (claim.seen or ())
+
+
 def find_unclaimed(timeline: Timeline, *, known: Timeline, claims: Iterable[Claim]) -> list[Instant]:
     """Writes completed on `timeline`, not on `known`, and by none of the claims made in between."""
-    before = {instant.requested for instant in known.completed()}
-    claimed = {claim.instant for claim in claims if claim.kind is not ClaimKind.ROLLBACK}
-    return [i for i in timeline.completed(WRITE_ACTIONS) if i.requested not in before | claimed]
+    came = timeline.completed_since(known)
+    if not came:
+        return []
+    planned = (ClaimKind.ROLLBACK, ClaimKind.SCHEDULE)  # a plan of ours may have been run by a JVM writer
+    claimed = {claim.instant for claim in claims if claim.kind not in planned}
+    return [i for i in came if i.requested not in claimed]
 
 
 def _is_recent(instant: Instant, time: str) -> bool:

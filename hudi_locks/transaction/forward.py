@@ -6,12 +6,12 @@ Only the last claim can be unfinished, since the maker of each claim has seen to
 from __future__ import annotations
 
 from hudi_locks.errors import UpdateEndangered
-from hudi_locks.format import Instant, State
-from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.format import Instant, State, parse_instant_name
+from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.foreign import find_appeared
+from hudi_locks.transaction.foreign import find_appeared, is_seen
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 
@@ -63,18 +63,30 @@ class RollForward:
         return False
 
     def _see_to(self, claim: Claim | None) -> bool:
-        if claim is None or claim.kind is ClaimKind.RESTORE:
+        if claim is None:
             return True
         if claim.kind in (ClaimKind.ROLLBACK, ClaimKind.VOID):
             self._rollback.execute(claim)
             return True
-        return self._see_to_plan(claim) if claim.kind is ClaimKind.SCHEDULE else self._see_to_publish(claim)
+        return self._see_to_publish(claim) if claim.kind is ClaimKind.PUBLISH else self._see_to_plan(claim)
 
     def _see_to_plan(self, claim: Claim) -> bool:
         content = self._log.read_content(claim)
-        if claim.content is not None and content is not None and not self._is_known(claim):
+        if (
+            claim.content is not None
+            and content is not None
+            and self._is_wanted(claim.content)
+            and not self._is_known(claim)
+        ):
             self._storage.create_if_absent(f"{self._context.layout.folder}/{claim.content.name}", content)
         return True
+
+    def _is_wanted(self, content: Content) -> bool:
+        """Whether a file is still to be made: not a completed one, such as a savepoint, that a JVM job has deleted."""
+        instant = parse_instant_name(content.name)
+        if instant is None or not instant.is_completed:
+            return True
+        return self._storage.exists(self._context.layout.path(instant.as_inflight()))
 
     def _is_known(self, claim: Claim) -> bool:
         return self._context.load_timeline().get(claim.instant) is not None or self._is_archived(claim)
@@ -93,8 +105,10 @@ class RollForward:
     def _was_overtaken_long_ago(self, claim: Claim) -> bool:
         if claim.seen is None:
             return False
-        found = list_archived_since(self._storage, self._context.layout, completed_after=claim.time)
-        return any(instant.requested != claim.instant for instant in found)
+        since = self._context.earliest(claim.time)
+        found = list_archived_since(self._storage, self._context.layout, completed_after=since)
+        others = [instant for instant in found if instant.requested != claim.instant]
+        return any(not is_seen(claim, other.requested, other.action) for other in others)
 
     def _is_completed(self, claim: Claim) -> bool:
         return self._storage.exists(self._completed_path(claim))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hudi_locks.errors import OutcomeUnknown, WriteAborted, WriteConflict
+from hudi_locks.errors import HoodieEarlyConflictDetectionException, OutcomeUnknown, WriteAborted, WriteConflict
 from hudi_locks.format.claim import FileGroupId
 
 __all__ = ["Conflict", "Outcome", "PublishResult"]
 
 
 class Outcome(enum.Enum):
-    """The three answers of a publish."""
+    """The three answers of a publish.
+
+    COMMITTED: it has its place in the order of completion, for good; a restore may have undone it since.
+    ABORTED: nobody will ever see it. UNKNOWN: the store did not say.
+    """
 
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
@@ -29,10 +34,15 @@ class Conflict:
         other: Requested time of the instant that was first.
         other_action: Its action.
         other_writer: Who made it, as far as known.
-        other_age_ms: How long ago it was decided, ms; None if it is still pending.
+        other_age_ms: How long ago it was completed, or begun if it is pending, ms.
         advice: What to do.
         columns: Columns that both changed in different ways, if that is the conflict.
         keys: Some of the record keys that both insert, if that is the conflict.
+        partitions: Where those keys are.
+        other_is_pending: Whether the other is planned or under way, and not completed.
+        overwritten: Partitions that one of them overwrites or deletes as a whole, if that is the conflict.
+        is_early: Whether it was found before the files were written.
+        is_read: Whether the refused one changes none of the file groups, but decided by what it found there.
     """
 
     instant: str
@@ -40,15 +50,21 @@ class Conflict:
     other: str
     other_action: str
     other_writer: str
-    other_age_ms: int | None
+    other_age_ms: int
     advice: str
     columns: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    other_is_pending: bool = False
+    overwritten: tuple[str, ...] = ()
+    is_read: bool = False
+    is_early: bool = False
 
     @property
     def partition(self) -> str | None:
-        """Partition of the first file group in question."""
-        return self.groups[0].partition if self.groups else None
+        """The first partition in question."""
+        named = (*(group.partition for group in self.groups), *self.partitions, *self.overwritten)
+        return named[0] if named else None
 
     @property
     def file_id(self) -> str | None:
@@ -56,13 +72,30 @@ class Conflict:
         return self.groups[0].file_id if self.groups else None
 
     def __str__(self) -> str:
-        more = f" and {len(self.groups) - 1} more" if len(self.groups) > 1 else ""
-        where = f"file group {self.file_id} of partition {self.partition!r}{more}" if self.groups else "the whole table"
-        where = f"column {', '.join(self.columns)}" if self.columns else where
-        where = f"record key {', '.join(map(repr, self.keys))}" if self.keys else where
-        when = "is pending" if self.other_age_ms is None else f"came first, {self.other_age_ms / 1000:.1f} s ago"
+        how = "was begun {:.1f} s ago and is not finished" if self.other_is_pending else "came first, {:.1f} s ago"
         who = f"{self.other_action} {self.other} of {self.other_writer}"
-        return f"instant {self.instant} and {who} both change {where}; the other {when}. {self.advice}"
+        when = how.format(self.other_age_ms / 1000)
+        if self.is_read:
+            what = f"{who} changed {self._where()}, which decided what instant {self.instant} writes"
+        else:
+            what = f"instant {self.instant} and {who} both change {self._where()}"
+        return f"{what}; the other {when}. {self.advice}"
+
+    def _where(self) -> str:
+        if self.keys:
+            return f"record key {', '.join(map(repr, self.keys))} of partition {self.partition!r}"
+        if self.columns:
+            return f"column {', '.join(self.columns)}"
+        if self.overwritten:
+            named = f"partition {self.overwritten[0]!r}{_count_more(self.overwritten)}"
+            return f"{named}, which one of them overwrites or deletes as a whole"
+        if not self.groups:
+            return "the whole table"
+        return f"file group {self.file_id} of partition {self.partition!r}{_count_more(self.groups)}"
+
+
+def _count_more(things: Sequence[object]) -> str:
+    return f" and {len(things) - 1} more" if len(things) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -75,8 +108,10 @@ class PublishResult:
         completion_time: Of a committed instant.
         conflict: Why it was aborted, if another instant was the reason.
         reason: Why it was aborted or is unknown, in words; "" if committed.
-        lock_held_ms: How long the table lock was held for it.
-        lock_wait_ms: How long it waited for the lock.
+        lock_held_ms: How long the table lock was held for the publish.
+        lock_wait_ms: How long the publish waited for the lock.
+        begin_held_ms: How long the table lock was held when the write was begun.
+        begin_wait_ms: How long its begin waited for the lock.
         warnings: What went wrong without touching the outcome, for a person.
     """
 
@@ -87,6 +122,8 @@ class PublishResult:
     reason: str = ""
     lock_held_ms: int = 0
     lock_wait_ms: int = 0
+    begin_held_ms: int = 0
+    begin_wait_ms: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -98,8 +135,9 @@ class PublishResult:
         """This result, if it is committed.
 
         Raises:
+            HoodieEarlyConflictDetectionException: The same, found before the files were written.
             WriteConflict: Another writer was first, with instant, partition, file_id, groups, other, other_action,
-                other_writer, other_age_ms and advice as facts.
+                other_writer, other_age_ms, other_is_pending and advice as facts.
             WriteAborted: It was aborted for another reason.
             OutcomeUnknown: The store did not say; its fact `instant` is what `resolve` takes.
         """
@@ -107,7 +145,8 @@ class PublishResult:
             message = f"it is not known whether instant {self.instant} was published: {self.reason}; ask resolve later"
             raise OutcomeUnknown(message, instant=self.instant, reason=self.reason)
         if self.conflict is not None and not self.is_committed:
-            raise WriteConflict(str(self.conflict), **_facts_of(self.conflict))
+            kind = HoodieEarlyConflictDetectionException if self.conflict.is_early else WriteConflict
+            raise kind(str(self.conflict), **_facts_of(self.conflict))
         if self.outcome is Outcome.ABORTED:
             raise WriteAborted(f"instant {self.instant} was aborted: {self.reason}", instant=self.instant)
         return self
@@ -116,6 +155,6 @@ class PublishResult:
 def _facts_of(conflict: Conflict) -> dict[str, object]:
     names = (
         "instant", "partition", "file_id", "groups", "other", "other_action", "other_writer", "other_age_ms", "advice",
-        "columns", "keys",
+        "columns", "keys", "partitions", "overwritten", "other_is_pending", "is_read",
     )  # fmt: skip
     return {name: getattr(conflict, name) for name in names}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from hudi_locks.errors import LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
-from hudi_locks.markers import DirectMarkers, staging_folder
+from hudi_locks.markers import DirectMarkers, reconcile, staging_folder
+from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
-from hudi_locks.transaction.begin import Begun
+from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.concurrent import ConcurrentWrites
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import list_seen
@@ -21,11 +22,13 @@ from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Hold
 
-__all__ = ["Publish", "conclude"]
+__all__ = ["Publish", "Unless", "tidy"]
+
+Unless = Callable[[Timeline], str]
 
 
-def conclude(context: Context, begun: Begun, claim: Claim, *, warnings: Iterable[str] = ()) -> PublishResult:
-    """The answer to a publish whose completed file is there, after everything of it that nobody needs is gone."""
+def tidy(context: Context, begun: Begun) -> list[str]:
+    """Remove what nobody needs of a write whose completed file is there, outside the table lock; says what is left."""
     storage, instant = context.storage, begun.instant.requested
     left = [
         *_warn_of(DirectMarkers(storage, instant).delete, f"markers of {instant} are left"),
@@ -34,7 +37,7 @@ def conclude(context: Context, begun: Begun, claim: Claim, *, warnings: Iterable
     ]
     context.log.write_hint()
     context.trace(StopPoint.PUBLISH_CLEANED)
-    return PublishResult(instant, Outcome.COMMITTED, completion_time=claim.time, warnings=(*warnings, *left))
+    return left
 
 
 def _warn_of(step: Callable[[], None], left: str) -> list[str]:
@@ -55,6 +58,7 @@ class Publish:
         forward: Sees to the last claim.
         rollback: For the claim that occupies a number when no answer came.
         concurrent: Looks for conflicts.
+        unless: Says why not to publish after all; "" to go on.
     """
 
     def __init__(
@@ -66,7 +70,9 @@ class Publish:
         forward: RollForward,
         rollback: Rollback,
         concurrent: ConcurrentWrites,
+        unless: Unless | None = None,
     ) -> None:
+        self._unless = unless
         self._context = context
         self._begun = begun
         self._metadata = metadata
@@ -100,7 +106,7 @@ class Publish:
         if (own := self._find_own(head, claims)) is not None:
             return self._conclude(own, self._begun.timeline)
         timeline = self._context.load_timeline()
-        if refusal := self._check_alive(hold, timeline):
+        if refusal := self._check_alive(hold, timeline) or (self._unless and self._unless(timeline)):
             return self._give_up(refusal)
         found = self._find_conflict(head, claims, timeline=timeline)
         if found is False:
@@ -127,13 +133,24 @@ class Publish:
             return f"the heartbeat expired: {self._begun.heartbeat.lost_because or 'it was not renewed in time'}"
         found = timeline.get(self._instant)
         is_inflight = found is not None and found.state is State.INFLIGHT
-        return "" if is_inflight else "the inflight file is gone: another process rolled the instant back"
+        if not is_inflight:
+            return "the inflight file is gone: another process rolled the instant back"
+        return "" if self._is_own_attempt() else "another process runs the same plan"
+
+    def _is_own_attempt(self) -> bool:
+        """A JVM writer takes a pending clustering for its own to run, after it has removed what was written for it."""
+        path = self._context.path(self._begun.instant, State.INFLIGHT)
+        return self._begun.mark is None or self._context.storage.read(path) == self._begun.mark
 
     def _find_conflict(self, head: ClaimEntry, claims: list[Claim], *, timeline: Timeline) -> Conflict | bool | None:
         """A conflict; False if the timeline is ahead of the claims that were read; None if the way is free."""
         if self._concurrent.is_ahead(timeline, claims) and self._context.log.read_head().number != head.number:
             return False
-        return self._concurrent.find_conflict(timeline, claims)
+        began_s, metrics = self._context.clock.monotonic(), self._context.metrics
+        found = self._concurrent.find_conflict(timeline, claims)
+        counter = CONFLICT_RESOLUTION_FAILURE if found else CONFLICT_RESOLUTION_SUCCESS
+        metrics.report(CONFLICT_RESOLUTION_TIMER, self._context.clock.monotonic() - began_s, counts=[(counter, 1)])
+        return found
 
     def _unite_columns(self, timeline: Timeline) -> Conflict | None:
         """Record the columns that concurrent writes added beside ours; a conflict if they contradict ours."""
@@ -143,8 +160,8 @@ class Publish:
 
     def _reconcile(self) -> PublishResult | None:
         try:
-            markers = DirectMarkers(self._context.storage, self._instant)
-            markers.reconcile(self._metadata.paths, fail_on_stray=self._context.settings.fail_on_stray)
+            fail = self._context.settings.fail_on_stray
+            reconcile(self._context.storage, self._instant, written=self._metadata.paths, fail_on_stray=fail)
         except WriteAborted as error:
             return self._give_up(str(error))
         self._context.trace(StopPoint.PUBLISH_RECONCILED)
@@ -162,9 +179,7 @@ class Publish:
 
     def _take_time(self, head: ClaimEntry, timeline: Timeline) -> str:
         time = self._context.later_than(head.time, timeline.newest_time())
-        if self._context.expects_foreign_writers():
-            ahead_ms = max(0, self._context.epoch_ms(time) - self._context.clock.wall_ms())
-            self._context.clock.sleep((ahead_ms + self._context.settings.skew_ms) / 1000)
+        self._context.wait_for_skew(time)
         self._context.trace(StopPoint.PUBLISH_TIMED)
         return time
 
@@ -179,6 +194,8 @@ class Publish:
             time=time,
             writes=frozenset(FileGroupId(*group) for group in self._metadata.written_file_groups),
             replaces=frozenset(FileGroupId(*group) for group in self._metadata.replaced_file_groups),
+            overwrites=self._metadata.overwritten_partitions,
+            overwrites_table=self._metadata.overwrites_table,
             content=Content.of(completed.file_name(version), data),
             seen=list_seen(timeline, time) if self._context.expects_foreign_writers() else None,
             owner=self._context.owner,
@@ -208,7 +225,7 @@ class Publish:
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:
             return self._unknown(f"claim {claim.number} stands, and its completed file is not certain: {error}")
-        return conclude(self._context, self._begun, claim, warnings=endangered)
+        return PublishResult(self._instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(endangered))
 
     def _give_up(self, reason: str, *, conflict: Conflict | None = None) -> PublishResult:
         return self._retreat.run(self._begun, str(conflict or reason), conflict=conflict)

@@ -35,10 +35,10 @@ def resolve_instant(context: Context, requested: str, *, forward: RollForward, r
 
 
 def _find_claimed(context: Context, requested: str, head: ClaimEntry) -> Outcome | None:
-    """The decision in the log: claims about an instant are later than it, so the search ends at its own time."""
+    """The decision in the log, which no plan is. Claims about an instant are later: the search ends at its time."""
     number = head.number
     while number and (claim := context.log.read(number)) is not None and claim.time >= requested:
-        if claim.instant == requested:
+        if claim.instant == requested and claim.kind is not ClaimKind.SCHEDULE:
             return Outcome.COMMITTED if claim.kind is ClaimKind.PUBLISH else Outcome.ABORTED
         number -= 1
     return None

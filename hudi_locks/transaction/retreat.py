@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_locks.errors import StorageError, TableError, WriteError
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.transaction.begin import Begun
+from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult

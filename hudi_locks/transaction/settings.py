@@ -17,27 +17,29 @@ class Settings:
 
     Attributes:
         mode: `hoodie.write.concurrency.mode`, upper case.
-        cleans_failed_writes: Whether failed writes of others are rolled back before a write begins: policies EAGER and
-            LAZY, which both leave alone whoever has a heartbeat.
+        failed_writes_policy: `hoodie.clean.failed.writes.policy`, upper case; LAZY for several writers, whatever is
+            given, as Hudi has it.
         heartbeat_interval_ms: Time between two heartbeats.
         heartbeat_tolerable_misses: After so many missed ones a writer counts as dead.
         foreign_writers: Whether JVM writers may write to the table too, as the table says.
         skew_ms: How far their clocks may differ from ours.
         drift_ms: How far any clock may differ from the store's.
         strategy: Conflict resolution strategy as written.
+        unites_columns: Whether columns that concurrent writes change are compared and united.
         is_bucketed: Whether the writer finds file groups by a bucket index.
         fail_on_stray: Whether stray data files fail a commit.
         lock_provider: As written, for a person.
     """
 
     mode: str
-    cleans_failed_writes: bool
+    failed_writes_policy: str
     heartbeat_interval_ms: int
     heartbeat_tolerable_misses: int
     foreign_writers: bool
     skew_ms: int
     drift_ms: int
     strategy: str
+    unites_columns: bool
     is_bucketed: bool
     fail_on_stray: bool
     lock_provider: str
@@ -53,16 +55,19 @@ class Settings:
         mode = given.get_value(write_keys.CONCURRENCY_MODE).upper()
         if mode == write_keys.NON_BLOCKING:
             key = write_keys.CONCURRENCY_MODE.name
-            raise ConfigError(f"{key}={mode} is not supported yet: use {write_keys.OPTIMISTIC}", key=key)
+            message = f"{key}={mode} is not supported yet: use {write_keys.OPTIMISTIC} and a bucket index"
+            raise ConfigError(f"{message}, and let each writer have partitions or keys of its own", key=key)
+        policy = given.get_value(write_keys.FAILED_WRITES_CLEANER_POLICY).upper()
         return cls(
             mode=mode,
-            cleans_failed_writes=given.get_value(write_keys.FAILED_WRITES_CLEANER_POLICY).upper() != "NEVER",
+            failed_writes_policy="LAZY" if mode in write_keys.MULTI_WRITER_MODES else policy,
             heartbeat_interval_ms=given.get_value(write_keys.HEARTBEAT_INTERVAL_IN_MS),
             heartbeat_tolerable_misses=given.get_value(write_keys.HEARTBEAT_TOLERABLE_MISSES),
             foreign_writers=table.get_value(write_keys.FOREIGN_WRITERS),
             skew_ms=given.get_value(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS),
             drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
+            unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
             is_bucketed=given.get_value(datasource_keys.INDEX_TYPE).upper() == "BUCKET",
             fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
@@ -72,6 +77,15 @@ class Settings:
     def heartbeat_limit_ms(self) -> int:
         """How old a heartbeat may be, ms."""
         return self.heartbeat_interval_ms * self.heartbeat_tolerable_misses
+
+    @property
+    def cleans_failed_writes(self) -> bool:
+        """Whether failed writes of others are rolled back before a write begins.
+
+        EAGER and LAZY do, and both leave alone whoever has a fresh heartbeat. JVM Hudi's EAGER rolls back everything
+        that is pending, the writes of the living with it.
+        """
+        return self.failed_writes_policy != "NEVER"
 
     @property
     def is_multi_writer(self) -> bool:

@@ -85,7 +85,8 @@ def hold_table(locks: Locks | None, clock: Clock) -> Iterator[Hold]:
         yield hold
     finally:
         _release(hold)
-        hold.held_ms = round((clock.monotonic() - got_s) * 1000)
+        if hold.held is not None:
+            hold.held_ms = round((clock.monotonic() - got_s) * 1000)
 
 
 def _release(hold: Hold) -> None:

@@ -2,72 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import socket
-import threading
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Protocol
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.errors import ConfigError, HudiLocksError, UnsupportedTable, WriteAborted
+from hudi_locks.errors import ConfigError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Owner
-from hudi_locks.markers import DirectMarkers, FinalFiles
-from hudi_locks.storage import Storage
-from hudi_locks.timeline import Timeline, TimelineLayout
+from hudi_locks.markers import FinalFiles, MarkerMaker
+from hudi_locks.observe import Metrics
 from hudi_locks.timeline.claims import ClaimLog
-from hudi_locks.transaction.begin import Begin, Begun
+from hudi_locks.timeline.heartbeat import find_expired
+from hudi_locks.transaction.begin import Begin
+from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.concurrent import ConcurrentWrites
 from hudi_locks.transaction.conflicts import load_strategy
 from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.coordination import Coordination
+from hudi_locks.transaction.early import Early
 from hudi_locks.transaction.forward import RollForward
-from hudi_locks.transaction.new_keys import NewKeys
+from hudi_locks.transaction.identity import name_this_process, refuse_unusable
 from hudi_locks.transaction.notices import Notices
-from hudi_locks.transaction.outcome import Outcome, PublishResult
-from hudi_locks.transaction.publish import Publish, conclude
+from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.pending import find_plan
+from hudi_locks.transaction.planning import MakePlan, Planning
+from hudi_locks.transaction.publish import Publish, Unless, tidy
+from hudi_locks.transaction.read_set import ReadSet
 from hudi_locks.transaction.resolve import resolve_instant
 from hudi_locks.transaction.retreat import Retreat
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.settings import Settings
 from hudi_locks.transaction.stop import StopPoint, Tracer, tracer_from
+from hudi_locks.transaction.table_like import TransactionTable
 from hudi_locks.transaction.table_lock import Locks, hold_table
+from hudi_locks.transaction.transaction import Transaction
 
-__all__ = ["Transaction", "TransactionTable", "Transactions"]
+__all__ = ["Transactions"]
 
-_log = logging.getLogger(__name__)
 _ACTIONS = ("commit", "deltacommit", "replacecommit")
-
-
-class TransactionTableConfig(Protocol):
-    """What transactions need of a table's settings."""
-
-    @property
-    def table_type(self) -> str:
-        """COPY_ON_WRITE or MERGE_ON_READ."""
-
-    @property
-    def extra(self) -> Mapping[str, str]:
-        """Its properties of no other use."""
-
-
-class TransactionTable(Protocol):
-    """What transactions need of a table; `hudi_locks.table.Table` is one."""
-
-    @property
-    def storage(self) -> Storage:
-        """Its files."""
-
-    @property
-    def layout(self) -> TimelineLayout:
-        """Of its timeline."""
-
-    @property
-    def config(self) -> TransactionTableConfig:
-        """Its lasting settings."""
 
 
 class Transactions:
@@ -83,6 +56,10 @@ class Transactions:
         clock: Source of time.
         owner: Who writes, for the others to read; by default this process.
         trace: Called at every stop point; a seam for tests.
+        metrics: Gets the ages of heartbeats, and how conflict resolution went.
+
+    Attributes:
+        early: Detection of conflicts before files are written.
 
     Raises:
         ConfigError: Several writers without a lock provider, or an option that cannot be used.
@@ -98,10 +75,11 @@ class Transactions:
         clock: Clock | None = None,
         owner: Owner | None = None,
         trace: Tracer | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         settings = Settings.of(options or {}, table.config.extra)
         is_merge_on_read = table.config.table_type == "MERGE_ON_READ"
-        _refuse(table, locks, settings)
+        refuse_unusable(table, locks, settings)
         clock = clock or SystemClock()
         self._locks = locks
         self._strategy = load_strategy(
@@ -114,17 +92,30 @@ class Transactions:
             log=ClaimLog(table.storage, clock),
             notices=Notices(table.storage),
             clock=clock,
-            owner=str(owner or _this_process()),
+            owner=str(owner or name_this_process()),
             trace=trace or tracer_from(os.environ),
+            metrics=metrics or Metrics(),
         )
+        self.early = Early(self._context, options or {})
         self._rollback = Rollback(self._context)
         self._forward = RollForward(self._context, self._rollback)
+        self._planning = Planning(self._context, self._forward, locks=locks)
         self._begin = Begin(self._context, self._forward, rollback=self._rollback, locks=locks)
 
     @property
     def notices(self) -> Notices:
         """Why writes are refused, and how to let them go on."""
         return self._context.notices
+
+    @property
+    def metrics(self) -> Metrics:
+        """What was counted and measured so far; names in `hudi_locks.observe`."""
+        return self._context.metrics
+
+    @property
+    def coordination(self) -> Coordination:
+        """What table services share with the writes of this process."""
+        return Coordination(self._context, self._forward, locks=self._locks)
 
     def begin(self, action: str, operation: str) -> Transaction:
         """Begin a write, after rolling back what failed writers left.
@@ -137,7 +128,9 @@ class Transactions:
             AcquireTimeout: The table lock was held by somebody else for as long as we may wait.
             ClockRefused: The times are out of bounds.
             DamagedTable: The timeline or the claim log is unreadable.
+            SecondWriterRefused: This is to be the only writer, and another one is alive.
             StorageError: The store failed.
+            UnsupportedTable: A bootstrap of the table is not finished.
             UpdateEndangered: Writes are refused until a notice is acknowledged.
             WriteAborted: A restore is pending.
         """
@@ -145,11 +138,46 @@ class Transactions:
             raise ConfigError(f"a write is one of {', '.join(_ACTIONS)}, not {action!r}", action=action)
         return Transaction(self, self._begin.run(action), operation)
 
+    def schedule_clustering(self, make_plan: MakePlan) -> str | None:
+        """Put a clustering plan on the timeline, under a claim: from then on writes of its file groups meet it.
+
+        The lock is held for the decision alone; groups that changed since the plan was made are left out of it.
+
+        Args:
+            make_plan: Makes the plan from what a timeline shows; None for nothing to do.
+
+        Returns:
+            The plan's requested time; None if there is nothing to do, or no more.
+
+        Raises:
+            StorageError: The store failed. A plan whose claim got no answer may still appear on the timeline.
+            WriteAborted: A restore is pending.
+        """
+        return self._planning.schedule(make_plan)
+
+    def resume(self, instant: str) -> Transaction:
+        """Begin what `schedule_clustering` put on the timeline, here or in another process; publish or abort it then.
+
+        Raises:
+            WriteAborted: It is not on the timeline, is done or under way, or somebody else planned it.
+        """
+        return Transaction(self, self._planning.resume(instant), "CLUSTER")
+
+    def find_dead(self, instants: Iterable[str]) -> frozenset[str]:
+        """Those of the instants whose process has given no sign of life for longer than it may."""
+        limit_ms = self._context.settings.heartbeat_limit_ms
+        return find_expired(self._context.storage, instants, limit_ms=limit_ms)
+
+    def is_own_plan(self, instant: str) -> bool:
+        """Whether this package scheduled the plan, so that `resume` takes it."""
+        return find_plan(self._context.log, instant) is not None
+
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with requested time `instant`: COMMITTED or ABORTED, for good.
 
         A write that is not decided yet is rolled back; so this is for writes whose publish gave UNKNOWN, or whose
-        writer is dead.
+        writer is dead. A write that was committed and undone by a restore since is COMMITTED: it had its place in the
+        order, and to write it again would bring back what the restore took away.
 
         Raises:
             AcquireTimeout: See `begin`.
@@ -162,11 +190,17 @@ class Transactions:
         """Roll back every pending write whose writer has no fresh heartbeat; returns their requested times."""
         return self._begin.clean_failed_writes()
 
-    def publish(self, begun: Begun, metadata: CommitMetadata, new_keys: NewKeys | None = None) -> PublishResult:
+    def publish(
+        self,
+        begun: Begun,
+        metadata: CommitMetadata,
+        *,
+        reads: ReadSet | None = None,
+        unless: Unless | None = None,
+    ) -> PublishResult:
         """See `Transaction.publish`."""
-        context = self._context
-        strategy = self._strategy
-        concurrent = ConcurrentWrites(context, begun, metadata=metadata, strategy=strategy, new_keys=new_keys)
+        context, strategy = self._context, self._strategy
+        concurrent = ConcurrentWrites(context, begun, metadata=metadata, strategy=strategy, reads=reads)
         concurrent.look_ahead()
         with hold_table(self._locks, context.clock) as hold:
             context.trace(StopPoint.PUBLISH_LOCKED)
@@ -177,11 +211,29 @@ class Transactions:
                 forward=self._forward,
                 rollback=self._rollback,
                 concurrent=concurrent,
+                unless=unless,
             )
             result = publish.run(hold)
         context.trace(StopPoint.PUBLISH_UNLOCKED)
-        warnings = (*result.warnings, *hold.warnings)
-        return replace(result, lock_held_ms=hold.held_ms, lock_wait_ms=hold.wait_ms, warnings=warnings)
+        left = tidy(context, begun) if result.is_committed else []
+        warnings = (*result.warnings, *hold.warnings, *left)
+        return replace(
+            result,
+            lock_held_ms=hold.held_ms,
+            lock_wait_ms=hold.wait_ms,
+            begin_held_ms=begun.lock_held_ms,
+            begin_wait_ms=begun.lock_wait_ms,
+            warnings=warnings,
+        )
+
+    def foresee(self, begun: Begun, metadata: CommitMetadata) -> Conflict | None:
+        """See `Transaction.foresee`."""
+        if self._context.settings.fail_on_stray:
+            return None
+        timeline = self._context.load_timeline()  # before the log, so that nothing on it lacks its claim
+        claims = self._context.log.since(begun.claim_head, self._context.log.read_head())
+        concurrent = ConcurrentWrites(self._context, begun, metadata=metadata, strategy=self._strategy)
+        return concurrent.find_conflict(timeline, claims)
 
     def abort(self, begun: Begun, reason: str, *, is_certain: bool) -> PublishResult:
         """See `Transaction.abort`; `is_certain` if no publish was begun, so that nothing can be claimed."""
@@ -190,131 +242,12 @@ class Transactions:
             claim = None if is_certain else retreat.find_published(begun)
             if claim is None:
                 return retreat.run(begun, reason)
-            return conclude(self._context, begun, claim)
+        left = tidy(self._context, begun)
+        return PublishResult(
+            begun.instant.requested, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(left)
+        )
 
-    def files_of(self, begun: Begun) -> FinalFiles:
-        """See `Transaction.files`."""
+    def files_of(self, begun: Begun, maker: MarkerMaker | None) -> FinalFiles:
+        """See `Transaction.files_by`."""
         instant = begun.instant
-        return FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action)
-
-
-class Transaction:
-    """One write, from its begin to its publish or abort. Not for several threads at once. Runs on the driver.
-
-    As a context manager it aborts when the block raises, or ends without a publish.
-
-    Attributes:
-        action: Of the instant.
-        operation: What the user does.
-    """
-
-    def __init__(self, transactions: Transactions, begun: Begun, operation: str) -> None:
-        self._transactions = transactions
-        self._begun = begun
-        self._lock = threading.Lock()
-        self._ended = ""
-        self._is_publishing = False
-        self.action = begun.instant.action
-        self.operation = operation
-
-    @property
-    def instant(self) -> str:
-        """Its requested time: names the files that it writes."""
-        return self._begun.instant.requested
-
-    @property
-    def timeline(self) -> Timeline:
-        """The snapshot that it builds on; every file slice it reads is chosen by this one."""
-        return self._begun.timeline
-
-    @property
-    def claim_head(self) -> int:
-        """Number of the last claim before that snapshot."""
-        return self._begun.claim_head
-
-    @property
-    def files(self) -> FinalFiles:
-        """Makes data files; send it to the executors."""
-        return self._transactions.files_of(self._begun)
-
-    @property
-    def markers(self) -> DirectMarkers:
-        """Its markers."""
-        return self.files.markers
-
-    def publish(self, metadata: CommitMetadata, *, new_keys: NewKeys | None = None) -> PublishResult:
-        """Make the write part of the table, if no other got in its way. Nothing is raised for an abort: look at it.
-
-        Args:
-            metadata: What it wrote.
-            new_keys: The keys that it inserts, if no other write that it did not see may bring one of them too; None
-                where doubled keys are nobody's concern, as in an insert.
-
-        Raises:
-            AcquireTimeout: The table lock could not be had; the write stays open.
-            ClockRefused: The times are out of bounds; the write stays open.
-            DamagedTable: The timeline or the claim log is unreadable; the write stays open.
-            StorageError: The store failed before the lock was taken; the write stays open.
-            UpdateEndangered: Writes are refused until a notice is acknowledged; the write stays open.
-            WriteAborted: The write has ended before.
-        """
-        with self._lock:
-            self._require_open()
-            self._is_publishing = True
-            result = self._transactions.publish(self._begun, metadata, new_keys)
-            self._ended = result.outcome.value
-            return result
-
-    def abort(self, reason: str) -> PublishResult:
-        """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.
-
-        Raises:
-            AcquireTimeout: See `publish`.
-            DamagedTable: See `publish`.
-            StorageError: The store does not say whether an interrupted publish made its claim; the write stays open.
-            UpdateEndangered: See `publish`.
-            WriteAborted: The write has ended before.
-        """
-        with self._lock:
-            self._require_open()
-            result = self._transactions.abort(self._begun, reason, is_certain=not self._is_publishing)
-            self._ended = result.outcome.value
-            return result
-
-    def _require_open(self) -> None:
-        if self._ended:
-            message = f"instant {self.instant} has ended ({self._ended}): begin a new write"
-            raise WriteAborted(message, instant=self.instant)
-
-    def __enter__(self) -> Transaction:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Abort what was not published; if that fails, let the heartbeat go out, so that others roll it back."""
-        if self._ended:
-            return
-        try:
-            self.abort(f"{type(error).__name__}: {error}" if error else "the block ended without a publish")
-        except HudiLocksError as failure:
-            if error is None:
-                raise
-            _log.warning("%s is not rolled back yet, the next writer does it: %s", self.instant, failure)
-        finally:
-            if not self._ended:
-                self._begun.heartbeat.pause()
-
-
-def _this_process() -> Owner:
-    thread = threading.current_thread().name
-    return Owner(uuid.uuid4().hex, host=socket.gethostname(), pid=os.getpid(), thread=thread)
-
-
-def _refuse(table: TransactionTable, locks: Locks | None, settings: Settings) -> None:
-    if table.layout.version == 1:
-        message = "a table of version 6 has no completion times, and is read only here: upgrade it to version 8"
-        raise UnsupportedTable(message, layout_version=1)
-    if locks is None and settings.is_multi_writer:
-        key = "hoodie.write.lock.provider"
-        raise ConfigError(f"{settings.mode} needs a lock: set {key}", key=key)
+        return FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action, maker)

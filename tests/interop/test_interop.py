@@ -12,6 +12,7 @@ import pytest
 from hudi_locks import LockManager
 from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
+from hudi_locks.spark.clustering import ClusteringJob
 from hudi_locks.table import latest_base_files
 
 pytestmark = pytest.mark.interop
@@ -210,7 +211,7 @@ def test_of_a_jvm_writer_and_ours_on_one_file_group_the_jvm_yields_if_it_publish
     with gate.closed():
         table.upsert(frame([newer(ROWS[0], 2, "ours")]))
     with pytest.raises(Exception, match="WriteConflictException"):
-        theirs.result(120)
+        theirs.result(600)
     assert all_read(table) == in_order([newer(ROWS[0], 2, "ours"), *ROWS[1:]])
 
 
@@ -222,5 +223,118 @@ def test_writers_of_both_kinds_in_different_partitions_do_not_disturb_each_other
     theirs = jvm.begin_write(table, [newer(ROWS[3], 2, "theirs")], gate=gate.path)
     with gate.closed():
         table.upsert(frame([newer(ROWS[0], 2, "ours")]))
-    assert theirs.result(120) is None
+    assert theirs.result(600) is None
     assert all_read(table) == in_order([newer(ROWS[0], 2, "ours"), *ROWS[1:3], newer(ROWS[3], 2, "theirs")])
+
+
+def test_both_see_what_either_overwrites_or_deletes_and_build_on_it(
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead, rust: Callable[..., list[Row]], after_job: Any
+) -> None:
+    table = create()
+    first = table.bulk_insert(frame(ROWS))
+    # A JVM writer meets our pending replacement and lives with it.
+    after_job(lambda: jvm.write(table, [newer(ROWS[3], 2, "theirs")]))
+    fresh = ("new", "us_west", 3, 3.0, "ours")
+    table.insert_overwrite(frame([fresh]))
+    state = [fresh, ROWS[2], newer(ROWS[3], 2, "theirs")]
+    assert all_read(table) == in_order(state)
+    assert jvm.read(table, as__of__instant=first.instant) == in_order(ROWS)
+    assert rust(table, as_of=first.instant) == in_order(ROWS)
+    table.delete_partitions(["region=eu"])
+    assert all_read(table) == in_order(state[:2])
+    jvm.write(table, [newer(fresh, 4, "theirs"), newer(ROWS[3], 4, "back")])
+    assert all_read(table) == in_order([newer(fresh, 4, "theirs"), ROWS[2], newer(ROWS[3], 4, "back")])
+    jvm.write(table, [newer(ROWS[2], 5, "theirs")], "insert_overwrite")
+    jvm.write(table, ROWS[3:], "delete_partition", hoodie__datasource__write__partitions__to__delete="region=eu")
+    table.upsert(frame([newer(ROWS[2], 6, "ours"), newer(ROWS[3], 6, "ours")]))
+    expected = [newer(fresh, 4, "theirs"), newer(ROWS[2], 6, "ours"), newer(ROWS[3], 6, "ours")]
+    assert all_read(table) == in_order(expected)
+    table.insert_overwrite_table(frame([fresh]))
+    assert all_read(table) == [fresh]
+
+
+def fill_with_small_files(table: HoodieTable, frame: Frame) -> None:
+    for row in ROWS:
+        table.bulk_insert(frame([row]))
+
+
+def test_both_read_and_write_on_after_either_clustered(
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead, rust: Callable[..., list[Row]], after_job: Any
+) -> None:
+    table = create(options={"hoodie.parquet.small.file.limit": "0"})
+    fill_with_small_files(table, frame)
+    before = table.bulk_insert(frame([("x", "eu", 1, 1.0, "x")]))
+    result = table.cluster(sort_by=["ts", "id"])
+    assert result is not None
+    assert (result.file_groups, result.file_groups_replaced) == (3, 5)
+    state = [*ROWS, ("x", "eu", 1, 1.0, "x")]
+    assert all_read(table) == in_order(state)
+    assert jvm.read(table, as__of__instant=before.instant) == in_order(state)
+    span = {"hoodie__datasource__query__type": "incremental"}
+    span |= {"hoodie__datasource__read__begin__instanttime": str(int(before.completion_time) + 1)}
+    assert jvm.read(table, **span) == []
+    jvm.write(table, [newer(ROWS[0], 2, "theirs"), ("y", "eu", 2, 2.0, "y")], hoodie__parquet__small__file__limit="0")
+    table.upsert(frame([newer(ROWS[1], 3, "ours")]))
+    state = [newer(ROWS[0], 2, "theirs"), newer(ROWS[1], 3, "ours"), *state[2:], ("y", "eu", 2, 2.0, "y")]
+    assert all_read(table) == in_order(state)
+    # Our update began before their clustering and ends after it: it begins anew.
+    after_job(lambda: jvm.cluster(table, "scheduleAndExecute", order="ts"))
+    retrying = HoodieTable.load(
+        table.spark, table.path, options={**table.options, "hoodie.write.num.retries.on.conflict.failures": "1"}
+    )
+    result = retrying.upsert(frame([newer(ROWS[3], 4, "ours")]))
+    assert [conflict.other_action for conflict in result.conflicts] == ["replacecommit"]
+    assert all_read(table) == in_order([newer(ROWS[3], 4, "ours"), *[row for row in state if row[0] != "d"]])
+
+
+def test_each_respects_what_the_other_plans_to_cluster(
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead
+) -> None:
+    table = create(options={"hoodie.parquet.small.file.limit": "0"})
+    fill_with_small_files(table, frame)
+    jvm.cluster(table, "schedule", order="ts")
+    [theirs] = [instant.requested for instant in table.table.timeline().pending(("clustering",))]
+    with pytest.raises(WriteConflict, match=f"clustering {theirs}"):
+        table.upsert(frame([newer(ROWS[0], 2, "ours")]))
+    assert table.cluster(sort_by=["ts"]) is None
+    with pytest.raises(WriteError, match="planned by a JVM writer"):
+        table.run_clustering(theirs)
+    table.bulk_insert(frame([("n", "eu", 2, 2.0, "n")]))
+    jvm.cluster(table, "execute", order="ts", instants=theirs)
+    table.upsert(frame([newer(ROWS[0], 2, "ours")]))
+    state = [newer(ROWS[0], 2, "ours"), *ROWS[1:], ("n", "eu", 2, 2.0, "n")]
+    assert all_read(table) == in_order(state)
+    # And the reverse: a JVM writer meets our plan, while it waits and while it runs, and can run it.
+    ours = table.schedule_clustering(sort_by=["id"])
+    assert ours is not None
+    with pytest.raises(Exception, match=r"Conflict|HoodieClusteringUpdateException"):
+        jvm.write(table, [newer(ROWS[1], 3, "theirs")])
+    jvm.write(table, [("m", "asia", 3, 3.0, "m")])
+    jvm.cluster(table, "execute", order="id", instants=ours)
+    done = table.table.timeline().get(ours)
+    assert done is not None
+    assert done.is_completed
+    assert all_read(table) == in_order([*state, ("m", "asia", 3, 3.0, "m")])
+    table.upsert(frame([newer(ROWS[1], 4, "ours")]))
+    assert all_read(table) == in_order([state[0], newer(ROWS[1], 4, "ours"), *state[2:], ("m", "asia", 3, 3.0, "m")])
+
+
+def test_a_jvm_writer_works_beside_our_clustering(
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of the job: elsewhere it commits, on what is clustered it gives way."""
+    table = create(options={"hoodie.parquet.small.file.limit": "0"})
+    fill_with_small_files(table, frame)
+    run_job = ClusteringJob._run_job
+
+    def beside(self: ClusteringJob, *args: Any) -> Any:
+        jvm.write(table, [("m", "asia", 3, 3.0, "m")])
+        with pytest.raises(Exception, match=r"Conflict|HoodieClusteringUpdateException"):
+            jvm.write(table, [newer(ROWS[1], 3, "theirs")])
+        return run_job(self, *args)
+
+    monkeypatch.setattr(ClusteringJob, "_run_job", beside)
+    result = table.cluster(sort_by=["ts"])
+    assert result is not None
+    assert result.file_groups_replaced == 4
+    assert all_read(table) == in_order([*ROWS, ("m", "asia", 3, 3.0, "m")])

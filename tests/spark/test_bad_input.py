@@ -12,15 +12,16 @@ from hudi_locks.errors import (
     BadInput,
     DamagedTable,
     NotATable,
+    OutcomeUnknown,
     StorageError,
     TableExists,
     UnsupportedTable,
     WriteAborted,
-    WriteError,
 )
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import PROPERTIES_PATH
+from hudi_locks.transaction import Outcome
 
 pytestmark = pytest.mark.spark
 
@@ -158,11 +159,12 @@ def test_a_failing_disk_in_mid_write_aborts_and_the_next_write_recovers(
         return create_if_absent(self, name, data)
 
     monkeypatch.setattr(LocalStorage, "create_if_absent", fail_from_the_first_claim_on)
-    with pytest.raises((StorageError, WriteError)):
+    with pytest.raises(OutcomeUnknown) as caught:
         table.upsert(frame([("b", "1", 1, 1.0)]))
     assert failing
     monkeypatch.undo()
     assert rows_of(load()) == FIRST
+    assert load().resolve(caught.value.instant) is Outcome.ABORTED
     load().upsert(frame([("c", "1", 1, 1.0)]))
     assert rows_of(load()) == [*FIRST, ("c", "1", 1, 1.0)]
 

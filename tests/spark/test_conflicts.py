@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shared_table
 
-from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
+from hudi_locks.errors import AcquireTimeout, SecondWriterRefused, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.writing import Writer
 from hudi_locks.transaction import Outcome
@@ -23,10 +24,8 @@ Create = Callable[..., HoodieTable]
 Load = Callable[..., HoodieTable]
 RowsOf = Callable[..., list[tuple[Any, ...]]]
 SHARED = {
-    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    **shared_table.SHARED,
     "hoodie.clean.failed.writes.policy": "LAZY",
-    "hoodie.write.lock.provider": "filesystem",
-    "hoodie.write.lock.wait_time_ms_between_retry": "20",
     "hoodie.write.num.retries.on.conflict.failures": "1",
 }
 FIRST = [("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
@@ -111,6 +110,32 @@ def test_two_writers_that_make_the_same_new_bucket_lose_and_double_nothing(
     assert ours.upsert(frame([("m", "9", 4, 4.0)])).rows_updated == 1
 
 
+def test_an_insert_writes_only_those_rows_again_whose_small_file_another_changed(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], path: str
+) -> None:
+    """Its rows of partition 1 went to the file of a and b, which changes meanwhile; those of 2 and 9 stay."""
+    none = {**SHARED, "hoodie.write.num.retries.on.conflict.failures": "0"}
+    ours = create(options=none)
+    ours.bulk_insert(frame(FIRST))
+    theirs: list[Any] = []
+    written: list[list[str]] = []
+
+    def change() -> None:
+        theirs.append(load(SHARED).upsert(frame([("b", "1", 2, 2.0)])))
+        written.append(sorted(file.name for file in Path(path).glob("[29]/*.parquet")))
+
+    after_job(change)
+    result = ours.insert(frame([("k", "1", 1, 1.0), ("l", "2", 1, 1.0), ("m", "9", 1, 1.0)]))
+    [conflict] = result.avoided
+    assert (result.retries, conflict.other, conflict.partition) == (0, theirs[0].instant, "1")
+    assert rows_of(ours, "id", "ts") == [("a", 1), ("b", 2), ("c", 1), ("k", 1), ("l", 1), ("m", 1)]
+    assert sorted(file.name for file in Path(path).glob("[29]/*.parquet")) == written[0]
+    ours_in_1 = [file.name for file in Path(path).glob("1/*.parquet") if result.instant in file.name]
+    assert len(ours_in_1) == 1
+    assert not ours_in_1[0].startswith(str(conflict.file_id))
+    assert result.file_groups == 3
+
+
 def test_without_retries_left_the_conflict_is_raised_with_its_facts(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
 ) -> None:
@@ -169,6 +194,33 @@ def test_one_object_writes_one_frame_at_a_time(create: Create, frame: Frame, aft
     after_job(write_again)
     table.upsert(frame(FIRST))
     assert len(refused) == 1
+
+
+def test_two_objects_in_one_process_share_a_table_where_several_writers_are_meant(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    ours = create(options=SHARED)
+    after_job(lambda: load(SHARED).upsert(frame(FIRST[2:])))
+    assert ours.upsert(frame(FIRST[:2])).retries == 0
+    assert rows_of(ours) == FIRST
+
+
+def test_two_objects_that_are_single_writers_do_not(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    ours = create()
+    refused: list[SecondWriterRefused] = []
+
+    def write_beside() -> None:
+        with pytest.raises(SecondWriterRefused, match="the same lock provider") as caught:
+            load({}).upsert(frame(FIRST[2:]))
+        refused.append(caught.value)
+
+    after_job(write_beside)
+    result = ours.upsert(frame(FIRST[:2]))
+    assert [error.other for error in refused] == [result.instant]
+    load({}).upsert(frame(FIRST[2:]))
+    assert rows_of(ours) == FIRST
 
 
 def test_a_lock_that_somebody_else_holds_is_waited_for_and_named(

@@ -57,7 +57,13 @@ def test_the_operations_and_ordering(spark: Any, frame: Frame, rows_of: RowsOf, 
 @pytest.mark.parametrize(
     ("change", "mode", "error", "match"),
     [
-        ({"hoodie.datasource.write.operation": "insert_overwrite"}, "append", ConfigError, "is not offered"),
+        ({"hoodie.datasource.write.operation": "bootstrap"}, "append", ConfigError, "is not offered"),
+        (
+            {"hoodie.datasource.write.operation": "bootstrap"},
+            "append",
+            ConfigError,
+            "bootstrap the table with JVM Hudi",
+        ),
         ({"hoodie.datasource.write.operation": "upset"}, "append", ConfigError, "hoodie.datasource.write.operation"),
         ({}, "replace", ConfigError, "'replace'"),
         ({"hoodie.table.name": None}, "append", ConfigError, "hoodie.table.name"),

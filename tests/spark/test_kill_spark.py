@@ -38,7 +38,7 @@ def test_the_next_write_finishes_what_a_killed_spark_writer_claimed(
         [sys.executable, "-c", WRITER, table.path],
         env={**os.environ, "HUDI_LOCKS_STOP_AT": "publish:claimed"},
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert writer.returncode == -9, writer.stderr

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -73,14 +76,29 @@ def test_a_time_that_is_none_is_refused(create: Create) -> None:
             read("yesterday")
 
 
-def test_a_span_that_reaches_into_the_archive_is_refused(create: Create, frame: Frame) -> None:
+def archive(table: HoodieTable) -> None:
+    """Leave two commits on the active timeline, however young the others are."""
+    settings = ArchiveSettings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    coordination = table._open_writer().transactions.coordination
+    Archiver(coordination, replace(settings, min_age_ms=0), clean_settings=CleanSettings.of({})).run()
+
+
+def test_a_span_that_reaches_into_the_archive_is_read_while_its_files_are_there(
+    create: Create, frame: Frame, path: str
+) -> None:
     table = create()
-    first = table.upsert(frame([("a", "1", 1, 1.0)]))
-    table.table.storage.replace(".hoodie/timeline/history/000.parquet", b"archived")
-    with pytest.raises(TableError, match="archived") as caught:
+    first = table.upsert(frame([("z", "9", 1, 1.0)]))
+    for number in range(4):
+        table.upsert(frame([("a", "1", number, 1.0)]))
+    archive(table)
+    assert table.table.timeline().get(first.instant) is None
+    assert table.incremental("20000101000000000").count() == 2
+    [file] = Path(path, "9").glob("*.parquet")
+    file.unlink()
+    with pytest.raises(TableError, match="was cleaned") as caught:
         table.incremental("20000101000000000")
-    assert caught.value.first_active == first.instant
-    assert table.incremental(first.instant).count() == 1
+    assert caught.value.first_active == table.table.timeline().first_active
+    assert table.incremental(first.completion_time).count() == 1
 
 
 def test_a_damaged_instant_is_named_by_reads_and_writes(create: Create, frame: Frame, path: str) -> None:

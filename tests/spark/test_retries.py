@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.spark import HoodieTable, intake, writing
 from hudi_locks.spark.task import WriteTask
+from hudi_locks.timeline.heartbeat import WriterHeartbeat
 
 pytestmark = pytest.mark.spark
 
@@ -88,6 +91,36 @@ def test_errors_of_tasks_arrive_as_what_they_were(
     with pytest.raises(BadInput, match="1 rows have no record key") as caught:
         table.insert(frame(ROWS))
     assert caught.value.__cause__ is not None
+
+
+def test_a_write_that_lost_its_heartbeat_is_cancelled_at_once(
+    create: Create, frame: Frame, rows_of: RowsOf, path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its tasks would go on for a minute; the file is removed as a JVM cleaner does that takes it for dead."""
+    began = tmp_path / "began"
+
+    class EndlessTask(WriteTask):
+        def __call__(self, batches: Any) -> Any:
+            began.touch()
+            threading.Event().wait(60)
+            return super().__call__(batches)
+
+    def bury(heartbeat: WriterHeartbeat) -> None:
+        if began.exists():
+            shutil.rmtree(Path(path, ".hoodie/.heartbeat"))
+        beat(heartbeat)
+
+    beat = WriterHeartbeat._beat
+    table = create(options={"hoodie.client.heartbeat.interval_in_ms": "1000"})
+    table.upsert(frame(ROWS[:1]))
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "WriteTask", EndlessTask)
+        patch.setattr(WriterHeartbeat, "_beat", bury)
+        with pytest.raises(WriteAborted, match=r"its jobs are cancelled: .* was removed"):
+            table.upsert(frame(ROWS))
+    assert rows_of(table) == ROWS[:1]
+    table.upsert(frame(ROWS[1:]))
+    assert rows_of(table) == sorted(ROWS)
 
 
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,10 @@ from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2, Timeline
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
+
+MODE, OPTIMISTIC = "hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 
 class DeskClock(ManualClock):
@@ -25,6 +29,24 @@ class DeskClock(ManualClock):
 
     def sleep(self, duration_s: float) -> None:
         self.advance(duration_s)
+
+
+class OpenLock:
+    """A lock that excludes nobody and never says so: several writers are meant, and only claims keep them apart."""
+
+    token = None
+
+    def lock(self) -> OpenLock:
+        return self
+
+    def verify(self) -> None:
+        """It is held, as always."""
+
+    def release(self) -> None:
+        """Nobody waits for it."""
+
+
+OPEN_LOCK = OpenLock()
 
 
 @dataclass
@@ -36,15 +58,20 @@ class Desk:
     foreign: bool = False
     table_type: str = "COPY_ON_WRITE"
 
-    def open(self, *, trace: Any = None, storage: Any = None, locks: Any = None, **options: Any) -> Transactions:
+    def open(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Transactions:
+        """One of several writers, as far as the options do not say otherwise."""
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
         config = SimpleNamespace(table_type=self.table_type, extra=extra)
         table: Any = SimpleNamespace(storage=storage or self.storage, layout=LAYOUT_2, config=config)
-        given = {"hoodie.time.generator.max_expected_clock_skew_ms": 0}
+        given: dict[str, Any] = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, MODE: OPTIMISTIC}
         given |= {name.replace("__", "."): value for name, value in options.items()}
         return Transactions(
             table, locks, options=given, clock=self.clock, owner=Owner("me", application="job"), trace=trace
         )
+
+    def open_single(self, **options: Any) -> Transactions:
+        """A single writer without a lock."""
+        return self.open(**{"locks": None, MODE: "SINGLE_WRITER", **options})
 
     def write(self, tx: Transaction, *groups: str, partition: str = "p") -> CommitMetadata:
         stats = []
@@ -128,16 +155,24 @@ class FailingStorage(MemoryStorage):
         return super().touch(path)
 
 
+def move_elsewhere(storage: MemoryStorage) -> None:
+    """Let all heartbeats be of processes on other machines, of which nobody here knows whether they live."""
+    for entry in storage.list(HEARTBEAT_FOLDER):
+        storage.replace(f"{HEARTBEAT_FOLDER}/{entry.name}", b"")
+
+
 class Mortal:
-    """A process that dies at a stop point, its heartbeat with it."""
+    """A process on another machine that dies at a stop point, its heartbeat with it."""
 
     def __init__(self, desk: Any, at: At, point: StopPoint) -> None:
         self.is_dead = False
+        self._files = desk.storage
         storage = FailingStorage(desk.storage, lambda verb, _: self.is_dead and verb == "touch")
         self.transactions = desk.open(storage=storage, trace=at(point, self.die))
 
     def die(self) -> None:
         self.is_dead = True
+        move_elsewhere(self._files)
         raise Killed
 
 
@@ -161,3 +196,19 @@ class LosingLock:
         self.holds -= 1
         if self.is_lost:
             raise LockLost("the lock is gone")
+
+
+@contextlib.contextmanager
+def heartbeats_that_end(monkeypatch: Any) -> Iterator[None]:
+    """Let every writer heartbeat that was started in the block end with it."""
+    beating: list[WriterHeartbeat] = []
+    start = WriterHeartbeat.start
+
+    def remember(heartbeat: WriterHeartbeat) -> bool:
+        beating.append(heartbeat)
+        return start(heartbeat)
+
+    monkeypatch.setattr(WriterHeartbeat, "start", remember)
+    yield
+    for heartbeat in beating:
+        heartbeat.pause()

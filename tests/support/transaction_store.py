@@ -11,6 +11,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
 if TYPE_CHECKING:
     from transaction_world import World
@@ -26,6 +27,7 @@ class Process:
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     asleep_until: int = 0
     may_crash: bool = False
+    frailty: float = 1.0
     is_crashed: bool = False
     is_done: bool = False
     ident: int | None = None
@@ -44,7 +46,7 @@ class WorldClock(Clock):
         return self._world.now_ms() + self._skew_ms
 
     def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        if self._world.mine() is None:
+        if self._world.mine() is None and threading.get_ident() != self._world.home:
             self._world.events.append(event)
             return event.wait()
         self._world.ticks += round((timeout_s or 0) * 1000)
@@ -121,6 +123,7 @@ class SteppedStorage(Storage):
     def delete(self, path: str) -> bool:
         self._world.step(f"delete {path}")
         self._fail_sometimes(path)
+        self._world.note_deletion(path)
         return self._world.files.delete(path)
 
     def delete_folder(self, folder: str) -> None:
@@ -139,7 +142,8 @@ class SteppedStorage(Storage):
             raise StorageError(f"no answer for {path}", path=path)
 
     def _create(self, path: str, data: bytes) -> bool:
-        made = self._world.files.create_if_absent(path, data)
+        elsewhere = path.startswith(HEARTBEAT_FOLDER)  # the processes are on machines of their own
+        made = self._world.files.create_if_absent(path, b"" if elsewhere else data)
         if made and path.endswith(".commit") and path.startswith(LAYOUT_2.folder):
             self._world.completed_order.append(path.rsplit("/", 1)[-1].split("_")[0])
         return made

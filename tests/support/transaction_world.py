@@ -6,13 +6,13 @@ import contextlib
 import json
 import random
 import threading
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from transaction_desk import MODE, OPEN_LOCK, OPTIMISTIC
 from transaction_store import Crashed, Process, SteppedStorage, WorldClock, WorldLock
 
 from hudi_locks.errors import StorageError, WriteError
@@ -32,11 +32,14 @@ MAX_STEPS = 4_000
 class World:
     """Processes as threads of which one runs at a time, on virtual time that passes with each step."""
 
-    def __init__(self, seed: int, *, foreign: bool = False, crash: float = 0.0, lost: float = 0.0) -> None:
-        self.rng = random.Random(seed)
+    max_steps = MAX_STEPS
+
+    def __init__(self, rng: random.Random, *, foreign: bool = False, crash: float = 0.0, lost: float = 0.0) -> None:
+        self.rng = rng
         self.crash, self.lost = crash, lost
         self.stay = self.rng.choice((0.3, 0.6, 0.9))
         self.ticks = 0
+        self.home = threading.get_ident()
         self.processes: list[Process] = []
         self.events: list[threading.Event] = []
         self.trail: list[str] = []
@@ -49,8 +52,8 @@ class World:
         self.begun: dict[str, str] = {}
         self.lock_owner: Process | None = None
 
-    def spawn(self, name: str, body: Callable[[], None], *, may_crash: bool = False) -> Process:
-        process = Process(name, may_crash=may_crash)
+    def spawn(self, name: str, body: Callable[[], None], *, may_crash: bool = False, frailty: float = 1.0) -> Process:
+        process = Process(name, may_crash=may_crash, frailty=frailty)
         self.processes.append(process)
 
         def run() -> None:
@@ -77,7 +80,7 @@ class World:
     def step(self, label: str) -> None:
         process = self.mine()
         self.ticks += 1
-        assert self.ticks < MAX_STEPS, "the history does not end"
+        assert self.ticks < self.max_steps, "the history does not end"
         if process is None:
             return
         self._maybe_stop(process)
@@ -94,7 +97,7 @@ class World:
         return next((p for p in self.processes if p.ident == ident and not p.is_done), None)
 
     def _maybe_stop(self, process: Process) -> None:
-        if process.may_crash and not process.is_crashed and self.rng.random() < self.crash:
+        if process.may_crash and not process.is_crashed and self.rng.random() < self.crash * process.frailty:
             process.is_crashed = True
         if process.is_crashed:
             self.trail.append(f"{process.name} is dead")
@@ -114,6 +117,9 @@ class World:
         if self.rng.random() < 0.15:
             process.asleep_until = self.ticks + self.rng.choice((30, 100))
         self.step(point.value)
+
+    def note_deletion(self, path: str) -> None:
+        """Called before a process deletes a file."""
 
     def _choose(self, process: Process | None) -> Process:
         alive = [p for p in self.processes if not p.is_done]
@@ -135,9 +141,15 @@ class World:
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
         config = SimpleNamespace(table_type="COPY_ON_WRITE", extra=extra)
         table: Any = SimpleNamespace(storage=storage, layout=LAYOUT_2, config=config)
-        options = {"hudi_locks.max_clock_drift_ms": 10**9, "hoodie.time.generator.max_expected_clock_skew_ms": 2}
+        options: dict[str, object] = {
+            "hudi_locks.max_clock_drift_ms": 10**9,
+            "hoodie.time.generator.max_expected_clock_skew_ms": 2,
+            MODE: OPTIMISTIC,
+        }
         clock = WorldClock(self, skew_ms=skew_ms)
-        return Transactions(table, locks, options=options, clock=clock, owner=Owner(name), trace=self.linger)
+        return Transactions(
+            table, locks or OPEN_LOCK, options=options, clock=clock, owner=Owner(name), trace=self.linger
+        )
 
     def writer(self, name: str, group: str, **how: Any) -> None:
         """Merge the newest slice of a file group with the own name, and publish."""
@@ -222,7 +234,7 @@ class World:
         storage.delete(LAYOUT_2.path(instant))
 
     # ---- a JVM writer, which knows nothing of claims ----
-    def jvm_writer(self, group: str, lock: WorldLock) -> None:
+    def jvm_writer(self, group: str, lock: WorldLock, *, name: str = "jvm") -> None:
         storage = SteppedStorage(self)
         held = lock.lock()
         known = Timeline.load(storage, LAYOUT_2)
@@ -232,8 +244,10 @@ class World:
         held.release()
         storage.create_if_absent(LAYOUT_2.path(instant.as_inflight()), b"")
         before = self.read_slice(storage, known, group)
+        if not self.may_write(instant):
+            return
         path = f"p/{BaseFileName(group, instant.requested)}"
-        storage.create_if_absent(path, json.dumps([*before, "jvm"]).encode())
+        storage.create_if_absent(path, json.dumps([*before, name]).encode())
         held = lock.lock()
         now = Timeline.load(storage, LAYOUT_2)
         news = {i.requested for i in now.completed(("commit",))} - {i.requested for i in known.completed()}
@@ -241,9 +255,15 @@ class World:
             stat = WriteStat("p", group, path)
             data = CommitMetadata.of([stat], "UPSERT", schema="{}").encode("commit", layout_version=2)
             storage.create_if_absent(LAYOUT_2.path(instant.as_completed(self._next_time(now))), data)
-            self.begun["jvm"] = instant.requested
-            self.outcomes["jvm"] = Outcome.COMMITTED
+            self.begun[name] = instant.requested
+            self.outcomes[name] = Outcome.COMMITTED
+            self.files.delete(f".hoodie/.heartbeat/{instant.requested}")
         held.release()
+
+    def may_write(self, instant: Instant) -> bool:
+        """Whether a JVM writer makes its file now, though others may have taken it for dead."""
+        del instant
+        return True
 
     def _archived_since(self, known: Timeline) -> bool:
         names = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
@@ -351,36 +371,3 @@ class World:
             process.is_done = True
         for _ in range(2):
             self.transactions("recovery", all_dead=True).roll_back_failed()
-
-
-Histories = Callable[..., World]
-
-
-def play_native(seed: int, *, writers: Mapping[str, str] | None = None) -> World:
-    """Two or three writers, a cleaner that takes the living for dead, a helper, an archiver; no lock at all."""
-    world = World(seed, crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3])
-    for number, (name, group) in enumerate((writers or {"w0": "g-0", "w1": "g-0", "w2": "h-0"}).items()):
-        skew_ms = world.rng.choice((0, 0, -40, 40))
-        world.spawn(name, partial(world.writer, name, group, skew_ms=skew_ms), may_crash=number < 2)
-    world.spawn("cleaner", world.cleaner, may_crash=True)
-    if seed % 2:
-        world.spawn("helper", world.helper)
-    if seed % 3 == 0:
-        world.spawn("archiver", world.archiver)
-    world.run()
-    world.recover()
-    return world
-
-
-def play_mixed(seed: int) -> World:
-    """Two writers that crash, a JVM writer, cleaner and archiver that ignore claims; the lock works."""
-    world = World(seed, foreign=True, crash=(0.002, 0.01, 0.02)[seed % 3])
-    lock = WorldLock(world)
-    for name in ("w0", "w1"):
-        world.spawn(name, partial(world.writer, name, "g-0", locks=lock), may_crash=True)
-    world.spawn("jvm", partial(world.jvm_writer, "g-0", lock))
-    world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
-    world.spawn("archiver", partial(world.archiver, lock=lock))
-    world.run()
-    world.recover()
-    return world

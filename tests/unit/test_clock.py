@@ -93,3 +93,21 @@ def test_it_tells_which_thread_waits() -> None:
     go_on.set()
     thread.join(5)
     assert not clock.waits(thread)
+
+
+def test_a_thread_whose_event_is_set_no_longer_waits_also_before_it_wakes_up() -> None:
+    clock, looked = ManualClock(), list[bool]()
+
+    class Watched(threading.Event):
+        """Looks while the thread is still parked: before it is set and after."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            looked.append(clock.waits(thread))
+            self.set()
+            looked.append(clock.waits(thread))
+            return super().wait(timeout)
+
+    thread = threading.Thread(target=clock.wait, args=(Watched(), None))
+    thread.start()
+    thread.join(5)
+    assert looked == [True, False]

@@ -225,3 +225,17 @@ def test_the_command_repeats_no_secret(make_manager: Make) -> None:
     with pytest.raises(AcquireTimeout) as caught:
         manager.lock(timeout_s=0)
     assert "abc" not in str(caught.value)
+
+
+def test_a_release_that_fails_again_is_repeated_also_for_a_provider_that_waits_itself(
+    make_manager: Make, run: Any, waiting: Any
+) -> None:
+    manager = make_manager(waiting, **{"client.num_retries": 0, "num_retries": 3})
+    held, provider = manager.lock(), manager.provider
+    provider.releases = [BackendUnavailable("the link is down")] * 4
+    with pytest.raises(BackendUnavailable):
+        run(held.release)
+    failed, provider.asked = len(provider.released), []
+    again = run(lambda: manager.lock(timeout_s=30))
+    assert (len(provider.released) - failed, len(provider.asked)) == (4 - failed + 1, 1)
+    again.release()

@@ -353,3 +353,20 @@ def test_metrics_of_a_known_script(make_manager: Make, clock: Any, run: Any) -> 
     assert seen["lock.release.success"] == 1
     assert seen["lock.acquire.duration"].total_s == pytest.approx(2, abs=0.5)
     assert seen["lock.request.latency"].count == 2
+
+
+def test_a_lock_whose_release_failed_is_let_go_of_before_it_is_asked_for_again(make_manager: Make, run: Any) -> None:
+    manager = make_manager()
+    provider = manager.provider
+    provider.releases = unavailable(3)
+    held = manager.lock()
+    with pytest.raises(BackendUnavailable):
+        run(held.release, 0.05)
+    provider.released.clear()
+    provider.releases = unavailable(1)
+    asked = len(provider.asked)
+    again = run(lambda: manager.lock(timeout_s=60))
+    assert provider.released == [held.lease] * 2
+    assert len(provider.asked) == asked + 1
+    again.release()
+    assert provider.released[2:] == [again.lease]

@@ -62,6 +62,25 @@ def test_bundled_providers_are_listed() -> None:
     assert {"filesystem", "in_process", "noop"} <= set(available_providers())
 
 
+def test_a_provider_that_was_installed_a_moment_ago_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ProviderLoadError, match="no lock provider is called 'late'"):
+        load_provider_class("late")
+    (tmp_path / "late-1.0.dist-info").mkdir()
+    (tmp_path / "late-1.0.dist-info" / "METADATA").write_text("Name: late\nVersion: 1.0\n")
+    points = f"[{ENTRY_POINT_GROUP}]\nlate = {NoopLockProvider.__module__}:NoopLockProvider\n"
+    (tmp_path / "late-1.0.dist-info" / "entry_points.txt").write_text(points)
+    assert load_provider_class("late") is NoopLockProvider
+
+
+def test_what_is_installed_is_read_once_for_known_names_and_never_for_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_provider_class("filesystem")
+    monkeypatch.setattr("importlib.metadata.entry_points", None)
+    assert load_provider_class("filesystem") is FileSystemLockProvider
+    monkeypatch.syspath_prepend("/elsewhere")
+    assert load_provider_class("hudi_locks_providers.noop:NoopLockProvider") is NoopLockProvider
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -17,8 +17,9 @@ from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, State, WriteStat, avro_schema
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark import Operation
+from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP, ListedGroups
-from hudi_locks.spark.task import STAT, WriteTask, decode_stat
+from hudi_locks.spark.task import WriteTask
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     PARTITION_PATH,
@@ -205,11 +206,21 @@ def test_many_new_file_groups_share_the_memory_of_their_task(
 def test_a_delete_that_meets_no_row_writes_no_file(table: Table, make_task: MakeTask) -> None:
     [first] = run(make_task(), batch(["a"]))
     task = make_task(SECOND, [base_of(first)], operation=Operation.DELETE, combine=False)
-    assert run(task, batch(["z"]), batch(["z"], group="new")) == []
+    left = run(task, batch(["z"]), batch(["z"], group="new"))
+    assert [(stat.partition_path, stat.file_id, stat.path) for stat in left] == [("p", "f1", None), ("p", "new", None)]
     assert data_files(table) == [first.path]
     [stat] = run(task, batch(["a"]))
     assert (stat.num_deletes, stat.num_writes) == (1, 0)
     assert read(table, stat) == []
+
+
+def test_an_upsert_that_loses_everywhere_writes_no_file_and_names_what_it_met(
+    table: Table, make_task: MakeTask
+) -> None:
+    [first] = run(make_task(), batch(["a"], ts=5))
+    [left] = run(make_task(SECOND, [base_of(first)]), batch(["a"], ts=3))
+    assert (left.partition_path, left.file_id, left.path) == ("p", "f1", None)
+    assert data_files(table) == [first.path]
 
 
 @pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.INSERT])

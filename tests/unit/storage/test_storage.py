@@ -38,6 +38,26 @@ def test_create_if_absent_makes_the_file_once(storage: Storage, data: bytes) -> 
     assert storage.read("a/b/c") == data
 
 
+@pytest.mark.parametrize("data", [b"", b"content"])
+def test_a_transient_file_is_made_once_too(storage: Storage, data: bytes) -> None:
+    assert storage.create_transient("a/b/c", data)
+    assert not storage.create_transient("a/b/c", b"other")
+    assert not storage.create_if_absent("a/b/c", b"other")
+    assert storage.read("a/b/c") == data
+
+
+def test_a_transient_file_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: pytest.fail("a heartbeat is of no use after a power failure"))
+    assert LocalStorage(str(tmp_path)).create_transient("a/beat", b"who")
+
+
+def test_names_are_those_of_files_and_folders(storage: Storage) -> None:
+    assert storage.list_names("a") == []
+    storage.create_if_absent("a/file", b"")
+    storage.create_if_absent("a/folder/other", b"")
+    assert sorted(storage.list_names("a")) == ["file", "folder"]
+
+
 def test_bytes_are_on_the_disk_before_their_name_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where somebody else wrote them, as the writer of a base file did."""
     (tmp_path / "staged").write_bytes(b"rows")
@@ -127,6 +147,21 @@ def test_race_for_one_name_has_one_winner_and_one_whole_content(storage: Storage
     assert storage.read("claims/1") == b"%d" % won.index(True) * 10_000
 
 
+def test_a_name_that_is_taken_while_its_folder_is_made_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.makedirs
+
+    def make_and_lose(folder: str, exist_ok: bool) -> None:
+        make(folder, exist_ok=exist_ok)
+        if folder.endswith("claims"):
+            (tmp_path / "claims/1").write_bytes(b"theirs")
+
+    monkeypatch.setattr("os.makedirs", make_and_lose)
+    assert not LocalStorage(str(tmp_path)).create_if_absent("claims/1", b"ours")
+    assert (tmp_path / "claims/1").read_bytes() == b"theirs"
+
+
 def test_race_of_moves_has_one_winner(storage: Storage) -> None:
     contenders = 8
     for number in range(contenders):
@@ -202,7 +237,8 @@ class TestLocal:
     def test_list_shows_sizes_and_times_of_the_disk(self, storage: LocalStorage) -> None:
         storage.replace("a/b", b"123")
         modified_ms = Path(storage.native("a/b")).stat().st_mtime_ns // 1_000_000
-        assert storage.list("a") == [Entry("b", 3, modified_ms, is_folder=False)]
+        [entry] = storage.list("a")
+        assert entry == Entry("b", 3, modified_ms, is_folder=False, version=entry.version)
 
 
 def test_memory_stamps_by_its_clock_and_refuses_to_travel() -> None:

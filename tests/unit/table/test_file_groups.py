@@ -11,9 +11,10 @@ import pytest
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, TableError
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format import ArchiveRow, BaseFileName, CommitMetadata, Instant, State, WriteStat
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import (
+    Changes,
     Table,
     TableConfig,
     create_partition_metadata,
@@ -21,10 +22,14 @@ from hudi_locks.table import (
     latest_base_files,
     list_partitions,
 )
-from hudi_locks.timeline import create_instant
+from hudi_locks.timeline import LAYOUT_1, Timeline, create_instant
+from hudi_locks.timeline.history import History
 
 META = "_hoodie_"
 COW = ["v6_cow", "v8_cow", "v8_cow_unpartitioned", "v9_cow", "v8_cow_bucket"]
+
+
+NOTHING = Changes((), ())
 
 
 def time(n: int) -> str:
@@ -75,6 +80,16 @@ def test_files_of_archived_commits_are_seen(table: Table) -> None:
     complete(table, 3, 4, write(table, 3, "b-0"))
     write(table, 5, "c-0")
     assert seen(table) == [("a-0", "1"), ("b-0", "3")]
+
+
+def test_a_write_that_came_after_the_timeline_with_an_older_time_is_not_taken_for_archived(table: Table) -> None:
+    complete(table, 3, 4, write(table, 3, "a-0"))
+    timeline = table.timeline()
+    begin(table, 2)
+    write(table, 2, "b-0")
+    write(table, 1, "c-0")
+    files = latest_base_files(table.storage, timeline)
+    assert [file.file_id for file in files] == ["a-0", "c-0"]
 
 
 def test_an_empty_timeline_shows_nothing(table: Table) -> None:
@@ -140,13 +155,57 @@ def test_changes_leave_out_what_was_replaced_meanwhile(table: Table) -> None:
     assert [file.file_id for file in changes.files] == ["b-0"]
 
 
-def test_changes_that_are_archived_in_part_are_refused(table: Table) -> None:
+def archive(table: Table, *numbers: int) -> None:
+    """Move what was begun at these times to the history."""
+    timeline = table.timeline()
+    for n in numbers:
+        instant = timeline.get(time(n))
+        assert instant is not None
+        data = table.storage.read(timeline.paths[instant])
+        assert data is not None
+        row = ArchiveRow(instant.requested, str(instant.completion), instant.action, data)
+        History(table.storage, table.layout).add([row])
+        table.storage.delete(timeline.paths[instant])
+
+
+def test_changes_that_are_archived_in_part_are_read_from_the_history(table: Table) -> None:
+    complete(table, 1, 2, write(table, 1, "a-0", "b-0"))
+    complete(table, 3, 4, write(table, 3, "b-0"))
     complete(table, 5, 6, write(table, 5, "a-0"))
-    table.storage.replace(f"{table.layout.archive}/{time(1)}_{time(4)}_0.parquet", b"archived")
-    with pytest.raises(TableError, match="archived") as caught:
-        files_changed(table.storage, table.timeline(), begin=time(1))
-    assert caught.value.first_active == time(5)
-    assert files_changed(table.storage, table.timeline(), begin=time(5)).instants == (time(5),)
+    whole = [files_changed(table.storage, table.timeline(), begin=time(begin)) for begin in (0, 2, 3, 4)]
+    end = files_changed(table.storage, table.timeline(), begin=time(0), end=time(4))
+    archive(table, 1, 3)
+    assert [files_changed(table.storage, table.timeline(), begin=time(begin)) for begin in (0, 2, 3, 4)] == whole
+    assert files_changed(table.storage, table.timeline(), begin=time(0), end=time(4)) == end
+    assert [files_changed(table.storage, table.timeline(), begin=text) for text in ("0", "2027")] == [whole[0], NOTHING]
+
+
+def test_an_archived_write_that_was_completed_after_the_first_active_one_is_not_forgotten(table: Table) -> None:
+    complete(table, 1, 8, write(table, 1, "a-0"))
+    complete(table, 3, 4, write(table, 3, "b-0"))
+    archive(table, 1)
+    changes = files_changed(table.storage, table.timeline(), begin=time(5))
+    assert (changes.instants, [file.file_id for file in changes.files]) == ((time(1),), ["a-0"])
+
+
+def test_archived_changes_whose_files_were_cleaned_are_refused(table: Table) -> None:
+    complete(table, 1, 2, write(table, 1, "a-0"))
+    complete(table, 3, 4, write(table, 3, "a-0"))
+    complete(table, 5, 6, write(table, 5, "b-0"))
+    archive(table, 1)
+    path = f"p=1/{BaseFileName('a-0', time(1))}"
+    table.storage.delete(path)
+    with pytest.raises(TableError, match=r"are archived, and .* was cleaned") as caught:
+        files_changed(table.storage, table.timeline(), begin=time(0), end=time(2))
+    assert (caught.value.first_active, caught.value.path) == (time(3), path)
+    newer = files_changed(table.storage, table.timeline(), begin=time(0))
+    assert [file.instant for file in newer.files] == [time(3), time(5)]
+
+
+def test_archived_changes_of_an_old_table_are_refused(table: Table) -> None:
+    table.storage.replace(f"{LAYOUT_1.archive}/.commits_.archive.1_1-0-1", b"archived")
+    with pytest.raises(TableError, match="are archived"):
+        files_changed(table.storage, Timeline.load(table.storage, LAYOUT_1), begin=time(1))
 
 
 def test_a_damaged_commit_is_named_not_skipped(table: Table) -> None:

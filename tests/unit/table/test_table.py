@@ -141,7 +141,7 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.table.version", "5"), ("hoodie.table.version", "10"), ("hoodie.table.type", "MERGE_ON_READ"),
+        ("hoodie.table.version", "5"), ("hoodie.table.version", "10"),
         ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
         ("hoodie.populate.meta.fields", "false"),
     ],
@@ -156,9 +156,24 @@ def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("hoodie.table.version", "6"), ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
+        ("hoodie.record.merge.mode", "CUSTOM"),
+    ],
+)  # fmt: skip
+def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
+    layout = {"hoodie.timeline.layout.version": "1" if value == "6" else "2"}
+    put(storage, **{"hoodie.table.type": "MERGE_ON_READ", key: value, **layout})
+    with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
+        Table.load(storage)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
         ("hoodie.table.metadata.partitions", "files"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.table.type", "MERGE_ON_READ"),
         ("hoodie.table.recordkey.fields", ""), ("hoodie.table.timeline.timezone", "LOCAL"),
     ],
 )  # fmt: skip

@@ -3,12 +3,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import Instant, State, format_time
 from hudi_locks.storage import LocalStorage, MemoryStorage
-from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, create_instant, delete_instant, read_instant
+from hudi_locks.timeline import (
+    LAYOUT_1,
+    LAYOUT_2,
+    Timeline,
+    TimelineReader,
+    create_instant,
+    delete_instant,
+    read_instant,
+)
 
 START_MS = 1_790_000_000_000
 
@@ -136,3 +146,52 @@ def test_timelines_of_the_jvm_are_read(golden: Callable[[str], LocalStorage], na
     assert timeline.pending() == ()
     assert timeline.newest_time() == max(i.completion or "" for i in timeline.instants)
     assert all(i.completion and i.completion > i.requested for i in timeline.instants)
+
+
+def test_a_savepoint_does_not_hide_the_commit_whose_time_it_has(storage: MemoryStorage) -> None:
+    savepoint = Instant(time(1), "savepoint", State.INFLIGHT)
+    put(storage, done(1, 2), savepoint, done(5, 6))
+    assert Timeline.load(storage, LAYOUT_2).get(time(1)) == done(1, 2)
+    assert Timeline.load(storage, LAYOUT_2).is_completed(time(1))
+    put(storage, savepoint.as_completed(time(9)))
+    assert Timeline.load(storage, LAYOUT_2).get(time(1)) == done(1, 2)
+
+
+def test_a_savepointed_commit_that_the_archive_left_behind_does_not_begin_the_timeline(storage: MemoryStorage) -> None:
+    put(storage, done(1, 2), done(1, 3, "savepoint"), done(7, 8))
+    timeline = Timeline.load(storage, LAYOUT_2)
+    assert timeline.first_active == time(7)
+    assert timeline.is_completed(time(4))
+    assert timeline.is_completed(time(1))
+
+
+def test_a_timeline_of_savepointed_commits_begins_with_the_last(storage: MemoryStorage) -> None:
+    put(storage, done(1, 2), done(1, 3, "savepoint"), done(4, 5), done(4, 6, "savepoint"))
+    assert Timeline.load(storage, LAYOUT_2).first_active == time(4)
+
+
+@pytest.mark.parametrize("action", ["clean", "rollback"])
+def test_work_that_two_cleaners_ended_counts_from_the_first(storage: MemoryStorage, action: str) -> None:
+    put(storage, done(1, 5, action), done(1, 3, action))
+    assert Timeline.load(storage, LAYOUT_2).instants == (done(1, 3, action),)
+
+
+STEPS = st.tuples(st.integers(0, 9), st.sampled_from(["commit", "clean", "savepoint"]), st.sampled_from(list(State)))
+
+
+@given(st.lists(st.tuples(STEPS, st.booleans()), max_size=40))
+def test_a_reader_that_looks_again_and_again_sees_what_a_new_one_sees(
+    steps: list[tuple[tuple[int, str, State], bool]],
+) -> None:
+    """Whatever comes, in whatever order, and is removed."""
+    storage = MemoryStorage(ManualClock(START_MS + 500))
+    reader = TimelineReader(storage, LAYOUT_2)
+    for (number, action, state), stays in steps:
+        completion = time(number + 100) if state is State.COMPLETED else None
+        instant = Instant(time(number), action, state, completion)
+        create_instant(storage, LAYOUT_2, instant=instant)
+        if not stays:
+            delete_instant(storage, LAYOUT_2, instant=instant)
+        seen, fresh = reader.load(), Timeline.load(storage, LAYOUT_2)
+        assert (seen, dict(seen.paths)) == (fresh, dict(fresh.paths))
+        assert list(seen.instants) == sorted(seen.instants, key=lambda i: (i.requested, i.action, i.state))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import fastavro
 import pytest
-from transaction_desk import Desk, DeskClock
-from transaction_world import Histories, play_mixed, play_native
+from transaction_plays import Histories, play_mixed, play_native
 
-from hudi_locks.storage import MemoryStorage
-from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction import StopPoint
 
 
@@ -24,22 +21,6 @@ def native() -> Histories:
 @pytest.fixture
 def mixed() -> Histories:
     return play_mixed
-
-
-@pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    clock = DeskClock()
-    beating: list[WriterHeartbeat] = []
-    start = WriterHeartbeat.start
-
-    def remember(heartbeat: WriterHeartbeat) -> bool:
-        beating.append(heartbeat)
-        return start(heartbeat)
-
-    monkeypatch.setattr(WriterHeartbeat, "start", remember)
-    yield Desk(clock, MemoryStorage(clock))
-    for heartbeat in beating:
-        heartbeat.pause()
 
 
 @pytest.fixture

@@ -5,19 +5,21 @@ import pickle
 import signal
 import subprocess
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from hudi_locks.errors import ConfigError, DamagedTable, WriteConflict
-from hudi_locks.format import Instant, State, clustered_file_groups
+from hudi_locks.format import clustered_file_groups
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import (
     BucketIndexConcurrentFileWrites,
     ConcurrentOperation,
     Conflict,
+    ConflictResolutionStrategy,
     Outcome,
+    PreferWriter,
     PublishResult,
     SimpleConcurrentFileWrites,
 )
@@ -57,6 +59,7 @@ def test_the_simple_strategy(other: ConcurrentOperation, on_write: bool, on_read
     assert SimpleConcurrentFileWrites(is_merge_on_read=True).is_conflict(THIS, other) is on_read
 
 
+CLUSTERING = operation("5", "clustering", G, is_completed=False, operation="CLUSTER")
 A1, A2, B1 = (FileGroupId("p", f"{bucket:08d}-{tail}-0") for bucket, tail in ((7, "aa"), (7, "bb"), (8, "aa")))
 
 
@@ -88,31 +91,82 @@ def test_two_writers_that_make_the_same_new_bucket_conflict(desk: Any, options: 
     assert (result.outcome, result.conflict.groups) == (Outcome.ABORTED, (A2,))
 
 
-@pytest.mark.parametrize("name", ["simple", SIMPLE, "hudi_locks.transaction.conflicts:SimpleConcurrentFileWrites"])
-def test_a_strategy_is_found_by_each_of_its_names(name: str) -> None:
-    assert type(load_strategy(name, is_merge_on_read=True, is_bucketed=False)) is SimpleConcurrentFileWrites
+@pytest.mark.parametrize(
+    ("this", "other", "expected"),
+    [
+        (THIS, operation("6", "commit", G), True),
+        (THIS, operation("4", "replacecommit", G), True),
+        (THIS, operation("6", "commit", H), False),
+        (THIS, operation("4", "clustering", G, is_completed=False), False),
+        (THIS, operation("6", "replacecommit", G, is_completed=False), False),
+        (THIS, operation("4", "commit", G, is_completed=False), False),
+        (THIS, operation("6", "restore", covers_table=True), True),
+        (CLUSTERING, operation("6", "commit", G), True),
+        (CLUSTERING, operation("4", "commit", G, is_completed=False), True),
+        (CLUSTERING, operation("6", "deltacommit", G, is_completed=False), True),
+        (CLUSTERING, operation("6", "commit", H, is_completed=False), False),
+        (CLUSTERING, operation("4", "compaction", G, is_completed=False), False),
+    ],
+)
+def test_the_strategy_that_prefers_writers(
+    this: ConcurrentOperation, other: ConcurrentOperation, expected: bool
+) -> None:
+    strategy = PreferWriter(is_merge_on_read=False)
+    assert strategy.is_conflict(this, other) is expected
+    assert strategy.heeds_living_writers(this) is (this is CLUSTERING)
+
+
+@pytest.mark.parametrize("kind", [SimpleConcurrentFileWrites, PreferWriter])
+def test_every_strategy_compares_buckets_where_there_is_a_bucket_index(
+    kind: type[ConflictResolutionStrategy],
+) -> None:
+    this, other = operation("5", "commit", A1, is_completed=False), operation("6", "commit", A2)
+    assert kind(is_merge_on_read=False, is_bucketed=True).is_conflict(this, other)
+    assert not kind(is_merge_on_read=False).is_conflict(this, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("simple", SimpleConcurrentFileWrites),
+        (SIMPLE, SimpleConcurrentFileWrites),
+        ("hudi_locks.transaction.conflicts:SimpleConcurrentFileWrites", SimpleConcurrentFileWrites),
+        ("bucket", BucketIndexConcurrentFileWrites),
+        (SIMPLE.replace("Simple", "BucketIndex"), BucketIndexConcurrentFileWrites),
+        ("prefer_writer", PreferWriter),
+        (SIMPLE.replace("SimpleConcurrentFileWrites", "PreferWriter"), PreferWriter),
+    ],
+)
+def test_a_strategy_is_found_by_each_of_its_names(name: str, kind: type[ConflictResolutionStrategy]) -> None:
+    assert type(load_strategy(name, is_merge_on_read=True, is_bucketed=False)) is kind
+
+
+class OnePartition(ConflictResolutionStrategy):
+    """Somebody's own: two writes of one partition conflict."""
+
+    def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
+        return other.is_completed
+
+    def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
+        taken = {group.partition for group in other.groups}
+        return frozenset(group for group in this.groups if group.partition in taken)
+
+
+def test_a_strategy_of_ones_own_is_asked(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("their_package")
+    monkeypatch.setattr(module, "OnePartition", OnePartition, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    key = {"hoodie.write.lock.conflict.resolution.strategy": "their_package:OnePartition"}
+    first, second = (desk.open(**key).begin("commit", "UPSERT") for _ in range(2))
+    metadata = desk.write(second, "h-0")
+    assert first.publish(desk.write(first, "g-0")).is_committed
+    assert second.publish(metadata).conflict.groups == (H,)
 
 
 @pytest.mark.parametrize("name", ["smple", "no.such.module:Class", "json:loads", "hudi_locks.errors:TableError"])
 def test_a_name_that_means_no_strategy_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         load_strategy(name, is_merge_on_read=False, is_bucketed=False)
-
-
-def test_a_pending_clustering_of_the_jvm_keeps_its_inputs_to_itself(desk: Any, clustering_plan: Any) -> None:
-    desk.foreign = True
-    tx = desk.open().begin("commit", "UPSERT")
-    metadata = desk.write(tx, "g-0")
-    clustering = Instant("20231114221319000", "clustering", State.REQUESTED)
-    desk.storage.replace(LAYOUT_2.path(clustering), clustering_plan(("p", "g-0")))
-    desk.storage.replace(LAYOUT_2.path(clustering.as_inflight()), b"")
-    result = tx.publish(metadata)
-    assert (result.outcome, result.conflict.other, result.conflict.other_age_ms) == (
-        Outcome.ABORTED,
-        clustering.requested,
-        None,
-    )
-    assert "is pending" in str(result.conflict)
 
 
 def test_plans_are_read_and_damaged_ones_named(clustering_plan: Any) -> None:
@@ -130,7 +184,8 @@ def test_a_conflict_travels_between_processes() -> None:
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.partition, again.file_id, again.groups, again.other_age_ms) == ("p", "g-0", (G, H), 2500)
     assert "g-0 of partition 'p' and 1 more" in str(again)
-    assert "2.5 s ago" in str(again)
+    assert "came first, 2.5 s ago" in str(again)
+    assert not again.other_is_pending
 
 
 @pytest.mark.parametrize(("suffix", "expected"), [("", signal.SIGKILL), (":kill", signal.SIGKILL)])

@@ -15,7 +15,7 @@ from hudi_locks.errors import (
     WriteAborted,
     WriteConflict,
 )
-from hudi_locks.format import Instant, State
+from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import ClaimKind, FileGroupId
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint, Transactions
@@ -58,6 +58,28 @@ def test_the_second_writer_of_a_file_group_meets_a_conflict_that_says_all(desk: 
     assert "fresh snapshot" in error.advice
     assert [n for n in desk.names("p") if second.instant in n] == []
     assert desk.timeline().pending() == ()
+
+
+def test_a_conflict_can_be_foreseen_and_avoided(desk: Any) -> None:
+    first, second = desk.open().begin("commit", "UPSERT"), desk.open().begin("commit", "INSERT")
+    metadata = desk.write(second, "g-0", "h-0")
+    assert second.foresee(metadata) is None
+    first.publish(desk.write(first, "g-0"))
+    assert second.foresee(metadata).groups == (FileGroupId("p", "g-0"),)
+    moved, kept = desk.write(second, "k-0"), metadata.stats[1]
+    around = CommitMetadata.of([*moved.stats, kept], "INSERT", schema="{}")
+    assert second.foresee(around) is None
+    assert second.publish(around).is_committed
+    assert sorted(n.split("_")[0] for n in desk.names("p") if second.instant in n) == ["h-0", "k-0"]
+
+
+def test_nothing_is_foreseen_where_the_files_left_out_would_fail_the_commit(desk: Any) -> None:
+    strict = desk.open(hoodie__fail__job__on__duplicate__data__file__detection=True)
+    first, second = desk.open().begin("commit", "UPSERT"), strict.begin("commit", "INSERT")
+    metadata = desk.write(second, "g-0")
+    first.publish(desk.write(first, "g-0"))
+    assert second.foresee(metadata) is None
+    assert second.publish(metadata).conflict is not None
 
 
 def test_writers_of_different_file_groups_both_commit(desk: Any) -> None:
@@ -270,10 +292,10 @@ def test_a_pending_restore_keeps_writers_out(desk: Any) -> None:
 
 def test_several_writers_need_a_lock_and_single_ones_do_not(desk: Any) -> None:
     with pytest.raises(ConfigError, match=r"hoodie.write.lock.provider"):
-        desk.open(hoodie__write__concurrency__mode="optimistic_concurrency_control")
+        desk.open(hoodie__write__concurrency__mode="optimistic_concurrency_control", locks=None)
     with pytest.raises(ConfigError, match="NON_BLOCKING"):
         desk.open(hoodie__write__concurrency__mode="NON_BLOCKING_CONCURRENCY_CONTROL", locks=LosingLock())
-    assert isinstance(desk.open(), Transactions)
+    assert isinstance(desk.open_single(), Transactions)
 
 
 def test_an_action_that_is_no_write_is_refused(desk: Any) -> None:

@@ -12,6 +12,7 @@ from hudi_locks.errors import (
 )
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import ClaimKind
+from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint
 from hudi_locks.transaction.notices import NOTICE_FOLDER
@@ -42,6 +43,82 @@ def test_a_foreign_commit_that_was_archived_meanwhile_is_seen(desk: Any) -> None
     desk.foreign_commit("20231114221319990", "20231114221320003", "g-0")
     desk.archive("20231114221319990")
     assert tx.publish(metadata).conflict.other == "20231114221319990"
+
+
+def test_a_foreign_commit_of_a_slow_clock_that_was_archived_meanwhile_is_seen(desk: Any) -> None:
+    """Its completion time is before the begin of ours, and yet it came later: clocks are off within the bound."""
+    desk.foreign = True
+    tx = desk.open().begin("commit", "UPSERT")
+    metadata = desk.write(tx, "g-0")
+    desk.foreign_commit("20231114221314000", "20231114221315000", "g-0")
+    desk.archive("20231114221314000")
+    assert tx.publish(metadata).conflict.other == "20231114221314000"
+
+
+def test_a_foreign_commit_that_was_archived_before_the_write_began_is_no_conflict(desk: Any) -> None:
+    """JVM writers archive at once where they keep few commits; the write built on what they left."""
+    desk.foreign = True
+    desk.foreign_commit("20231114221314000", "20231114221314500", "g-0")
+    desk.foreign_commit("20231114221314600", "20231114221314700", "h-0")
+    desk.archive("20231114221314000")
+    tx = desk.open().begin("commit", "UPSERT")
+    assert tx.publish(desk.write(tx, "g-0")).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize("archives_meanwhile", [False, True])
+def test_the_history_is_read_while_the_lock_is_held_only_if_it_grew_meanwhile(
+    desk: Any, at: At, monkeypatch: pytest.MonkeyPatch, archives_meanwhile: bool
+) -> None:
+    desk.foreign = True
+    desk.foreign_commit("20231114221314000", "20231114221314500", "g-0")
+    desk.foreign_commit("20231114221314600", "20231114221314700", "g-0")
+    desk.foreign_commit("20231114221314800", "20231114221314900", "h-0")
+    desk.archive("20231114221314000")
+    seen: list[str] = []
+
+    def note(storage: MemoryStorage, path: str, read: Any = MemoryStorage.read) -> Any:
+        seen.append(path)
+        return read(storage, path)
+
+    def lock() -> None:
+        if archives_meanwhile:
+            desk.archive("20231114221314600")
+        monkeypatch.setattr(MemoryStorage, "read", note)
+
+    tx = desk.open(trace=at(StopPoint.BEGIN_LOCKED, lock)).begin("commit", "UPSERT")
+    assert any(path.startswith(LAYOUT_2.archive) for path in seen) is archives_meanwhile
+    assert tx.publish(desk.write(tx, "g-0")).outcome is Outcome.COMMITTED
+
+
+def test_a_foreign_commit_that_was_archived_past_a_pending_one_is_a_conflict(desk: Any) -> None:
+    """Readers do not take its files for committed while an older write is on the timeline, so neither did the write."""
+    desk.foreign = True
+    older = desk.open().begin("commit", "UPSERT")
+    desk.foreign_commit("20231114221320100", "20231114221320200", "g-0")
+    desk.archive("20231114221320100")
+    tx = desk.open().begin("commit", "UPSERT")
+    assert tx.publish(desk.write(tx, "g-0")).conflict.other == "20231114221320100"
+    older.abort("the end of the test")
+
+
+def test_an_unfinished_claim_is_voided_when_a_slow_clocks_commit_was_archived_since(desk: Any, at: At) -> None:
+    desk.foreign = True
+    tx = desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    with pytest.raises(Killed):
+        tx.publish(desk.write(tx, "g-0"))
+    desk.foreign_commit("20231114221314000", "20231114221315000", "g-0")
+    desk.archive("20231114221314000")
+    assert desk.open().resolve(tx.instant) is Outcome.ABORTED
+
+
+def test_what_was_there_before_a_claim_and_is_archived_since_voids_nothing(desk: Any, at: At) -> None:
+    desk.foreign = True
+    desk.foreign_commit("20231114221314000", "20231114221315000", "g-0")
+    tx = desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    with pytest.raises(Killed):
+        tx.publish(desk.write(tx, "g-0"))
+    desk.archive("20231114221314000")
+    assert desk.open().resolve(tx.instant) is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.COMPLETED])

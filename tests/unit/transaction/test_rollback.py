@@ -89,7 +89,7 @@ def test_a_writer_with_a_heartbeat_is_left_alone(desk: Any) -> None:
 def test_policy_never_rolls_nothing_back(desk: Any) -> None:
     tx = desk.open().begin("commit", "UPSERT")
     abandon(desk, tx)
-    desk.open(hoodie__clean__failed__writes__policy="NEVER").begin("commit", "UPSERT")
+    desk.open_single(hoodie__clean__failed__writes__policy="NEVER").begin("commit", "UPSERT")
     assert desk.timeline().pending()[0].requested == tx.instant
 
 

@@ -85,4 +85,14 @@ def test_a_clash_aborts_the_later_write_and_says_which_column(desk: Any) -> None
     assert result.conflict.other == one.instant
     assert "b" in result.conflict.columns
     assert "column b" in str(result.conflict)
+    assert "give them other names" in result.conflict.advice
     assert newest_columns(desk) == {"a": "int", "b": "int"}
+
+
+def test_without_schema_resolution_the_columns_of_the_later_commit_stand(desk: Any) -> None:
+    off = {"hoodie.write.concurrency.schema.conflict.resolution.enable": "false"}
+    first, second = desk.open(), desk.open(**off)
+    one, two = first.begin("commit", "UPSERT"), second.begin("commit", "UPSERT")
+    assert one.publish(with_schema(desk.write(one, "g"), a="int", b="int")).is_committed
+    assert two.publish(with_schema(desk.write(two, "h"), a="int", b="string")).is_committed
+    assert newest_columns(desk) == {"a": "int", "b": "string"}

@@ -72,6 +72,58 @@ class Agent:
         found = self.spark.read.format("hudi").options(**options).load(path).selectExpr(*columns).collect()
         return [list(row) for row in found]
 
+    def sql(self, statement: str) -> list[list[Any]]:
+        return [list(row) for row in self.spark.sql(statement).collect()]
+
+    def archived(self, path: str) -> list[list[str]]:
+        """Requested time, completion time and action of every instant that the history tells of."""
+        jvm = self.spark._jvm
+        conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
+        builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        client = builder.setConf(conf).setBasePath(path).build()
+        found = client.getArchivedTimeline().getInstants()
+        return [[i.requestedTime(), i.getCompletionTime(), i.getAction()] for i in found]
+
+    def mark(self, path: str, requested: str, port: int, names: list[list[str]], early: bool = False) -> dict[str, Any]:
+        """Make markers by Hudi's own client of a timeline server: whether each was made, and what the server lists."""
+        hudi = self.spark._jvm.org.apache.hudi
+        markers = self._open_markers(path, requested, port)
+        made = []
+        for partition, file, kind in names:
+            io_type = hudi.common.model.IOType.valueOf(kind)
+            if early:
+                config = hudi.config.HoodieWriteConfig.newBuilder().withPath(path).build()
+                asked = (partition, file, io_type, False, config, file.split("_")[0], None)
+                made.append(markers.createWithEarlyConflictDetection(*asked).isPresent())
+            else:
+                made.append(markers.create(partition, file, io_type).isPresent())
+        data_files = markers.createdAndMergedDataPaths(None, 1)
+        return {"made": made, "all": sorted(markers.allMarkerFilePaths()), "data_files": sorted(data_files)}
+
+    def unmark(self, path: str, requested: str, port: int) -> list[bool]:
+        """Remove a marker folder by Hudi's own client: whether it was there before, was removed, and is there now."""
+        markers = self._open_markers(path, requested, port)
+        return [markers.doesMarkerDirExist(), markers.deleteMarkerDir(None, 1), markers.doesMarkerDirExist()]
+
+    def _open_markers(self, path: str, requested: str, port: int) -> Any:
+        """The client's constructor without a table is for Hudi's own package alone."""
+        jvm = self.spark._jvm
+        view = jvm.org.apache.hudi.common.table.view.FileSystemViewStorageConfig
+        config = view.newBuilder().withRemoteServerHost("127.0.0.1").withRemoteServerPort(port).build()
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        names = ["java.lang.String"] * 3 + ["org.apache.hudi.common.table.view.FileSystemViewStorageConfig"]
+        kind = jvm.java.lang.Class.forName("org.apache.hudi.table.marker.TimelineServerBasedWriteMarkers", True, loader)
+        gateway = self.spark.sparkContext._gateway
+        types = gateway.new_array(jvm.java.lang.Class, len(names))
+        for place, name in enumerate(names):
+            types[place] = jvm.java.lang.Class.forName(name, True, loader)
+        maker = kind.getDeclaredConstructor(types)
+        maker.setAccessible(True)
+        given = gateway.new_array(jvm.java.lang.Object, len(names))
+        for place, value in enumerate([path, f"{path}/.hoodie/.temp/{requested}", requested, config]):
+            given[place] = value
+        return maker.newInstance(given)
+
     def lock(self, path: str) -> bool:
         """Take the file system lock as a JVM writer does."""
         jvm = self.spark._jvm

@@ -1,4 +1,4 @@
-"""The keys that a write inserts, looked for in what concurrent writes brought. Runs on the driver."""
+"""The keys that a write did not find, looked for in what concurrent writes brought. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hudi_locks.spark.files import read_files
 from hudi_locks.storage import Storage
 from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 
-__all__ = ["InsertedKeys"]
+__all__ = ["MissedKeys"]
 
 _SAMPLE: Final = 3
 
 
 @dataclass(frozen=True)
-class InsertedKeys:
-    """Keys that the index found in no file group; see `hudi_locks.transaction.NewKeys`.
+class MissedKeys:
+    """Keys that the index found in no file group; see `hudi_locks.transaction.AbsentKeys`.
 
     Attributes:
         rows: Their record keys and partition paths; asked once for each concurrent commit to the same partitions.
         storage: Of the table.
-        partitions: Partitions that get new keys.
+        partitions: Partitions where they were looked for.
     """
 
     rows: DataFrame
@@ -34,7 +34,7 @@ class InsertedKeys:
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
-        """See `NewKeys.find_among`."""
+        """See `AbsentKeys.find_among`."""
         if instant not in self._known:
             self._known[instant] = self._look(paths, instant)
         return self._known[instant]

@@ -1,0 +1,194 @@
+"""One write, from its begin to its publish or abort."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hudi_locks.early_conflict import GuardedMarkers, Markers
+from hudi_locks.errors import HudiLocksError, WriteAborted
+from hudi_locks.format import CommitMetadata
+from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
+from hudi_locks.timeline import Timeline
+from hudi_locks.transaction.begun import Begun
+from hudi_locks.transaction.outcome import Conflict, PublishResult
+from hudi_locks.transaction.publish import Unless
+from hudi_locks.transaction.read_set import ReadSet
+
+if TYPE_CHECKING:
+    from hudi_locks.transaction.transactions import Transactions
+
+__all__ = ["Transaction"]
+
+_log = logging.getLogger(__name__)
+
+
+class Transaction:
+    """One write, from its begin to its publish or abort. Not for several threads at once. Runs on the driver.
+
+    As a context manager it aborts when the block raises, or ends without a publish.
+
+    Attributes:
+        action: Of the instant.
+        operation: What the user does.
+    """
+
+    def __init__(self, transactions: Transactions, begun: Begun, operation: str) -> None:
+        self._transactions = transactions
+        self._begun = begun
+        self._lock = threading.Lock()
+        self._ended = ""
+        self._is_publishing = False
+        self.action = begun.instant.action
+        self.operation = operation
+
+    @property
+    def instant(self) -> str:
+        """Its requested time: names the files that it writes."""
+        return self._begun.instant.requested
+
+    @property
+    def timeline(self) -> Timeline:
+        """The snapshot that it builds on; every file slice it reads is chosen by this one."""
+        return self._begun.timeline
+
+    @property
+    def claim_head(self) -> int:
+        """Number of the last claim before that snapshot."""
+        return self._begun.claim_head
+
+    @cached_property
+    def files(self) -> FinalFiles:
+        """Makes data files, announced by direct markers; send it to the executors."""
+        return self.files_by(self.guard(self.markers))
+
+    def files_by(self, maker: MarkerMaker | None) -> FinalFiles:
+        """Makes data files that `maker` announces; None for direct markers without a look at other writes."""
+        return self._transactions.files_of(self._begun, maker)
+
+    def guard(self, markers: Markers) -> GuardedMarkers | None:
+        """What looks for conflicts before it makes `markers`; None if the write is not to look."""
+        return self._transactions.early.guard(self._begun, markers)
+
+    @property
+    def markers(self) -> DirectMarkers:
+        """Its direct markers, and the folder of those of a timeline server."""
+        return self.files_by(None).markers
+
+    @property
+    def lost_because(self) -> str:
+        """Why the write cannot be published any more, as far as its heartbeat tells; "" while others see it alive."""
+        heartbeat = self._begun.heartbeat
+        return heartbeat.lost_because or ("" if heartbeat.is_fresh else "the heartbeat was not renewed in time")
+
+    def call_when_lost(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with the reason as soon as the heartbeat is lost, to stop work that would be wasted.
+
+        It is called from the heartbeat's thread, or at once if it is lost already; never after the write has ended.
+        """
+        self._begun.heartbeat.call_when_lost(callback)
+
+    def call_at_conflict(self, callback: Callable[[], None]) -> AbstractContextManager[object]:
+        """A context in which `callback` is called, once, when a task has found a conflict before it wrote.
+
+        It is called from a thread of the context. Without early conflict detection it never is.
+        """
+        if not self._transactions.early.looks(self._begun):
+            return nullcontext()
+        return self._transactions.early.watch(self._begun, callback)
+
+    def find_early_conflict(self) -> Conflict | None:
+        """What a task found before it wrote; None if no task found anything.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        early = self._transactions.early
+        return early.find(self._begun) if early.looks(self._begun) else None
+
+    def foresee(self, metadata: CommitMetadata) -> Conflict | None:
+        """The conflict that a publish of `metadata` would meet now, without the lock and without ending the write.
+
+        Whoever can do what it touches in another way is spared a retry; `publish` looks again in any case. Files that
+        are then left out of the metadata are removed by the publish; where stray files are to fail it instead, None.
+
+        Raises:
+            DamagedTable: The timeline or the claim log is unreadable.
+            StorageError: The store failed.
+        """
+        return self._transactions.foresee(self._begun, metadata)
+
+    def publish(
+        self,
+        metadata: CommitMetadata,
+        *,
+        reads: ReadSet | None = None,
+        unless: Unless | None = None,
+    ) -> PublishResult:
+        """Make the write part of the table, if no other got in its way. Nothing is raised for an abort: look at it.
+
+        Args:
+            metadata: What it wrote.
+            reads: What its result rests on beside what it changes; None for nothing, as in an insert.
+            unless: Asked inside the lock, with the timeline on which is decided, for a reason not to publish; "" to
+                go on. May be asked several times.
+
+        Raises:
+            AcquireTimeout: The table lock could not be had; the write stays open.
+            ClockRefused: The times are out of bounds; the write stays open.
+            DamagedTable: The timeline or the claim log is unreadable; the write stays open.
+            StorageError: The store failed before the lock was taken; the write stays open.
+            UpdateEndangered: Writes are refused until a notice is acknowledged; the write stays open.
+            WriteAborted: The write has ended before.
+        """
+        with self._lock:
+            self._require_open()
+            self._is_publishing = True
+            result = self._transactions.publish(self._begun, metadata, reads=reads, unless=unless)
+            self._ended = result.outcome.value
+            return result
+
+    def abort(self, reason: str) -> PublishResult:
+        """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.
+
+        Raises:
+            AcquireTimeout: See `publish`.
+            DamagedTable: See `publish`.
+            StorageError: The store does not say whether an interrupted publish made its claim; the write stays open.
+            UpdateEndangered: See `publish`.
+            WriteAborted: The write has ended before.
+        """
+        with self._lock:
+            self._require_open()
+            result = self._transactions.abort(self._begun, reason, is_certain=not self._is_publishing)
+            self._ended = result.outcome.value
+            return result
+
+    def _require_open(self) -> None:
+        if self._ended:
+            message = f"instant {self.instant} has ended ({self._ended}): begin a new write"
+            raise WriteAborted(message, instant=self.instant)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Abort what was not published; if that fails, let the heartbeat go out, so that others roll it back."""
+        if self._ended:
+            return
+        try:
+            self.abort(f"{type(error).__name__}: {error}" if error else "the block ended without a publish")
+        except HudiLocksError as failure:
+            if error is None:
+                raise
+            _log.warning("%s is not rolled back yet, the next writer does it: %s", self.instant, failure)
+        finally:
+            if not self._ended:
+                self._begun.heartbeat.pause()

@@ -1,0 +1,152 @@
+"""Hudi by others: the JVM bundle in a process of its own, and hudi-rs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from hudi_locks_conformance.servers import fetch_bundle
+
+from hudi_locks.spark import HoodieTable
+
+__all__ = ["COLUMNS", "DEADLINE_S", "OURS", "SCHEMA", "THEIRS", "Jvm", "JvmError", "Rows", "read_rust"]
+
+DEADLINE_S = 600
+SCHEMA = "id string, region string, ts long, value double, label string"
+COLUMNS = ("id", "region", "ts", "value", "label")
+OURS = {
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "filesystem",
+    "hoodie.write.lock.wait_time_ms_between_retry": "50",
+}
+THEIRS = {**OURS, "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
+Rows = Sequence[tuple[Any, ...]]
+
+
+class JvmError(Exception):
+    """What JVM Hudi threw: the class names from the outermost exception to the root, and the message."""
+
+
+class Jvm:
+    """Talks to an agent."""
+
+    def __init__(self, version: str, table_version: int) -> None:
+        self.version = version
+        self.table_version = table_version
+        command = [sys.executable, str(Path(__file__).with_name("jvm_agent.py")), str(fetch_bundle(version))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        started: Future[Any] = Future()
+        self._waiting = {"started": started}
+        threading.Thread(target=self._listen, daemon=True).start()
+        started.result(DEADLINE_S)
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            answer = json.loads(line)
+            waiting = self._waiting.pop(answer["id"])
+            if "error" in answer:
+                waiting.set_exception(JvmError(f"{' > '.join(answer['error'])}: {answer['message']}"))
+            else:
+                waiting.set_result(answer["result"])
+
+    def ask(self, op: str, **arguments: Any) -> Future[Any]:
+        """Begin an operation."""
+        waiting: Future[Any] = Future()
+        self._waiting[str(id(waiting))] = waiting
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({"id": str(id(waiting)), "op": op, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return waiting
+
+    def begin_write(
+        self, table: HoodieTable, rows: Rows, operation: str = "upsert", *, gate: str = "", **extra: str
+    ) -> Future[Any]:
+        """Begin a write as a good peer does; keys of `extra` have `__` for each dot."""
+        config = table.table.config
+        options = {
+            **THEIRS,
+            "hoodie.table.name": config.name,
+            "hoodie.write.table.version": str(config.version),
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
+            "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
+            "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
+            "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
+            **{key.replace("__", "."): value for key, value in extra.items()},
+        }
+        listed = [list(row) for row in rows]
+        return self.ask("write", path=table.path, rows=listed, schema=SCHEMA, options=options, gate=gate)
+
+    def write(self, table: HoodieTable, rows: Rows, operation: str = "upsert", **extra: str) -> None:
+        """Write and wait."""
+        self.begin_write(table, rows, operation, **extra).result(DEADLINE_S)
+
+    def read(self, table: HoodieTable, **options: str) -> list[tuple[Any, ...]]:
+        """The rows as the JVM sees them; keys of `options` have `__` for each dot."""
+        return self.read_path(table.path, {key.replace("__", "."): value for key, value in options.items()})
+
+    def read_path(self, path: str, options: Mapping[str, str] | None = None) -> list[tuple[Any, ...]]:
+        """The same of a table that no object of ours stands for."""
+        found = self.ask("read", path=path, options=dict(options or {}), columns=list(COLUMNS)).result(DEADLINE_S)
+        return sorted((tuple(row) for row in found), key=repr)
+
+    def cluster(self, table: HoodieTable, op: str, **arguments: str) -> list[list[Any]]:
+        """Hudi's procedure `run_clustering`: op is schedule or execute."""
+        named = {"path": table.path, "op": op, **arguments}
+        given = ", ".join(f"{name} => '{value}'" for name, value in named.items())
+        found: list[list[Any]] = self.ask("sql", statement=f"call run_clustering({given})").result(DEADLINE_S)
+        return found
+
+    def sql(self, text: str) -> list[list[Any]]:
+        """Run a statement, such as `call` of a procedure."""
+        found: list[list[Any]] = self.ask("sql", statement=text).result(DEADLINE_S)
+        return found
+
+    def archived(self, table: HoodieTable) -> list[list[str]]:
+        """Requested time, completion time and action of every instant that the history tells the JVM of."""
+        found: list[list[str]] = self.ask("archived", path=table.path).result(DEADLINE_S)
+        return sorted(found)
+
+    def mark(
+        self, path: str, requested: str, port: int, names: Sequence[Sequence[str]], *, early: bool = False
+    ) -> dict[str, list[Any]]:
+        """Make markers by Hudi's own client of a timeline server; see the agent."""
+        given = {"path": path, "requested": requested, "port": port, "early": early}
+        found: dict[str, list[Any]] = self.ask("mark", names=[list(name) for name in names], **given).result(DEADLINE_S)
+        return found
+
+    def unmark(self, path: str, requested: str, port: int) -> list[bool]:
+        """Remove a marker folder by Hudi's own client; see the agent."""
+        found: list[bool] = self.ask("unmark", path=path, requested=requested, port=port).result(DEADLINE_S)
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(DEADLINE_S)
+
+
+def read_rust(path: str, **options: str) -> list[tuple[Any, ...]]:
+    """The rows as hudi-rs sees them; options `as_of`, or `begin` and `end`."""
+    import pyarrow as pa
+    from hudi import HudiQueryType, HudiReadOptions, HudiTableBuilder
+
+    asked = HudiReadOptions()
+    if "as_of" in options:
+        asked = asked.with_as_of_timestamp(options["as_of"])
+    if "begin" in options:
+        asked = asked.with_query_type(HudiQueryType.Incremental).with_start_timestamp(options["begin"])
+        asked = asked.with_end_timestamp(options["end"])
+    batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(path).build().read(asked)]
+    return sorted((tuple(row[name] for name in COLUMNS) for b in batches for row in b.to_pylist()), key=repr)

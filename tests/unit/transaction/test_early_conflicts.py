@@ -1,0 +1,63 @@
+"""The delay that RFC-56 allows: what passes the early look together meets at the publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from itertools import permutations
+from typing import ClassVar
+
+import pytest
+from transaction_desk import Desk
+
+from hudi_locks.early_conflict import EarlyConflict, SimpleDirectMarkerBased
+from hudi_locks.errors import HoodieEarlyConflictDetectionException
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.transaction import Outcome, Transactions
+
+PREFIX = "hoodie.write.concurrency.early.conflict.detection."
+
+
+class Seam(SimpleDirectMarkerBased):
+    """Does something between the first look and the marker."""
+
+    action: ClassVar[list[Callable[[], object]]] = []
+
+    def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+        found = super().find_conflict(groups)
+        if self.action:
+            self.action.pop()()
+        return found
+
+
+def open_looking(desk: Desk) -> Transactions:
+    return desk.open(**{f"{PREFIX}enable": "true", f"{PREFIX}strategy": f"{__name__}:Seam"})
+
+
+@pytest.mark.parametrize("stopped", [0, 1])
+@pytest.mark.parametrize("order", list(permutations(range(2))))
+def test_of_two_that_both_passed_and_wrote_exactly_one_commits(
+    desk: Desk, stopped: int, order: tuple[int, int]
+) -> None:
+    transactions = [open_looking(desk).begin("commit", "UPSERT") for _ in range(2)]
+    written = {}
+
+    def write(number: int) -> None:
+        written[number] = desk.write(transactions[number], "f")
+
+    Seam.action.append(lambda: write(1 - stopped))
+    write(stopped)
+    assert all(desk.names(f".hoodie/.temp/{tx.instant}/p") for tx in transactions), "both announced it, and wrote"
+    results = [transactions[number].publish(written[number]) for number in order]
+    assert [result.outcome for result in results] == [Outcome.COMMITTED, Outcome.ABORTED]
+    conflict = results[1].conflict
+    assert conflict is not None
+    assert (conflict.groups, conflict.other) == ((FileGroupId("p", "f"),), transactions[order[0]].instant)
+    assert not conflict.is_early
+
+
+def test_one_that_comes_a_moment_later_is_stopped_before_it_writes(desk: Desk) -> None:
+    first, second = (open_looking(desk).begin("commit", "UPSERT") for _ in range(2))
+    metadata = desk.write(first, "f")
+    with pytest.raises(HoodieEarlyConflictDetectionException, match=first.instant):
+        desk.write(second, "f")
+    assert first.publish(metadata).outcome is Outcome.COMMITTED

@@ -1,0 +1,146 @@
+"""The product's own services beside its writers in seeded histories; `HUDI_LOCKS_HISTORIES=1500` plays more of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from serviced_world import (
+    ServicedWorld,
+    play_long_lived,
+    play_long_lived_beside_jvm,
+    play_readers,
+    play_serviced,
+    play_serviced_beside_jvm,
+)
+from transaction_plays import Dealt
+
+from hudi_locks.errors import TableError
+from hudi_locks.format import comparable_action
+from hudi_locks.services import Archiver, clean_planning
+from hudi_locks.timeline import index_files
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.transaction import SimpleConcurrentFileWrites
+from hudi_locks.transaction.concurrent import ConcurrentWrites
+
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "6"))
+MODULES = ("services.archival", "services.clean_planning", "services.cleaning", "services.janitor", "table.file_groups")
+PLAYS = (play_serviced, play_serviced_beside_jvm, play_long_lived, play_long_lived_beside_jvm)
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def one_step_at_a_time(monkeypatch: Patch) -> None:
+    """Let nothing be done on threads of its own, so that each storage call is a step of its process."""
+
+    def map_in_order(call: Callable[[Any], Any], arguments: Iterable[Any], *, threads: int = 1) -> list[Any]:
+        del threads
+        return [call(argument) for argument in arguments]
+
+    for module in MODULES:
+        monkeypatch.setattr(f"hudi_locks.{module}.map_in_threads", map_in_order)
+
+
+@pytest.mark.parametrize("play", PLAYS)
+def test_histories_with_services_are_serialisable_by_completion_time(play: Callable[[int], ServicedWorld]) -> None:
+    for seed in range(HISTORIES):
+        world = play(seed)
+        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+
+
+@pytest.mark.parametrize("play", PLAYS)
+@hypothesis.settings(max_examples=max(3, HISTORIES // 5), suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(dealt=st.lists(st.integers(0, 2**16 - 1), max_size=300), seed=st.integers(0, 59))
+def test_histories_with_services_that_are_searched_for_are_so_too(
+    play: Callable[..., ServicedWorld], dealt: list[int], seed: int
+) -> None:
+    world = play(seed, rng=Dealt(tuple(dealt)))
+    assert world.wrong() == "", "\n".join(world.trail)
+
+
+def test_the_histories_meet_what_they_are_for() -> None:
+    worlds = [play(seed) for seed in range(6) for play in PLAYS[:2]]
+    steps = [step for world in worlds for step in world.trail]
+    assert any(world.archived() for world in worlds)
+    assert any(step.startswith("archiver: create .hoodie/timeline/history/2") for step in steps)
+    assert any(step.startswith("cleaner: delete p/") for step in steps)
+    assert {name for world in worlds for name in world.outcomes} >= {"first", "deleter", "keeper", "jvm"}
+    assert any(process.is_crashed for world in worlds for process in world.processes)
+
+
+# ---- planted breaks: each drops one rule, and must be found ----
+
+
+def forget_what_was_looked_at(patch: Patch) -> None:
+    patch.setattr(SimpleConcurrentFileWrites, "outdated_groups", lambda *_: frozenset())
+
+
+def forget_what_was_not_there(patch: Patch) -> None:
+    patch.setattr(ConcurrentWrites, "_brought_keys", lambda *_: ())
+
+
+def clean_below_what_is_not_completed(patch: Patch) -> None:
+    def choose(files: Iterable[Any], _: Any) -> list[Any]:
+        listed = sorted(files)
+        newest = {(file.partition, file.file_id): file for file in listed}
+        return sorted(set(listed) - set(newest.values()))
+
+    patch.setattr(clean_planning, "choose_files", choose)
+
+
+@pytest.mark.parametrize("plant", [forget_what_was_looked_at, forget_what_was_not_there])
+def test_a_read_set_that_is_dropped_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    assert [world.wrong() for world in map(play_readers, range(20))] == [""] * 20
+    plant(monkeypatch)
+    assert any(play_readers(seed).wrong() for seed in range(200))
+
+
+def test_a_clean_below_what_is_not_completed_is_found(monkeypatch: Patch) -> None:
+    clean_below_what_is_not_completed(monkeypatch)
+    assert any(play_serviced_beside_jvm(seed).wrong() for seed in range(12, 200))
+
+
+def remove_before_it_is_history(patch: Patch) -> None:
+    def archive(self: Any, timeline: Any, chosen: list[Any]) -> None:
+        index = index_files(self._storage, self._coordination.layout)
+        files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
+        rows = [self._make_row(timeline, instant, files[instant]) for instant in chosen]
+        self._remove(files)
+        self._history.add(rows)
+
+    patch.setattr(Archiver, "_archive", archive)
+
+
+def keep_nothing_for_the_last_claim(patch: Patch) -> None:
+    def find_beats(self: Any, _: Any) -> frozenset[str]:
+        return frozenset(entry.name for entry in self._storage.list(HEARTBEAT_FOLDER))
+
+    patch.setattr(Archiver, "_find_kept", find_beats)
+
+
+# Archiving behind what is pending is none of them: a reader asks the archive before it calls a write pending.
+ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedWorld], int]] = [
+    (remove_before_it_is_history, play_serviced, 16),
+    (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 19),
+]
+
+
+@pytest.mark.parametrize(("plant", "play", "likely"), ARCHIVAL_BREAKS)
+def test_each_rule_of_archival_that_is_dropped_is_found(
+    plant: Callable[[Patch], None], play: Callable[[int], ServicedWorld], likely: int, monkeypatch: Patch
+) -> None:
+    """First by the seed that was found when this was written, then by others."""
+    plant(monkeypatch)
+    assert any(goes_wrong(play, seed) for seed in (likely, *range(300)))
+
+
+def goes_wrong(play: Callable[[int], ServicedWorld], seed: int) -> bool:
+    """By what the table holds in the end, by an alarm of the product, or by never ending."""
+    try:
+        return bool(play(seed).wrong())
+    except (AssertionError, TableError):
+        return True
