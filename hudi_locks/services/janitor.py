@@ -102,10 +102,11 @@ class Janitor:
     def _find_ended(self, instants: Iterable[str]) -> _Ended:
         timeline = self._coordination.peek().timeline
         pending = {instant.requested for instant in timeline.pending()}
-        asked = frozenset(instants) - pending
+        asked = sorted(frozenset(instants) - pending)
         alive = find_alive(self._storage, asked, limit_ms=self._coordination.heartbeat_limit_ms)
-        quiet = asked - alive.keys()
-        return _Ended(quiet, frozenset(time for time in quiet if self._is_failed(time, timeline)))
+        quiet = [time for time in asked if time not in alive]
+        failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
+        return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:
         """Whether readers pass over the files of an instant, and always will until the archive overtakes it."""

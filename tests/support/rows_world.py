@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -130,3 +131,26 @@ class RowsWorld(World):
         if found != self.replay():
             return f"visible are {found}, and a serial replay gives {self.replay()}"
         return self._wrong_answers() or self._wrong_order()
+
+
+def play_replacing(seed: int) -> RowsWorld:
+    """Three writers, an overwriter, a clusterer, and a cleaner that takes the living for dead; no lock at all.
+
+    Two rows are there before.
+    """
+    world = RowsWorld(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
+    lost, world.lost = world.lost, 0.0
+    for name in ("one", "two"):
+        world.append(name, share=0.0)
+    world.lost = lost
+    world.spawn("first", partial(world.append, "first"))
+    world.spawn("second", partial(world.append, "second"), may_crash=True)
+    world.spawn("third", partial(world.append, "third"))
+    if seed % 2:
+        world.spawn("overwriter", partial(world.overwrite, "overwriter"), may_crash=seed % 4 == 1)
+    world.spawn("clusterer", partial(world.cluster, "clusterer"), may_crash=seed % 4 == 2)
+    if seed % 5 == 0:
+        world.spawn("cleaner", world.cleaner)
+    world.run()
+    world.recover()
+    return world

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
-from functools import partial
 
 import pytest
-from rows_world import RowsWorld
+from rows_world import play_replacing
 
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
@@ -22,33 +20,10 @@ Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 
 
-def play(seed: int) -> RowsWorld:
-    """Three writers, an overwriter, a clusterer, and a cleaner that takes the living for dead; no lock at all.
-
-    Two rows are there before.
-    """
-    world = RowsWorld(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
-    lost, world.lost = world.lost, 0.0
-    for name in ("one", "two"):
-        world.append(name, share=0.0)
-    world.lost = lost
-    world.spawn("first", partial(world.append, "first"))
-    world.spawn("second", partial(world.append, "second"), may_crash=True)
-    world.spawn("third", partial(world.append, "third"))
-    if seed % 2:
-        world.spawn("overwriter", partial(world.overwrite, "overwriter"), may_crash=seed % 4 == 1)
-    world.spawn("clusterer", partial(world.cluster, "clusterer"), may_crash=seed % 4 == 2)
-    if seed % 5 == 0:
-        world.spawn("cleaner", world.cleaner)
-    world.run()
-    world.recover()
-    return world
-
-
 def test_histories_of_replaced_file_groups_end_as_a_serial_replay_and_meet_what_they_are_for() -> None:
     done: list[Claim] = []
     for seed in range(HISTORIES):
-        world = play(seed)
+        world = play_replacing(seed)
         assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
         done += drop_void(world.claims())
     published = {claim.action for claim in done if claim.kind is ClaimKind.PUBLISH}
@@ -79,4 +54,4 @@ def let_clustering_win_always(patch: Patch) -> None:
 )
 def test_each_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
     plant(monkeypatch)
-    assert any(play(seed).wrong() for seed in (likely, *range(200)))
+    assert any(play_replacing(seed).wrong() for seed in (likely, *range(200)))

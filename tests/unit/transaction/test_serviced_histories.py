@@ -8,6 +8,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
 from serviced_world import (
     ServicedWorld,
@@ -28,21 +29,13 @@ from hudi_locks.transaction import SimpleConcurrentFileWrites
 from hudi_locks.transaction.concurrent import ConcurrentWrites
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "6"))
-MODULES = ("services.archival", "services.clean_planning", "services.cleaning", "services.janitor", "table.file_groups")
 PLAYS = (play_serviced, play_serviced_beside_jvm, play_long_lived, play_long_lived_beside_jvm)
 Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture(autouse=True)
 def one_step_at_a_time(monkeypatch: Patch) -> None:
-    """Let nothing be done on threads of its own, so that each storage call is a step of its process."""
-
-    def map_in_order(call: Callable[[Any], Any], arguments: Iterable[Any], *, threads: int = 1) -> list[Any]:
-        del threads
-        return [call(argument) for argument in arguments]
-
-    for module in MODULES:
-        monkeypatch.setattr(f"hudi_locks.{module}.map_in_threads", map_in_order)
+    do_one_step_at_a_time(monkeypatch.setattr)
 
 
 @pytest.mark.parametrize("play", PLAYS)
