@@ -2,14 +2,8 @@
 
 from hudi_locks.timeline.holes import end_before_holes
 from hudi_locks.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
-from hudi_locks.timeline.timeline import (
-    Timeline,
-    TimelineReader,
-    create_instant,
-    delete_instant,
-    index_files,
-    read_instant,
-)
+from hudi_locks.timeline.reading import read_instant
+from hudi_locks.timeline.timeline import Timeline, TimelineReader, create_instant, delete_instant, index_files
 
 __all__ = [
     "LAYOUT_1",

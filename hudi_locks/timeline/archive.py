@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import add_ms
+from hudi_locks.format import Instant, add_ms
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
 __all__ = [
     "ArchivedInstant",
     "find_archived_completions",
+    "find_archived_content",
     "is_archived",
     "list_archived_since",
     "list_archived_times",
@@ -109,6 +110,20 @@ def find_archived_completions(
     parts = _read_parts(storage, layout, columns=columns, first=min(requested), last=max(requested))
     found = [part.filter(pc.is_in(part["instantTime"], value_set=wanted)) for part in parts]
     return {row["instantTime"]: row["completionTime"] for part in found for row in part.to_pylist()}
+
+
+def find_archived_content(storage: Storage, layout: TimelineLayout, *, instant: Instant) -> bytes | None:
+    """What the completed file of `instant` held; None if the history does not have it.
+
+    Raises:
+        DamagedTable: A file of the history is unreadable.
+    """
+    columns = ["instantTime", "completionTime", "action", "metadata"]
+    parts = _read_parts(storage, layout, columns=columns, first=instant.requested, last=instant.requested)
+    mine = (part.filter(pc.equal(part["instantTime"], instant.requested)) for part in parts)
+    rows = (row for part in mine for row in part.to_pylist())
+    found = (row for row in rows if (row["action"], row["completionTime"]) == (instant.action, instant.completion))
+    return next((row["metadata"] or b"" for row in found), None)
 
 
 def _read_parts(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from hudi_locks.errors import DamagedTable
@@ -36,8 +37,10 @@ class History:
     this package look at all parts; the JVM follows the version file, and without one the highest manifest.
 
     Nor does it harm if somebody who lost the lock sleeps between two steps, for hours, while others go on: no part
-    takes a name that is there, so that whoever drops a part after its sleep drops no other one; a part is dropped only
-    where named ones hold its rows; and who adds looks in the end whether the manifest that counts has it.
+    takes a name that is there, so that whoever drops a part after its sleep drops no other one; and who adds looks in
+    the end whether the manifest that counts has it. What is dropped is never named later: a part is dropped only where
+    others of its level or a higher one hold its rows in one manifest, and that stays so; a part is named only by the
+    manifest after one that lacks its rows, or, if it is merged, after one that names all that went into it.
 
     Attributes:
         storage: The table's files.
@@ -56,10 +59,10 @@ class History:
             DamagedTable: A part or manifest cannot be read.
             StorageError: The store failed; the same call goes on.
         """
-        while missing := self._list_missing(rows):
+        while missing := self._list_missing(rows, self.read_manifest()[1]):
             data = encode_rows(missing)
             name = self._write_part(PartName(missing[0].requested, missing[-1].requested), data)
-            self._switch(name, data)
+            self._switch(name, data, partial(self._lack, missing))
 
     def read_manifest(self) -> tuple[int, dict[str, int]]:
         """The version that counts, 0 at the start, and names and sizes of its parts.
@@ -88,9 +91,12 @@ class History:
             level += 1
         self._drop_old(keep_versions + level)
 
-    def _list_missing(self, rows: list[ArchiveRow]) -> list[ArchiveRow]:
-        """Those of `rows` that are in no part which the manifest names."""
-        names = self.read_manifest()[1]
+    def _lack(self, rows: list[ArchiveRow], names: Iterable[str]) -> bool:
+        """Whether none of the parts `names` has any of `rows`."""
+        return self._list_missing(rows, names) == rows
+
+    def _list_missing(self, rows: list[ArchiveRow], names: Iterable[str]) -> list[ArchiveRow]:
+        """Those of `rows` that are in none of the parts `names`."""
         parts = map(PartName.parse, names)
         first, last = rows[0].requested, rows[-1].requested
         overlapping = [part for part in parts if part is not None and part.first <= last and first <= part.last]
@@ -117,32 +123,35 @@ class History:
             rows |= {(row.requested, row.action): row for row in found}
         target = PartName(min(p.first for p in parts), max(p.last for p in parts), parts[0].level + 1)
         data = encode_rows(row for _, row in sorted(rows.items()))
-        self._switch(self._write_part(target, data), data, parts)
+        merged = frozenset(map(str, parts))
+        self._switch(self._write_part(target, data), data, lambda named: merged <= named.keys(), merged=merged)
 
     def _require_dropped(self, part: PartName) -> None:
-        if self._are_named([part]):
+        if str(part) in self.read_manifest()[1]:
             path = self._path(str(part))
             raise DamagedTable(f"{path} is gone, and the archived timeline names it: bring the file back", path=path)
 
-    def _are_named(self, parts: Iterable[PartName]) -> bool:
-        names = self.read_manifest()[1]
-        return all(str(part) in names for part in parts)
-
-    def _switch(self, name: str, data: bytes, merged: Iterable[PartName] = ()) -> None:
+    def _switch(
+        self,
+        name: str,
+        data: bytes,
+        may_be_named: Callable[[Mapping[str, int]], bool],
+        *,
+        merged: Set[str] = frozenset(),
+    ) -> None:
         """Make the next version, with a new part in place of those merged; if somebody else makes one, the one after.
 
-        Not at all if others have merged one of these: then nobody needs the new part.
+        Not at all if the parts of the one before it make the new part needless: others have seen to its rows.
         """
-        gone = frozenset(map(str, merged))
         while True:
             version, sizes = self.read_manifest()
-            if not gone <= sizes.keys():
+            if not may_be_named(sizes):
                 return
-            wanted = {known: size for known, size in sizes.items() if known not in gone} | {name: len(data)}
+            wanted = {known: size for known, size in sizes.items() if known not in merged} | {name: len(data)}
             if self.storage.create_if_absent(self._path(manifest_name(version + 1)), encode_manifest(wanted)):
                 break
         self._point()
-        self.storage.create_if_absent(self._path(name), data)  # taken for nobody's by another archiver before
+        self.storage.create_if_absent(self._path(name), data)  # a JVM archiver drops what no manifest names
 
     def _point(self) -> None:
         """Let the version file name the highest manifest, also if another archiver makes one meanwhile."""
@@ -183,9 +192,13 @@ class History:
                 self.storage.delete(self._path(str(part)))
 
     def _is_spare(self, part: PartName) -> bool:
-        """Whether named parts hold the rows of one that is not named, or nobody can read it."""
+        """Whether no manifest names a part, and none ever will: others hold its rows, or nobody can read it."""
         rows = self._read(part) if self._is_readable(part) else None
-        return not self._are_named([part]) and not (rows and self._list_missing(rows))
+        named = self.read_manifest()[1]
+        if str(part) in named:
+            return False
+        levels = {name: found.level for name in named if (found := PartName.parse(name))}
+        return not (rows and self._list_missing(rows, [n for n, level in levels.items() if level >= part.level]))
 
     def _names(self, version: int) -> Iterable[str]:
         path = self._path(manifest_name(version))

@@ -14,7 +14,7 @@ from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, 
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
-__all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files", "read_instant"]
+__all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files"]
 
 _SAVEPOINT: Final = "savepoint"
 _MAY_END_TWICE: Final = ("clean", "rollback", "savepoint")
@@ -237,16 +237,3 @@ def create_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant
 def delete_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant) -> bool:
     """Remove the file of `instant` in its state; False if it was not there."""
     return storage.delete(layout.path(instant))
-
-
-def read_instant(storage: Storage, timeline: Timeline, *, instant: Instant) -> bytes:
-    """The content of the file that `timeline` shows for `instant`; b"" for an empty one.
-
-    Raises:
-        DamagedTable: The file is gone since the timeline was loaded; load it again.
-    """
-    path = timeline.paths.get(instant) or timeline.layout.path(instant)
-    data = storage.read(path)
-    if data is None:
-        raise DamagedTable(f"{path} is gone: archived, rolled back or removed since the timeline was loaded", path=path)
-    return data

@@ -11,7 +11,7 @@ from typing import Any
 
 from transaction_world import World
 
-from hudi_locks.errors import DamagedTable, StorageError, WriteError
+from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import (
     BaseFileName,
     ClusteringGroup,
@@ -58,8 +58,8 @@ class RowsWorld(World):
                 done = work(tx)
                 metadata, reads = done if isinstance(done, tuple) else (done, None)
                 outcome = tx.publish(metadata, reads=reads).outcome
-            except (WriteError, DamagedTable):
-                return  # DamagedTable: a replacing commit of its snapshot was archived before it looked into it
+            except WriteError:
+                return
             if outcome is Outcome.UNKNOWN:
                 outcome = self._resolve(transactions, tx.instant)
             self.outcomes[name] = outcome

@@ -12,7 +12,7 @@ from typing import Any
 from rows_world import RowsWorld
 from transaction_store import WorldLock
 
-from hudi_locks.errors import DamagedTable, StorageError, WriteError
+from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.services import TableServices
@@ -134,8 +134,7 @@ class ServicedWorld(RowsWorld):
         services = TableServices(transactions, _SERVICES)
         for _ in range(4 if pauses else 2):
             self.doze(pauses)
-            # DamagedTable: a commit that it wanted to read was archived since the timeline was listed; it is run again
-            with contextlib.suppress(StorageError, WriteError, DamagedTable):
+            with contextlib.suppress(StorageError, WriteError):
                 work(services)
 
     def clean_up(self) -> None:

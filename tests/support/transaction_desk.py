@@ -109,7 +109,7 @@ class Desk:
         pq.write_table(pa.table(row), sink)
         self.storage.replace(f"{LAYOUT_2.archive}/{requested}_{requested}_0.parquet", sink.getvalue().to_pybytes())
         for state in (State.INFLIGHT, State.REQUESTED):
-            self.storage.delete(LAYOUT_2.path(Instant(requested, "commit", state)))
+            self.storage.delete(LAYOUT_2.path(Instant(requested, found.action, state)))
         self.storage.delete(LAYOUT_2.path(found))
 
     def timeline(self) -> Timeline:

@@ -24,6 +24,7 @@ class SleepyStorage(MemoryStorage):
         super().__init__(files._clock, base=files.base)
         self._files = files._files
         self.awake = awake
+        self.missing: set[str] = set()
         self._others = others
 
     def _pass(self) -> None:
@@ -41,7 +42,9 @@ class SleepyStorage(MemoryStorage):
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         self._pass()
-        return super().create_if_absent(path, data)
+        made = super().create_if_absent(path, data)
+        self.missing |= find_missing(self)
+        return made
 
     def delete(self, path: str) -> bool:
         self._pass()
@@ -68,6 +71,15 @@ def archive(storage: MemoryStorage, clock: DeskClock, numbers: range) -> None:
         history.compact(batch=2, keep_versions=1)
 
 
+def find_missing(storage: MemoryStorage) -> set[str]:
+    """Parts that the newest manifest names and that are not there, on a store that nobody watches."""
+    plain = MemoryStorage(storage._clock)
+    plain._files = storage._files
+    return {
+        name for name in History(plain, LAYOUT_2).read_manifest()[1] if not plain.exists(f"{LAYOUT_2.archive}/{name}")
+    }
+
+
 def named(storage: MemoryStorage) -> set[str]:
     """Instants in the parts that the newest manifest names, as a JVM finds them."""
     history = History(storage, LAYOUT_2)
@@ -88,6 +100,20 @@ def test_an_archiver_that_sleeps_among_others_loses_nothing(
     wanted = {add_ms(FIRST, number) for number in (*range(5), *range(10, 10 + theirs))}
     assert named(files) == wanted
     assert all(is_archived(files, LAYOUT_2, requested=time) for time in wanted)
+
+
+@pytest.mark.parametrize("awake", range(44))
+@pytest.mark.parametrize("theirs", [range(3, 5), range(3, 4), range(3, 9)])
+def test_no_manifest_names_a_part_that_was_dropped(
+    files: MemoryStorage, clock: DeskClock, awake: int, theirs: range
+) -> None:
+    """Others archive the same instants while one sleeps: whoever reads meanwhile finds every part, also if it dies."""
+    archive(files, clock, range(3))
+    sleepy = SleepyStorage(files, awake, lambda: archive(files, clock, theirs))
+    archive(sleepy, clock, range(3, 5))
+    assert sleepy.awake < 0
+    assert sleepy.missing == set()
+    assert named(files) >= {add_ms(FIRST, number) for number in range(5)}
 
 
 def test_a_part_that_a_jvm_left_half_written_is_written_anew(files: MemoryStorage, clock: DeskClock) -> None:

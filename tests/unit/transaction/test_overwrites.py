@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import WriteConflict
+from hudi_locks.errors import DamagedTable, WriteConflict
 from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
 from hudi_locks.format.claim import claim_path, decode_claim, encode_claim
+from hudi_locks.table import latest_base_files, read_commit
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, ReadSet, StopPoint
 
@@ -31,6 +32,24 @@ def insert(desk: Any, group: str, partition: str = "p") -> str:
     tx = desk.open().begin("commit", "INSERT")
     assert tx.publish(desk.write(tx, group, partition=partition)).is_committed
     return str(tx.instant)
+
+
+def test_a_replacing_commit_that_is_archived_under_a_writer_still_hides_what_it_replaced(desk: Any) -> None:
+    insert(desk, "old-0")
+    ended = begin(desk)
+    assert ended.publish(overwriting(desk.write(ended, "new-0"), p=("old-0",))).is_committed
+    last = insert(desk, "other-0")
+    tx = desk.open().begin("commit", "UPSERT")
+    desk.archive(ended.instant)
+    assert [file.file_id for file in latest_base_files(desk.storage, tx.timeline, partitions="p")] == [
+        "new-0",
+        "other-0",
+    ]
+    assert read_commit(desk.storage, tx.timeline, requested=ended.instant).operation == OVERWRITE
+    assert tx.publish(desk.write(tx, "new-0")).is_committed
+    desk.storage.delete(tx.timeline.paths[tx.timeline.get(last)])
+    with pytest.raises(DamagedTable, match="is gone"):
+        read_commit(desk.storage, tx.timeline, requested=last)
 
 
 @pytest.mark.parametrize(
