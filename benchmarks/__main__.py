@@ -15,6 +15,7 @@ NAMES = (
     "early_conflict",
     "early_conflict_checks",
     "early_conflict_markers",
+    "early_conflict_writers",
     "filesystem_lock",
     "lineitem",
     "locks",

@@ -8,7 +8,7 @@ from benchmarks.figures import Figure
 
 __all__ = ["PIECES", "run"]
 
-PIECES = ("checks", "markers")
+PIECES = ("checks", "markers", "writers")
 """Each a module `early_conflict_NAME`, which also runs on its own."""
 
 

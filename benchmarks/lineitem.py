@@ -13,7 +13,7 @@ from hudi_locks_conformance.servers import fetch_bundle
 
 from benchmarks.figures import Figure
 
-__all__ = ["run"]
+__all__ = ["generate", "run"]
 
 _BUNDLE = "1.2.0"
 _QUICK_SCALE = 0.01
@@ -24,7 +24,7 @@ def run(*, quick: bool, scale: float, rounds: int) -> list[Figure]:
     """The three sides take turns; each figure is the median of its rounds."""
     jar = str(fetch_bundle(_BUNDLE))
     with tempfile.TemporaryDirectory() as folder:
-        data = _generate(Path(folder), _QUICK_SCALE if quick else scale)
+        data = generate(Path(folder), _QUICK_SCALE if quick else scale)
         found: dict[str, list[dict[str, float]]] = {"plain": [], "ours": [], "hudi": []}
         for number in range(1 if quick else rounds):
             for side, results in found.items():
@@ -34,7 +34,7 @@ def run(*, quick: bool, scale: float, rounds: int) -> list[Figure]:
     return _compare({side: _take_medians(results) for side, results in found.items()})
 
 
-def _generate(folder: Path, scale: float) -> Path:
+def generate(folder: Path, scale: float) -> Path:
     """The rows of TPC-H's own generator."""
     tool = Path(sys.executable).parent / "tpchgen-cli"
     command = [tool, "parquet", "-s", f"{scale:g}", "--tables", "lineitem", "--output-dir", folder]

@@ -46,11 +46,11 @@ HUDI_CONF = {
 }
 
 
-def start_session(jar: str | None) -> SparkSession:
+def start_session(jar: str | None, *, master: str = "local[2]", memory: str = "6g") -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(master)
     settings = {
-        "spark.driver.memory": "6g",
+        "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
