@@ -25,7 +25,7 @@ from hudi_locks_conformance.tracing import Calls
 
 _NEVER_MS: Final = 10**9
 _FEW_LEASES: Final = 3
-_MANY_LEASES: Final = 50
+_MANY_LEASES: Final = 40
 _CONTENDERS: Final = 3
 
 
@@ -173,7 +173,7 @@ def _keep(bench: Bench, held: Held, contenders: Sequence[LockProvider], *, calls
     needs=[Capability.LEASE, Capability.RENEWAL],
 )
 def long_critical_section(bench: Bench) -> None:
-    """A hold lasts for fifty leases, although renewals are slow and several contenders keep asking.
+    """A hold lasts for forty leases, although renewals are slow and several contenders keep asking.
 
     Three leases where the lock service keeps a time of its own.
     """
