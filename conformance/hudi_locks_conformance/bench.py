@@ -24,6 +24,9 @@ __all__ = ["Answer", "Bench"]
 
 _MOST_LOOKS: Final = 25_000
 """After so many looks a call counts as stuck: a quarter of a minute, and longer on a machine that starves it."""
+_PATIENT_LOOKS: Final = 4_000
+"""After so many looks (two seconds) at calls that neither come back nor wait, time passes all the same:
+what they wait for may be in the hands of another thread that waits for time."""
 _STEP_S: Final = 0.05
 _POLL_S: Final = 0.0005
 _QUICK_WAITS: Final = {
@@ -204,7 +207,9 @@ class Bench:
 
     def retire(self) -> None:
         """Close all that was made so far, so that none of its threads counts among those that wait for time."""
-        self.stack.close()
+        (closed,) = self.run(self.stack.close)
+        if closed.error is not None:
+            raise closed.error
 
     def note(self, text: str) -> None:
         """Tell something that is no violation."""
@@ -239,6 +244,7 @@ class Running:
 
     def __init__(self, calls: tuple[Callable[[], Any], ...], clock: Clock) -> None:
         self._clock = clock
+        self._idle_looks = 0
         self.answers = [Answer() for _ in calls]
         self._threads = [
             threading.Thread(target=self._work, args=(call, answer), daemon=True)
@@ -265,8 +271,10 @@ class Running:
         return all(self._clock.waits(thread) for thread in self._threads if thread.is_alive())
 
     def let_pass(self, duration_s: float) -> None:
-        """Let virtual time pass if all wait for it; a moment of real time in any case."""
-        if isinstance(self._clock, ManualClock) and not self.done() and self.waiting():
+        """Let virtual time pass if all wait for it, or if nothing else helps; a moment of real time in any case."""
+        self._idle_looks += not self.waiting()
+        stuck = self._idle_looks > _PATIENT_LOOKS
+        if isinstance(self._clock, ManualClock) and not self.done() and (stuck or self.waiting()):
             self._clock.advance(duration_s)
         SystemClock().sleep(_POLL_S)
 

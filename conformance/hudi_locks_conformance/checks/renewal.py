@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +21,7 @@ from hudi_locks_conformance.leases import (
     is_lost,
     lease_length_s,
     leased_options,
+    wait_until,
 )
 from hudi_locks_conformance.tracing import Calls
 
@@ -150,6 +152,7 @@ def slow_renewals_are_refused(bench: Bench) -> None:
             bench.note(f"refuses slow renewals: {refusal}"[:200])
             continue
         _keep(bench, held, [bench.provider(leased_options(bench))], calls=calls, leases=_FEW_LEASES)
+        held.release()
 
 
 def _keep(bench: Bench, held: Held, contenders: Sequence[LockProvider], *, calls: Calls, leases: int) -> None:
@@ -161,7 +164,6 @@ def _keep(bench: Bench, held: Held, contenders: Sequence[LockProvider], *, calls
         entered = any(is_granted(bench, contender) for contender in contenders)
         bench.expect(not entered, f"a contender got the lock of a living holder after {number + 1} leases")
         bench.expect(not is_lost(held), f"a living holder lost the lock after {number + 1} leases")
-    held.release()
 
 
 @check(
@@ -179,7 +181,18 @@ def long_critical_section(bench: Bench) -> None:
     """
     calls = Calls()
     held = hold_lease(bench, calls)
-    slow_s = lease_length_s(bench, held.lease) / 20
-    calls.before_renew = lambda: (bench.clock if bench.is_virtual else SystemClock()).sleep(slow_s)
     contenders = [bench.provider(leased_options(bench)) for _ in range(_CONTENDERS)]
-    _keep(bench, held, contenders, calls=calls, leases=_MANY_LEASES if bench.is_virtual else _FEW_LEASES)
+    with _slow_renewals(bench, calls, lease_length_s(bench, held.lease) / 20):
+        _keep(bench, held, contenders, calls=calls, leases=_MANY_LEASES if bench.is_virtual else _FEW_LEASES)
+    held.release()
+
+
+@contextmanager
+def _slow_renewals(bench: Bench, calls: Calls, slow_s: float) -> Iterator[None]:
+    """Make renewals slow inside the block; none is under way after it, which a release would have to wait for."""
+    calls.before_renew = lambda: (bench.clock if bench.is_virtual else SystemClock()).sleep(slow_s)
+    try:
+        yield
+    finally:
+        calls.before_renew = lambda: None
+        wait_until(bench, lambda: not calls.renewing, step_s=slow_s)

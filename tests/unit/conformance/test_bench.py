@@ -1,0 +1,34 @@
+"""The bench that checks work on: what it made is closed whatever a check left behind."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hudi_locks_conformance import Harness, bench
+from hudi_locks_conformance.bench import Bench, close_bench
+from hudi_locks_conformance.leases import hold_lease, lease_length_s
+from hudi_locks_conformance.tracing import Calls
+
+from hudi_locks import ManualClock
+
+
+def test_a_renewal_that_waits_for_time_does_not_keep_the_bench_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "_PATIENT_LOOKS", 20)
+    made = Bench(
+        Harness("hudi_locks_conformance.sample:SampleLockProvider", {"hoodie.sample.folder": str(tmp_path)}), "E13"
+    )
+    calls, clock = Calls(), made.clock
+    held = hold_lease(made, calls)
+    lease_s = lease_length_s(made, held.lease)
+    calls.before_renew = lambda: clock.sleep(lease_s / 20)
+    assert isinstance(clock, ManualClock)
+    while not calls.renewing:
+        made.let_pass(lease_s / 100)
+    threads = threading.active_count()
+    close_bench(made)
+    assert not calls.renewing
+    assert threading.active_count() < threads
