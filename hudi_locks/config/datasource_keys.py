@@ -166,6 +166,30 @@ PARQUET_COMPRESSION_CODEC = Key(
 PARQUET_COMPRESSION_RATIO = Key(
     "hoodie.parquet.compression.ratio", str, "0.1", "expected ratio of compressed to plain size"
 )
+LOGFILE_MAX_SIZE = Key(
+    "hoodie.logfile.max.size",
+    int,
+    1 << 30,
+    "a log file that has reached it is followed by a second one of the same write, in bytes",
+    since="0.4.0",
+    minimum=1,
+)
+LOGFILE_BLOCK_MAX_SIZE = Key(
+    "hoodie.logfile.data.block.max.size",
+    int,
+    256 << 20,
+    "rows of one block of a log file, in bytes of memory",
+    since="0.4.0",
+    minimum=1,
+)
+LOGFILE_BLOCK_FORMAT = Key(
+    "hoodie.logfile.data.block.format",
+    str,
+    "parquet",
+    "form of rows in log files; avro, the default of JVM writers, is ten times slower to write and read here",
+    since="0.9.0",
+    choices=("parquet", "avro"),
+)
 MERGE_MEMORY = Key(
     "hoodie.memory.merge.max.size",
     int,

@@ -10,7 +10,13 @@ from hudi_locks.format.archived import (
     manifest_name,
     parse_manifest_name,
 )
-from hudi_locks.format.bucket import assign_buckets, bucket_file_id, bucket_of_file_id, is_bucket_file_id
+from hudi_locks.format.bucket import (
+    assign_buckets,
+    bucket_file_id,
+    bucket_of_file_id,
+    fixed_bucket_file_id,
+    is_bucket_file_id,
+)
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.instant import (
@@ -79,6 +85,7 @@ __all__ = [
     "encode_requested_replace",
     "encode_rows",
     "epoch_ms",
+    "fixed_bucket_file_id",
     "format_time",
     "is_bucket_file_id",
     "is_time",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["assign_buckets", "bucket_file_id", "bucket_of_file_id", "is_bucket_file_id"]
+__all__ = ["assign_buckets", "bucket_file_id", "bucket_of_file_id", "fixed_bucket_file_id", "is_bucket_file_id"]
 
 _NULL: Final = "__null__"
 _EMPTY: Final = "__empty__"
@@ -49,6 +49,14 @@ def bucket_file_id(bucket: int, seed: uuid.UUID, *, partition: str) -> str:
     Its first eight characters are the bucket, as the index demands; the rest tells writes apart.
     """
     return f"{bucket:08d}{str(uuid.uuid5(seed, f'{partition}/{bucket}'))[8:]}-0"
+
+
+def fixed_bucket_file_id(bucket: int) -> str:
+    """The one file id of a bucket under non-blocking concurrency control, the same in every partition (RFC-66).
+
+    Writers that never talk to each other agree on it, so that none of them makes a second file group for a bucket.
+    """
+    return f"{bucket:08d}-0000-0000-0000-000000000000-0"
 
 
 def bucket_of_file_id(file_id: str) -> int:

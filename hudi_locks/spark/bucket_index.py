@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import assign_buckets, bucket_of_file_id
-from hudi_locks.spark.placement import GROUP, BucketGroups, Placement
+from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement
 from hudi_locks.table import RECORD_KEY, BaseFile
 
 __all__ = ["BucketIndex"]
@@ -48,6 +48,14 @@ class BucketIndex:
         bases = self._by_bucket(base_files)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
         return Placement(located, BucketGroups(bases, seed), None)
+
+    def append(self, located: DataFrame) -> Placement:
+        """Give each bucket the file group whose id is the same for all writers; nothing is listed for it.
+
+        Args:
+            located: Rows with their buckets, those of one bucket and partition in one task.
+        """
+        return Placement(located, FixedBuckets(), None)
 
     def check(self, base_files: Iterable[BaseFile], samples: Mapping[BaseFile, str]) -> None:
         """Whether rows of the table lie where this index would look for them.

@@ -108,7 +108,7 @@ def _make(storage: Storage, options: Options, mode: str) -> Table:
     """A new table, once every option is known to be good; another writer may make it at the same moment."""
     config = describe_from_options(options)
     check_creatable(config)
-    check_pipeline(options, config, storage.base)
+    check_pipeline(options, config, storage.base, for_writing=True)
     if mode == "overwrite":
         for entry in storage.list(""):
             (storage.delete_folder if entry.is_folder else storage.delete)(entry.name)

@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ __all__ = [
     "encode_report",
     "encode_stats",
     "name_marker",
+    "seqno_prefix",
 ]
 
 STAT: Final = "stat"
@@ -83,10 +84,8 @@ class GroupWriter:
 
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Give incoming rows the meta columns."""
-        prefix = f"{zlib.crc32(f'{self._group.partition}/{self._group.file_id}'.encode())}"
-        stamped = stamp_rows(
-            rows, self._schema, instant=self._files.requested, seqno_prefix=prefix, first_seqno=self._stamped
-        )
+        instant, prefix = self._files.requested, seqno_prefix(self._group)
+        stamped = stamp_rows(rows, self._schema, instant=instant, seqno_prefix=prefix, first_seqno=self._stamped)
         self._stamped += rows.num_rows
         return stamped
 
@@ -180,6 +179,11 @@ class GroupWriter:
             self._files.discard(self._staged)
 
 
+def seqno_prefix(group: FileGroup) -> str:
+    """Middle part of the sequence numbers of a file group's rows: the JVM has the number of its task there."""
+    return str(zlib.crc32(f"{group.partition}/{group.file_id}".encode()))
+
+
 def name_marker(group: FileGroup, requested: str) -> MarkerName:
     """The marker by which the write begun at `requested` announces its file of a file group."""
     io_type = IOType.MERGE if group.base else IOType.CREATE
@@ -203,10 +207,16 @@ def encode_report(stats: Sequence[WriteStat], check_s: float) -> pa.RecordBatch:
 
 def decode_stat(text: str) -> WriteStat:
     """A write stat as a task reported it."""
-    return WriteStat(**json.loads(text))
+    return _decode(json.loads(text))
 
 
 def decode_report(texts: Iterable[str]) -> tuple[list[WriteStat], list[float]]:
     """The write stats that tasks reported, and how long each that looked at other writes did so, in seconds."""
     rows = [json.loads(text) for text in texts]
-    return [WriteStat(**row) for row in rows if _CHECK_S not in row], [row[_CHECK_S] for row in rows if _CHECK_S in row]
+    return [_decode(row) for row in rows if _CHECK_S not in row], [row[_CHECK_S] for row in rows if _CHECK_S in row]
+
+
+def _decode(row: dict[str, Any]) -> WriteStat:
+    """JSON has lists only."""
+    logs = row["log_files"]
+    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs)})

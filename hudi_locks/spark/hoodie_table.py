@@ -87,7 +87,8 @@ class HoodieTable(ServicedTable):
             record_key: Columns that name a row, unique within a partition.
             partition_by: Columns that give the folder.
             ordering: Column whose greater value wins when two rows have one key; without it the later write wins.
-            table_type: COPY_ON_WRITE.
+            table_type: COPY_ON_WRITE, or MERGE_ON_READ, whose writes append to logs; that takes
+                `hoodie.index.type=BUCKET`.
             options: Hudi's keys, for the table (`hoodie.write.table.version`: 8 or 9) and for writes through this
                 object.
 
@@ -100,7 +101,7 @@ class HoodieTable(ServicedTable):
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
         storage = open_storage(path)
-        check_pipeline(given, config, storage.base)
+        check_pipeline(given, config, storage.base, for_writing=True)
         return cls(spark, Table.create(storage, config), given)
 
     @classmethod
@@ -324,6 +325,7 @@ class HoodieTable(ServicedTable):
     def _open_writer(self) -> Writer:
         if self._writer is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
+            check_pipeline(self.options, table.config, self.path, for_writing=True)
             application = self.spark.sparkContext.applicationId
             if self.options.has(lock_keys.PROVIDER):
                 self._locks = LockManager.from_options(

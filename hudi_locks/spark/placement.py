@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_locks.format import bucket_file_id
+from hudi_locks.format import bucket_file_id, fixed_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.table import BaseFile
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hudi_locks.transaction import AbsentKeys
 
-__all__ = ["GROUP", "RESERVED", "BucketGroups", "FileGroup", "Groups", "ListedGroups", "Placement"]
+__all__ = ["GROUP", "RESERVED", "BucketGroups", "FileGroup", "FixedBuckets", "Groups", "ListedGroups", "Placement"]
 
 RESERVED: Final = "_hudi_locks_"
 """How columns begin that exist while a write runs; no column of a table does."""
@@ -80,6 +80,15 @@ class BucketGroups(Groups):
         base = self.bases.get((partition, int(group)))
         file_id = base.file_id if base else bucket_file_id(int(group), self.seed, partition=partition)
         return FileGroup(partition, file_id, base)
+
+
+@dataclass(frozen=True)
+class FixedBuckets(Groups):
+    """File groups whose ids follow from their buckets alone (RFC-66), so that nobody looks which there are."""
+
+    def find(self, partition: str, group: Any) -> FileGroup:
+        """See `Groups.find`."""
+        return FileGroup(partition, fixed_bucket_file_id(int(group)))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
+from hudi_locks.spark.appending import FixedGroups, check_fixed_groups, check_not_replaced
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.settings import PipelineSettings
@@ -29,11 +30,13 @@ class Placer:
         settings: Which index, and how files are cut.
         snapshot: What the attempt builds on.
         instant: Its requested time.
+        fixed_groups: Of a merge-on-read table that JVM writers may write to: looks at what they did.
     """
 
     settings: PipelineSettings
     snapshot: Snapshot
     instant: str
+    fixed_groups: FixedGroups | None = None
 
     @contextmanager
     def place(self, operation: Operation, keyed: DataFrame, counts: Mapping[str, int]) -> Iterator[Placement]:
@@ -44,8 +47,15 @@ class Placer:
             keyed: With record key and partition path.
             counts: Rows by partition path.
         """
+        bucket_index = self.settings.bucket_index()
+        if self.snapshot.table.is_merge_on_read and bucket_index is not None:
+            check_not_replaced(self.snapshot, counts)
+            if self.fixed_groups is not None:
+                self.fixed_groups.check(self.snapshot)
+            yield bucket_index.append(keyed)
+            return
         base_files = [] if operation.replaces else self.snapshot.base_files(counts)
-        if bucket_index := self.settings.bucket_index():
+        if bucket_index is not None:
             yield bucket_index.place(keyed, base_files, instant=self.instant)
             return
         index = self._simple_index(operation)
@@ -76,8 +86,12 @@ def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:
     """
     if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
         return
+    bucket_index = settings.bucket_index()
+    if snapshot.table.is_merge_on_read and bucket_index is not None:
+        check_fixed_groups(bucket_index, snapshot)
+        return
     base_files = snapshot.base_files()
-    if bucket_index := settings.bucket_index():
+    if bucket_index is not None:
         bucket_index.check(base_files, snapshot.sample_keys(base_files))
     elif base_files and all(is_bucket_file_id(file.file_id) for file in base_files):
         raise UnsupportedTable(

@@ -51,9 +51,9 @@ class WriteResult:
         instant: Requested time.
         completion_time: When it became visible; what `as_of` and `incremental` take.
         outcome: COMMITTED.
-        rows_inserted: Rows that are new.
-        rows_updated: Rows that replaced a present row.
-        rows_deleted: Rows taken out.
+        rows_inserted: Rows that are new. Of a merge-on-read table, where nobody looks, all rows of an insert.
+        rows_updated: Rows that replaced a present row. Of a merge-on-read table all rows of an upsert.
+        rows_deleted: Rows taken out. Of a merge-on-read table all keys of a delete.
         rows_written: All rows of the files written, those that stayed as they were included.
         file_groups: How many file groups were written.
         file_groups_replaced: How many ended: overwritten, deleted with their partition, or clustered.
@@ -113,7 +113,7 @@ class WriteResult:
             rows_updated=sum(stat.num_update_writes for stat in stats),
             rows_deleted=sum(stat.num_deletes for stat in stats),
             rows_written=sum(stat.num_writes for stat in stats),
-            file_groups=len(stats),
+            file_groups=len(metadata.written_file_groups),
             file_groups_replaced=len(metadata.replaced_file_groups),
             attempts=tuple(attempts),
             lock_wait_ms=published.lock_wait_ms,

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from hudi_locks.config import Options, check_options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks.spark.appending import refuse_unfit
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.operation import Operation
@@ -40,6 +41,9 @@ class PipelineSettings:
         buckets: Buckets of a partition.
         hash_fields: Record key fields that a bucket index hashes.
         tasks: Number of write tasks; 0 to let the input decide.
+        log_form: Of rows in log files: parquet or avro.
+        log_block_bytes: Most memory that the rows of one block take.
+        log_file_bytes: A log file that has reached it is followed by another.
     """
 
     codec: str
@@ -56,6 +60,9 @@ class PipelineSettings:
     buckets: int
     hash_fields: tuple[str, ...]
     tasks: int
+    log_form: str
+    log_block_bytes: int
+    log_file_bytes: int
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
@@ -81,6 +88,9 @@ class PipelineSettings:
             buckets=options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks=options.get_value(datasource_keys.SHUFFLE_PARALLELISM_UPSERT),
+            log_form=options.get_value(datasource_keys.LOGFILE_BLOCK_FORMAT).lower(),
+            log_block_bytes=options.get_value(datasource_keys.LOGFILE_BLOCK_MAX_SIZE),
+            log_file_bytes=options.get_value(datasource_keys.LOGFILE_MAX_SIZE),
         )
 
     def count_tasks(self, spark: SparkSession, groups: int) -> int:
@@ -119,14 +129,22 @@ class PipelineSettings:
         return FileSizing(measured_record_bytes or self.record_bytes, self.max_file_bytes, self.small_file_bytes)
 
 
-def check_pipeline(options: Options, config: TableConfig, base_path: str) -> Options:
+def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for_writing: bool = False) -> Options:
     """The options of a pipeline on a table, with its path, after every check that needs no I/O.
+
+    Args:
+        options: As the user gave them.
+        config: Of the table.
+        base_path: Of the table.
+        for_writing: Whether they must do for a writer too.
 
     Raises:
         ConfigError: One cannot be used.
     """
     checked = check_options(options | {table_keys.BASE_PATH.name: base_path})
     PipelineSettings.of(checked, config)
+    if for_writing:
+        refuse_unfit(_with_index_of(config, checked), config)
     return checked
 
 

@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
 from hudi_locks.format import clustered_file_groups, merge_schemas
-from hudi_locks.table import BaseFile, Table, latest_base_files, read_commit, read_first_key
+from hudi_locks.spark.table_options import LAYOUT_KEYS
+from hudi_locks.table import (
+    RECORD_KEY,
+    BaseFile,
+    LogFile,
+    Table,
+    latest_base_files,
+    latest_file_slices,
+    read_commit,
+    read_first_key,
+    read_log,
+)
 from hudi_locks.timeline import Timeline
 
 __all__ = ["Snapshot"]
 
 _PREFIXED_KEYS_SINCE = 9
 _SAMPLES = 8
+_File = TypeVar("_File", BaseFile, LogFile, BaseFile | LogFile)
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,23 @@ class Snapshot:
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""
         return list(latest_base_files(self.table.storage, self.timeline, partitions=partitions))
+
+    def data_files(self) -> list[BaseFile | LogFile]:
+        """Every base and log file of the newest slices."""
+        slices = latest_file_slices(self.table.storage, self.timeline)
+        bases: list[BaseFile | LogFile] = [piece.base for piece in slices if piece.base is not None]
+        return bases + [log for piece in slices for log in piece.logs]
+
+    @cached_property
+    def replaced_groups(self) -> dict[tuple[str, str], str]:
+        """Requested time of the write that ended a file group, by (partition path, file id)."""
+        return {
+            group: instant.requested
+            for instant in self.timeline.completed(("replacecommit",))
+            for group in read_commit(
+                self.table.storage, self.timeline, requested=instant.requested
+            ).replaced_file_groups
+        }
 
     @cached_property
     def schema(self) -> pa.Schema | None:
@@ -72,9 +102,20 @@ class Snapshot:
     def sample_keys(self, base_files: Sequence[BaseFile]) -> dict[BaseFile, str]:
         """A record key out of each of a few base files."""
         storage = self.table.storage
-        sampled = base_files[:: max(1, len(base_files) // _SAMPLES)][:_SAMPLES]
-        found = {file: read_first_key(storage.native(file.path)) for file in sampled}
+        found = {file: read_first_key(storage.native(file.path)) for file in _sample(base_files)}
         return {file: key for file, key in found.items() if key is not None}
+
+    def sample_log_keys(self, files: Sequence[BaseFile | LogFile]) -> dict[BaseFile | LogFile, str]:
+        """The same of base and log files."""
+        found = {file: self._read_key(file) for file in _sample(files)}
+        return {file: key for file, key in found.items() if key is not None}
+
+    def _read_key(self, file: BaseFile | LogFile) -> str | None:
+        storage = self.table.storage
+        if isinstance(file, BaseFile):
+            return read_first_key(storage.native(file.path))
+        entries = read_log(storage.read(file.path) or b"", file.path)
+        return next((entry.rows.column(RECORD_KEY)[0].as_py() for entry in entries if entry.rows.num_rows), None)
 
     def has_composite_keys(self) -> bool:
         """Whether record keys are written `name:value,…`.
@@ -85,8 +126,19 @@ class Snapshot:
         config = self.table.config
         if len(config.record_key_fields) > 1 or len(config.partition_fields) < 2:
             return len(config.record_key_fields) > 1
-        paths = (self.table.storage.native(file.path) for file in self.base_files())
-        key = next(filter(None, map(read_first_key, paths)), None)
+        key = self._find_key()
         if key is None:
             return config.version >= _PREFIXED_KEYS_SINCE
         return key.startswith(f"{config.record_key_fields[0]}:")
+
+    def _find_key(self) -> str | None:
+        """A record key of the table; None if it has none, or where its age tells as well: we keep to the version."""
+        config = self.table.config
+        if self.table.is_merge_on_read and any(key.name in config.extra for key in LAYOUT_KEYS):
+            return None
+        files = self.data_files() if self.table.is_merge_on_read else self.base_files()
+        return next(filter(None, map(self._read_key, files)), None)
+
+
+def _sample(files: Sequence[_File]) -> Sequence[_File]:
+    return files[:: max(1, len(files) // _SAMPLES)][:_SAMPLES]

@@ -17,13 +17,12 @@ from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.group_writer import GroupWriter, encode_report, name_marker
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP, FileGroup, Groups
-from hudi_locks.spark.refusals import refuse_null_keys
+from hudi_locks.spark.refusals import refuse_keyless
 from hudi_locks.table import (
     COMMIT_SEQNO,
     COMMIT_TIME,
     FILE_NAME,
     PARTITION_PATH,
-    RECORD_KEY,
     AppendMerge,
     BaseFileFormat,
     DeleteMerge,
@@ -35,7 +34,7 @@ from hudi_locks.table import (
     conform,
 )
 
-__all__ = ["WriteTask", "split_by_group"]
+__all__ = ["WriteTask", "input_schema", "select_input", "split_by_group"]
 
 _Key = tuple[str, Any]
 
@@ -68,8 +67,8 @@ class WriteTask:
 
     @property
     def input_schema(self) -> pa.Schema:
-        """What is kept of the input: record key, partition path and the user's columns."""
-        return pa.schema([field for field in self.schema if field.name not in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME)])
+        """What is kept of the input."""
+        return input_schema(self.schema)
 
     def open(self, group: FileGroup) -> GroupWriter:
         """Begin the new base file of a file group that was announced."""
@@ -82,14 +81,14 @@ class WriteTask:
         """
         with _Streams(self) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, rows in split_by_group(batches):
-                self._refuse_keyless(rows)
+                refuse_keyless(rows, self.key_fields)
                 if key[0]:
                     check_partition_path(key[0])
                 group = self.groups.find(*key)
                 if self._is_stream(group):
                     streams.append(group, rows)
                 else:
-                    buffers.add(key, self._select(rows))
+                    buffers.add(key, select_input(rows, self.input_schema))
             keys = list(buffers.keys())
             buffered = {key: self.groups.find(*key) for key in keys}
             streams.check_s += self.announce(buffered.values())
@@ -100,15 +99,6 @@ class WriteTask:
     def _is_stream(self, group: FileGroup) -> bool:
         """Rows of a new file group can be written at once, unless they must be compared with each other first."""
         return group.base is None and not self.combine and self.operation is not Operation.DELETE
-
-    def _select(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return conform(pa.Table.from_batches([rows]), self.input_schema).combine_chunks().to_batches()[0]
-
-    def _refuse_keyless(self, rows: pa.RecordBatch) -> None:
-        keys = rows.column(RECORD_KEY)
-        if keys.null_count:
-            partition = rows.filter(keys.is_null()).column(PARTITION_PATH)[0].as_py()
-            refuse_null_keys(keys.null_count, partition, fields=self.key_fields)
 
     def _is_left_alone(self, group: FileGroup) -> bool:
         """Keys that are nowhere are not deleted."""
@@ -169,6 +159,16 @@ class _Streams:
 
 def _leave(group: FileGroup) -> WriteStat:
     return WriteStat(group.partition, group.file_id, None)
+
+
+def input_schema(schema: pa.Schema) -> pa.Schema:
+    """What is kept of the input for files of this schema: record key, partition path and the user's columns."""
+    return pa.schema([field for field in schema if field.name not in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME)])
+
+
+def select_input(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns of `schema` alone."""
+    return conform(pa.Table.from_batches([rows]), schema).combine_chunks().to_batches()[0]
 
 
 def split_by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBatch]]:

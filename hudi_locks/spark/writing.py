@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
+from hudi_locks.config import Options, write_keys
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.markers import FinalFiles
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.spark.appending import FixedGroups, refuse_operation
 from hudi_locks.spark.cancelling import EarlyConflictMet, cancelled_when_vain
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.group_writer import STAT, decode_report
 from hudi_locks.spark.intake import Intake, KeyedRows, spread_rows
+from hudi_locks.spark.log_task import LogTask
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.placing import Placer
@@ -27,7 +30,8 @@ from hudi_locks.spark.setting_aside import write_around
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.task import WriteTask
-from hudi_locks.table import BaseFileFormat, Table, add_meta_schema
+from hudi_locks.spark.task_making import TaskMaker
+from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
 
@@ -36,6 +40,7 @@ __all__ = ["CommitTerms", "Report", "Writer"]
 Report = Callable[[str], None]
 
 _RETRY_MS = 100
+_LOGGED = "deltacommit"
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,13 @@ class Writer:
     clock: Clock
     host: MarkerHost = field(default_factory=MarkerHost)
 
+    @cached_property
+    def _fixed_groups(self) -> FixedGroups | None:
+        index, expects_others = self.settings.bucket_index(), Options(self.table.config.extra)
+        if index is None or not self.table.is_merge_on_read or not expects_others.get_value(write_keys.FOREIGN_WRITERS):
+            return None
+        return FixedGroups(index)
+
     def write(
         self, operation: Operation, rows: DataFrame, *, report: Report, terms: CommitTerms | None = None
     ) -> WriteResult:
@@ -95,6 +107,7 @@ class Writer:
             WriteAborted: The instant was rolled back.
             OutcomeUnknown: The store did not say.
         """
+        self._refuse_unfit(operation)
         report("reading the input")
         with Intake(self.table, self.settings).take(operation, rows) as keyed:
             agreed = terms or CommitTerms()
@@ -102,7 +115,12 @@ class Writer:
 
     def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
+        self._refuse_unfit(Operation.DELETE_PARTITION)
         return self._repeat(Operation.DELETE_PARTITION, lambda tx: self._end_partitions(tx, partitions), report)
+
+    def _refuse_unfit(self, operation: Operation) -> None:
+        if self.table.is_merge_on_read:
+            refuse_operation(operation, drops_duplicates=self.settings.drop_duplicates)
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
         attempts: list[Attempt] = []
@@ -133,7 +151,8 @@ class Writer:
         self, operation: Operation, work: _Work, report: Report, attempts: list[Attempt]
     ) -> tuple[PublishResult, CommitMetadata]:
         began_ms, draft = self.clock.wall_ms(), _Draft(CommitMetadata.of((), operation.value.upper(), schema=None))
-        transaction = self.transactions.begin(operation.action, operation.value.upper())
+        action = _LOGGED if self.table.is_merge_on_read else operation.action
+        transaction = self.transactions.begin(action, operation.value.upper())
         try:
             with transaction, typed_task_errors(), work(transaction) as draft:
                 report("publishing")
@@ -152,13 +171,13 @@ class Writer:
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
         report("finding file groups")
-        placer = Placer(self.settings, snapshot, transaction.instant)
+        placer = Placer(self.settings, snapshot, transaction.instant, self._fixed_groups)
         with (
             cancelled_when_vain(transaction, keyed.frame.sparkSession),
             placer.place(operation, keyed.frame, keyed.counts) as placement,
         ):
             with self.host.open(transaction) as files:
-                task = self._make_task(files, operation, schema, placement)
+                task = TaskMaker(self.table, self.settings).make(files, operation, schema, placement.groups)
                 stats, avoided = self._run_around(transaction, operation, task, placement, keyed, report)
             replaced = find_replaced(snapshot, operation, keyed.counts)
             metadata = CommitMetadata.of(
@@ -180,6 +199,8 @@ class Writer:
     def _list_reads(
         self, operation: Operation, keyed: KeyedRows, placement: Placement, stats: list[WriteStat]
     ) -> ReadSet:
+        if self.table.is_merge_on_read:
+            return ReadSet()
         left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in stats if not stat.path)
         partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
         return ReadSet(partitions, placement.read_groups | left, placement.absent_keys)
@@ -197,7 +218,7 @@ class Writer:
         self,
         transaction: Transaction,
         operation: Operation,
-        task: WriteTask,
+        task: WriteTask | LogTask,
         placement: Placement,
         keyed: KeyedRows,
         report: Report,
@@ -206,8 +227,10 @@ class Writer:
             return self._run_job(task, placement, keyed, report), ()
         return write_around(transaction, placement, run=lambda rows: self._run_job(task, rows, keyed, report))
 
-    def _run_job(self, task: WriteTask, placement: Placement, keyed: KeyedRows, report: Report) -> list[WriteStat]:
-        report("writing base files")
+    def _run_job(
+        self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
+    ) -> list[WriteStat]:
+        report("writing logs" if self.table.is_merge_on_read else "writing base files")
         reported = self._spread(placement, keyed).mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
         stats, checks_s = decode_report(row[STAT] for row in reported)
         for check_s in checks_s:
@@ -219,18 +242,3 @@ class Writer:
             return placement.rows
         tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups)
         return spread_rows(placement.rows, keyed.columns, tasks=tasks)
-
-    def _make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, placement: Placement) -> WriteTask:
-        config = self.table.config
-        avro = avro_schema(schema, config.name, with_meta_columns=True)
-        return WriteTask(
-            files=files,
-            schema=add_meta_schema(schema),
-            form=BaseFileFormat(avro, self.settings.codec),
-            groups=placement.groups,
-            operation=operation,
-            rule=self.settings.merge_rule(operation, config),
-            combine=self.settings.combines(operation),
-            key_fields=config.record_key_fields,
-            memory_bytes=self.settings.memory_bytes,
-        )

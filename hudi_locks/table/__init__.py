@@ -8,6 +8,7 @@ from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_merging import LogMerge
 from hudi_locks.table.log_rows import read_log
+from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, MergeRule, UpsertMerge, newest_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
@@ -50,7 +51,10 @@ __all__ = [
     "DeleteMerge",
     "FileSlice",
     "LogFile",
+    "LogFormat",
     "LogMerge",
+    "LogPart",
+    "LogWriter",
     "Merge",
     "MergeRule",
     "RowBuffers",
@@ -63,6 +67,7 @@ __all__ = [
     "check_readable",
     "check_writable",
     "conform",
+    "count_log",
     "create_partition_metadata",
     "files_changed",
     "latest_base_files",

@@ -30,7 +30,9 @@ the table keeps a metadata table; this package does not maintain it, and other r
 To turn it off: (1) delete .hoodie/metadata, (2) drop this line from the file and add hoodie.metadata.enable=false, \
 (3) delete .hoodie/.hoodie.properties.crc"""
 
-_TYPE: Final = _Limit(table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE",), "log files are read, and not written yet")
+_TYPE: Final = _Limit(
+    table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE", "MERGE_ON_READ"), "tables are of one of these two types"
+)
 _VERSION_WRITTEN: Final = _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "tables of version 8 and 9 are written")
 _MERGE_MODE: Final = _Limit(
     table_keys.RECORD_MERGE_MODE.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant
+from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant, LogFileName
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, read_instant
@@ -48,7 +48,7 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
                 operation=None,
                 is_completed=True,
                 groups=claim.groups,
-                paths=frozenset(_path(group, claim.instant) for group in claim.writes),
+                paths=frozenset(_path(group, claim) for group in claim.writes),
                 covers_table=claim.kind is ClaimKind.RESTORE,
                 completion_time=claim.time,
                 writer=claim.owner or "another writer",
@@ -129,9 +129,10 @@ def _archived_operation(instant: ArchivedInstant) -> ConcurrentOperation:
     return _operation(instant, metadata)
 
 
-def _path(group: FileGroupId, instant: str) -> str:
-    """The file that a write of this package made: its name follows from file group and instant."""
-    name = str(BaseFileName(group.file_id, instant))
+def _path(group: FileGroupId, claim: Claim) -> str:
+    """The file that a write of this package made, of several logs the first: its name follows from the claim."""
+    kind = LogFileName if claim.action == "deltacommit" else BaseFileName
+    name = str(kind(group.file_id, claim.instant))
     return f"{group.partition}/{name}" if group.partition else name
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "BucketIndexConcurrentFileWrites",
     "ConcurrentOperation",
     "ConflictResolutionStrategy",
+    "NonBlocking",
     "PreferWriter",
     "SimpleConcurrentFileWrites",
     "load_strategy",
@@ -166,6 +167,21 @@ class PreferWriter(ConflictResolutionStrategy):
         if other.is_completed:
             return not (self.is_merge_on_read and other.is_compaction)
         return this.is_service and other.action in ("commit", "deltacommit")
+
+
+class NonBlocking(ConflictResolutionStrategy):
+    """Delta commits never meet each other (RFC-66; Hudi's client under NON_BLOCKING_CONCURRENCY_CONTROL).
+
+    What both wrote is merged by readers and compactions. A write still meets what ends or rewrites its file groups:
+    clustering that is planned, replacing writes, and base files that were made beside a compaction, such as by a bulk
+    insert of the JVM. JVM Hudi looks at none of these here.
+    """
+
+    def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
+        """See `ConflictResolutionStrategy.is_candidate`."""
+        if other.is_completed:
+            return other.action != "deltacommit" and not other.is_compaction
+        return other.action == "clustering" or (other.action == "replacecommit" and other.requested > this.requested)
 
 
 def _bucket(group: FileGroupId) -> FileGroupId:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_locks.config import Options, datasource_keys, lock_keys, write_keys
-from hudi_locks.errors import ConfigError
 
 __all__ = ["Settings"]
 
@@ -26,7 +25,7 @@ class Settings:
         drift_ms: How far any clock may differ from the store's.
         strategy: Conflict resolution strategy as written.
         unites_columns: Whether columns that concurrent writes change are compared and united.
-        is_bucketed: Whether the writer finds file groups by a bucket index.
+        is_bucketed: Whether the writer finds file groups by a bucket index, by its options or else by the table.
         fail_on_stray: Whether stray data files fail a commit.
         lock_provider: As written, for a person.
     """
@@ -49,14 +48,11 @@ class Settings:
         """Read the options of a writer, and of the table whether it knows foreign writers.
 
         Raises:
-            ConfigError: A value is malformed, or the concurrency mode is not one that claims serve.
+            ConfigError: A value is malformed.
         """
         given, table = Options(options), Options(table_properties)
         mode = given.get_value(write_keys.CONCURRENCY_MODE).upper()
-        if mode == write_keys.NON_BLOCKING:
-            key = write_keys.CONCURRENCY_MODE.name
-            message = f"{key}={mode} is not supported yet: use {write_keys.OPTIMISTIC} and a bucket index"
-            raise ConfigError(f"{message}, and let each writer have partitions or keys of its own", key=key)
+        indexed = given if given.has(datasource_keys.INDEX_TYPE) else table
         policy = given.get_value(write_keys.FAILED_WRITES_CLEANER_POLICY).upper()
         return cls(
             mode=mode,
@@ -68,7 +64,7 @@ class Settings:
             drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
             unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
-            is_bucketed=given.get_value(datasource_keys.INDEX_TYPE).upper() == "BUCKET",
+            is_bucketed=indexed.get_value(datasource_keys.INDEX_TYPE).upper() == "BUCKET",
             fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
         )
@@ -86,6 +82,11 @@ class Settings:
         that is pending, the writes of the living with it.
         """
         return self.failed_writes_policy != "NEVER"
+
+    @property
+    def is_non_blocking(self) -> bool:
+        """Whether writers add to the same file groups without a conflict, and readers merge what they added."""
+        return self.mode == write_keys.NON_BLOCKING
 
     @property
     def is_multi_writer(self) -> bool:

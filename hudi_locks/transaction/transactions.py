@@ -17,7 +17,7 @@ from hudi_locks.timeline.heartbeat import find_expired
 from hudi_locks.transaction.begin import Begin
 from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.concurrent import ConcurrentWrites
-from hudi_locks.transaction.conflicts import load_strategy
+from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBlocking, load_strategy
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.coordination import Coordination
 from hudi_locks.transaction.early import Early
@@ -60,6 +60,7 @@ class Transactions:
 
     Attributes:
         early: Detection of conflicts before files are written.
+        is_merge_on_read: Whether writes append to logs.
 
     Raises:
         ConfigError: Several writers without a lock provider, or an option that cannot be used.
@@ -78,13 +79,11 @@ class Transactions:
         metrics: Metrics | None = None,
     ) -> None:
         settings = Settings.of(options or {}, table.config.extra)
-        is_merge_on_read = table.config.table_type == "MERGE_ON_READ"
         refuse_unusable(table, locks, settings)
         clock = clock or SystemClock()
         self._locks = locks
-        self._strategy = load_strategy(
-            settings.strategy, is_merge_on_read=is_merge_on_read, is_bucketed=settings.is_bucketed
-        )
+        self.is_merge_on_read = table.config.table_type == "MERGE_ON_READ"
+        self._strategy = _choose_strategy(settings, is_merge_on_read=self.is_merge_on_read)
         self._context = Context(
             storage=table.storage,
             layout=table.layout,
@@ -251,3 +250,9 @@ class Transactions:
         """See `Transaction.files_by`."""
         instant = begun.instant
         return FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action, maker)
+
+
+def _choose_strategy(settings: Settings, *, is_merge_on_read: bool) -> ConflictResolutionStrategy:
+    """What the options name is for optimistic writers; those that do not block have one rule."""
+    known = {"is_merge_on_read": is_merge_on_read, "is_bucketed": settings.is_bucketed}
+    return NonBlocking(**known) if settings.is_non_blocking else load_strategy(settings.strategy, **known)

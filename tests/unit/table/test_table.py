@@ -121,7 +121,7 @@ def test_no_table_is_no_table(storage: MemoryStorage) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 6}, {"version": 7}, {"name": ""}, {"record_key_fields": ()}, {"table_type": "MERGE_ON_READ"},
+        {"version": 6}, {"version": 7}, {"name": ""}, {"record_key_fields": ()}, {"table_type": "MERGE_ON_WRITE"},
         {"record_key_fields": ("a", "a")}, {"partition_fields": ("a.b",)}, {"partition_fields": ("ts:timestamp",)},
         {"ordering_fields": ("a", "b")}, {"declared_merge_mode": "CUSTOM"},
     ],
@@ -173,7 +173,6 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
         ("hoodie.table.metadata.partitions", "files"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.table.type", "MERGE_ON_READ"),
         ("hoodie.table.recordkey.fields", ""), ("hoodie.table.timeline.timezone", "LOCAL"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transaction_desk import At, FailingStorage, LosingLock, move_elsewhere
+from transaction_desk import At, FailingStorage, move_elsewhere
 
 from hudi_locks.errors import ConfigError, SecondWriterRefused, UnsupportedTable
 from hudi_locks.format import Instant, State
@@ -154,6 +154,12 @@ def test_several_writers_have_the_policy_lazy_whatever_is_asked_for(desk: Any, p
     assert alive.publish(desk.write(alive, "g-0")).is_committed
 
 
-def test_non_blocking_control_is_refused_with_advice(desk: Any) -> None:
-    with pytest.raises(ConfigError, match="use OPTIMISTIC_CONCURRENCY_CONTROL and a bucket index"):
-        desk.open(hoodie__write__concurrency__mode="non_blocking_concurrency_control", locks=LosingLock())
+@pytest.mark.parametrize(
+    ("table_type", "index"), [("COPY_ON_WRITE", "BUCKET"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", None)]
+)
+def test_writers_that_do_not_block_need_logs_and_buckets(desk: Any, table_type: str, index: str | None) -> None:
+    options = {"hoodie__write__concurrency__mode": "non_blocking_concurrency_control"}
+    options |= {"hoodie__index__type": index} if index else {}
+    desk.table_type = table_type
+    with pytest.raises(ConfigError, match=r"needs a MERGE_ON_READ table and hoodie\.index\.type=BUCKET"):
+        desk.open(**options)

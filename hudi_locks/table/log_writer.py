@@ -1,0 +1,167 @@
+"""Log files of one write in one file group: blocks one after the other, and a new file when one is full."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_locks.errors import StorageError
+from hudi_locks.format.log_block import LogBlock, encode_block
+from hudi_locks.table.log_rows import encode_deleted, encode_rows, read_log
+
+__all__ = ["LogFormat", "LogPart", "LogWriter", "count_log"]
+
+_FIRST: Final = 1
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """How log files are encoded.
+
+    Attributes:
+        avro_schema: Avro JSON of all columns, meta columns included; every block carries it.
+        form: "parquet" or "avro".
+        codec: Parquet compression: zstd, snappy, gzip, lz4 or uncompressed.
+        block_bytes: Rows of one block take no more memory than this, unless it is one row.
+        file_bytes: A file that has reached this size gets no further block.
+    """
+
+    avro_schema: str
+    form: str = "parquet"
+    codec: str = "zstd"
+    block_bytes: int = 256 << 20
+    file_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """One file of a write.
+
+    Attributes:
+        version: Counts from 1.
+        size: Bytes.
+        rows: Rows that it brings.
+        deletes: Keys that it takes out.
+    """
+
+    version: int
+    size: int = 0
+    rows: int = 0
+    deletes: int = 0
+
+
+class LogWriter:
+    """Writes the log files of one file group block by block. Runs on executors; raises `StorageError` if it fails.
+
+    Args:
+        make_path: Where to write the file of a version, as pyarrow takes it; its folder must be there.
+        form: How blocks are encoded.
+        instant: Requested time of the write.
+        partition: Partition path, which deletes name.
+    """
+
+    def __init__(self, make_path: Callable[[int], str], form: LogFormat, *, instant: str, partition: str) -> None:
+        self._make_path = make_path
+        self._form = form
+        self._instant = instant
+        self._partition = partition
+        self._parts: list[_OpenPart] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Add stamped rows, meta columns first."""
+        form = self._form
+        for piece in _cut(rows, min(form.block_bytes, form.file_bytes)):
+            block = encode_rows(piece, form.avro_schema, instant=self._instant, form=form.form, codec=form.codec)
+            self._append(block, rows=piece.num_rows)
+
+    def delete(self, keys: pa.ChunkedArray) -> None:
+        """Take out whatever rows of these keys came before this write."""
+        named = pa.table({"key": keys})
+        for piece in _cut(named, min(self._form.block_bytes, self._form.file_bytes)):
+            block = encode_deleted(
+                piece["key"], self._partition, instant=self._instant, avro_schema=self._form.avro_schema
+            )
+            self._append(block, deletes=piece.num_rows)
+
+    def close(self) -> tuple[LogPart, ...]:
+        """End the last file; the parts in their order, none where nothing was added."""
+        for part in self._parts:
+            part.close()
+        return tuple(part.part for part in self._parts)
+
+    @property
+    def first_digest(self) -> str:
+        """SHA-256 of the bytes of the first part, by which attempts of one task know whose it is."""
+        return self._parts[0].digest.hexdigest()
+
+    def abandon(self) -> None:
+        """Close the handles of files that nobody will use, whatever the store says to that."""
+        for part in self._parts:
+            with suppress(StorageError):
+                part.close()
+
+    def _append(self, block: LogBlock, *, rows: int = 0, deletes: int = 0) -> None:
+        if not self._parts or self._parts[-1].part.size >= self._form.file_bytes:
+            if self._parts:
+                self._parts[-1].close()
+            version = len(self._parts) + _FIRST
+            self._parts.append(_OpenPart(self._make_path(version), version))
+        self._parts[-1].append(encode_block(block), rows=rows, deletes=deletes)
+
+
+def count_log(data: bytes | memoryview, path: str) -> LogPart:
+    """What a log file holds, by its blocks.
+
+    Raises:
+        DamagedTable: A block cannot be read whole.
+    """
+    part = LogPart(_FIRST, len(data))
+    for entry in read_log(data, path):
+        counted = "rows" if entry.orderings is None else "deletes"
+        part = replace(part, **{counted: getattr(part, counted) + entry.rows.num_rows})
+    return part
+
+
+class _OpenPart:
+    """One log file while it is written."""
+
+    def __init__(self, path: str, version: int) -> None:
+        self.part = LogPart(version)
+        self.digest = hashlib.sha256()
+        self._path = path
+        self._sink: pa.NativeFile | None = None
+
+    def append(self, data: bytes, *, rows: int, deletes: int) -> None:
+        with _reporting(self._path):
+            self._sink = self._sink or pa.OSFile(self._path, "wb")
+            self._sink.write(data)
+        self.digest.update(data)
+        part = self.part
+        self.part = replace(part, size=part.size + len(data), rows=part.rows + rows, deletes=part.deletes + deletes)
+
+    def close(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            with _reporting(self._path):
+                sink.close()
+
+
+@contextmanager
+def _reporting(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(f"cannot write {path}: {reason}", path=path, errno=error.errno) from error
+
+
+def _cut(rows: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+    per_block = max(1, rows.num_rows * most_bytes // max(1, rows.nbytes))
+    for start in range(0, rows.num_rows, per_block):
+        yield rows.slice(start, per_block)
