@@ -6,7 +6,8 @@ Commit metadata does not filter files: both of Hudi's readers return the rows of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
@@ -17,7 +18,7 @@ from hudi_locks.markers.direct import DirectMarkers
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import TimelineLayout
 
-__all__ = ["FinalFiles", "StagedFile", "staging_folder"]
+__all__ = ["FinalFiles", "StagedFile", "end_turns", "staging_folder"]
 
 _STAGING: Final = f"{PRIVATE_FOLDER}/staging"
 
@@ -25,6 +26,14 @@ _STAGING: Final = f"{PRIVATE_FOLDER}/staging"
 def staging_folder(requested: str) -> str:
     """Where tasks of an instant prepare their files: outside the marker folder, where a JVM would trip over them."""
     return f"{_STAGING}/{requested}"
+
+
+def end_turns(storage: Storage, requested: str) -> None:
+    """Let no task of an instant name a file any more; see `FinalFiles.end_turn`. What else is staged stays."""
+    folder = staging_folder(requested)
+    for turn in storage.list_names(folder):
+        if turn.isdigit():
+            storage.delete_folder(f"{folder}/{turn}")
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ class FinalFiles:
         requested: Requested time of the instant.
         action: Of the instant, as its pending files name it.
         maker: Makes the markers; None for direct ones without a look at other writes.
+        turn: How often the write ended its tasks and went on with others.
     """
 
     storage: Storage
@@ -72,6 +82,24 @@ class FinalFiles:
     requested: str
     action: str
     maker: MarkerMaker | None = None
+    turn: int = 0
+
+    @property
+    def folder(self) -> str:
+        """Where the tasks of this turn prepare their files."""
+        return f"{staging_folder(self.requested)}/{self.turn}"
+
+    def open_turn(self) -> None:
+        """Let tasks prepare files. Runs on the driver alone: tasks never make the folder, so what is ended stays so."""
+        self.storage.make_folder(self.folder)
+
+    def end_turn(self) -> None:
+        """Let no task of this turn name a file any more, however late it wakes up. Runs on the driver.
+
+        A look could not do that, since a task may sleep between a look and its move. What was named before is there for
+        whoever lists next; after it a name that becomes free stays free.
+        """
+        self.storage.delete_folder(self.folder)
 
     @property
     def markers(self) -> DirectMarkers:
@@ -103,7 +131,7 @@ class FinalFiles:
         marker = MarkerName(partition, file_name, io_type)
         if not is_announced:
             self.announce([marker])
-        path = f"{staging_folder(self.requested)}/{uuid.uuid4().hex}"
+        path = f"{self.folder}/{uuid.uuid4().hex}"
         is_taken = self.storage.exists(marker.data_path)
         return StagedFile(path, self.storage.native(path), marker.data_path, is_taken)
 
@@ -129,6 +157,23 @@ class FinalFiles:
             if not self._is_inflight():
                 self._abort()  # the rollback took the staged file too
             raise
+
+    @contextmanager
+    def within_turn(self) -> Iterator[None]:
+        """A context in which a task writes what it staged: its folder goes when the write goes on without this task.
+
+        Raises:
+            WriteAborted: In place of an error of the store: the instant was rolled back, or the turn has ended.
+        """
+        try:
+            yield
+        except (StorageError, OSError):
+            if self.storage.exists(self.folder):
+                raise
+            if not self._is_inflight():
+                self._abort()
+            message = f"the turn of this task of instant {self.requested} has ended: its rows are written by others"
+            raise WriteAborted(message, instant=self.requested) from None
 
     def discard(self, staged: StagedFile) -> None:
         """Take a staged file away that is not needed; its marker stays, and announces nothing."""

@@ -7,6 +7,7 @@ from collections.abc import Set
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import IOType, MarkerName
 from hudi_locks.markers.direct import DirectMarkers
+from hudi_locks.markers.final_file import end_turns
 from hudi_locks.markers.server_files import ServerFiles
 from hudi_locks.storage import Storage
 
@@ -37,6 +38,9 @@ def reconcile(storage: Storage, requested: str, *, written: Set[str], fail_on_st
     if stray and fail_on_stray:
         message = f"{len(stray)} data files of failed attempts are not in the commit, the first is {stray[0]}"
         raise WriteAborted(message, instant=requested, stray=tuple(stray))
+    if stray:
+        # A name that becomes free could be taken by a task that outlived its job, and then be part of the commit.
+        end_turns(storage, requested)
     return [path for path in stray if storage.delete(path)]
 
 

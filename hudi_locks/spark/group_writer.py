@@ -6,7 +6,6 @@ import dataclasses
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -79,7 +78,6 @@ class GroupWriter:
         return self._staged.is_taken
 
     def _open(self) -> BaseFileWriter:
-        Path(self._staged.native).parent.mkdir(parents=True, exist_ok=True)
         return BaseFileWriter(self._staged.native, self._schema, self._form)
 
     def stamp(self, rows: pa.Table) -> pa.Table:
@@ -120,7 +118,8 @@ class GroupWriter:
         if self._writer is None:
             return
         self._counts["num_writes"] += rows.num_rows
-        self._writer.write(rename_file(rows, self._name))
+        with self._files.within_turn():
+            self._writer.write(rename_file(rows, self._name))
 
     @property
     def buffered_bytes(self) -> int:
@@ -130,7 +129,8 @@ class GroupWriter:
     def flush(self) -> None:
         """Bring them to the file."""
         if self._writer is not None:
-            self._writer.flush()
+            with self._files.within_turn():
+                self._writer.flush()
 
     def finish(self) -> WriteStat | None:
         """Name the file; None if no row changed, so that no new file is needed.
@@ -142,7 +142,8 @@ class GroupWriter:
         changed = any(self._counts[name] for name in ("num_inserts", "num_update_writes", "num_deletes"))
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            writer.close(self._counts)
+            with self._files.within_turn():
+                writer.close(self._counts)
             if not changed:
                 files.discard(self._staged)
                 return None

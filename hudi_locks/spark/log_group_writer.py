@@ -13,7 +13,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -61,11 +60,13 @@ class LogGroupWriter:
 
     def write(self, rows: pa.Table) -> None:
         """Add stamped rows, one for each key."""
-        self._writer.write(rows)
+        with self._files.within_turn():
+            self._writer.write(rows)
 
     def delete(self, keys: pa.ChunkedArray) -> None:
         """Take out the rows of these keys."""
-        self._writer.delete(keys)
+        with self._files.within_turn():
+            self._writer.delete(keys)
 
     def finish(self) -> list[WriteStat]:
         """Name the files, the one that decides last; the stats of those that count.
@@ -73,7 +74,8 @@ class LogGroupWriter:
         Raises:
             WriteAborted: The instant was rolled back meanwhile.
         """
-        parts = self._writer.close()
+        with self._files.within_turn():
+            parts = self._writer.close()
         if self.is_done or self._files.storage.exists(self._staged[0].target):
             return self._yield_to_other()
         create_partition_metadata(self._files.storage, self._group.partition, instant=self._files.requested)
@@ -94,9 +96,7 @@ class LogGroupWriter:
         if version > _FIRST:
             name = LogFileName(self._group.file_id, self._files.requested, version, self._token)
             self._staged.append(self._stage(MarkerName(self._group.partition, str(name), IOType.CREATE)))
-        native = self._staged[-1].native
-        Path(native).parent.mkdir(parents=True, exist_ok=True)
-        return native
+        return self._staged[-1].native
 
     def _name_further(self) -> None:
         further = self._staged[1:]

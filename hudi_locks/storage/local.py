@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -125,18 +126,16 @@ class LocalStorage(Storage):
             return _remove(target)
 
     def delete_folder(self, folder: str) -> None:
-        """See `Storage.delete_folder`."""
+        """See `Storage.delete_folder`. The kernel links no file that was unlinked everywhere."""
+        target = self._locate(folder)
         with _reporting("delete", folder):
-            try:
-                shutil.rmtree(self._locate(folder))
-            except FileNotFoundError:
-                return
+            while os.path.lexists(target):
+                _remove_tree(target)
 
-    def make_folder(self, folder: str) -> bool:
+    def make_folder(self, folder: str) -> None:
         """See `Storage.make_folder`."""
         with _reporting("make the folder", folder):
             os.makedirs(self._locate(folder), exist_ok=True)
-        return True
 
     def native(self, path: str) -> str:
         """See `Storage.native`: a plain absolute path."""
@@ -248,6 +247,17 @@ def _remove(target: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _remove_tree(target: str) -> None:
+    """As far as nobody else removes parts of it, or makes new ones, at the same time."""
+    try:
+        shutil.rmtree(target)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
 
 
 def _checksum_of(target: str) -> str:

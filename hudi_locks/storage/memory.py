@@ -14,7 +14,9 @@ __all__ = ["MemoryStorage"]
 
 
 class MemoryStorage(Storage):
-    """Files of one process. Thread-safe; each call is one atomic step. A folder is there while it holds a file.
+    """Files of one process. Thread-safe; each call is one atomic step.
+
+    A folder is there while it holds a file, or since it was made; files can be made where none is.
 
     Args:
         clock: Stamps the files.
@@ -26,13 +28,14 @@ class MemoryStorage(Storage):
         self._clock = clock
         self._lock = threading.RLock()
         self._files: dict[str, tuple[bytes, int, int]] = {}
+        self._folders: set[str] = set()
         self._versions = count(1)
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         prefix = f"{folder}/" if folder else ""
         with self._lock:
-            inside = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+            inside = [path[len(prefix) :] for path in (*self._files, *self._folders) if path.startswith(prefix)]
             names = sorted({rest.split("/", 1)[0] for rest in inside})
             return [entry for name in names if (entry := self.stat(prefix + name))]
 
@@ -49,7 +52,8 @@ class MemoryStorage(Storage):
                 data, modified_ms, version = self._files[path]
                 return Entry(name, len(data), modified_ms, is_folder=False, version=str(version))
             stamps = [stamp for other, (_, stamp, _) in self._files.items() if other.startswith(f"{path}/")]
-        return Entry(name, 0, max(stamps), is_folder=True) if stamps else None
+            is_made = any(folder == path or folder.startswith(f"{path}/") for folder in self._folders)
+        return Entry(name, 0, max(stamps, default=0), is_folder=True) if stamps or is_made else None
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.create_if_absent`."""
@@ -91,6 +95,12 @@ class MemoryStorage(Storage):
         with self._lock:
             for path in [path for path in self._files if path.startswith(f"{folder}/")]:
                 del self._files[path]
+            self._folders = {made for made in self._folders if made != folder and not made.startswith(f"{folder}/")}
+
+    def make_folder(self, folder: str) -> None:
+        """See `Storage.make_folder`."""
+        with self._lock:
+            self._folders.add(folder)
 
     def native(self, path: str) -> str:
         """See `Storage.native`; a name for messages, since neither pyarrow nor Spark can open it."""

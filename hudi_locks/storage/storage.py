@@ -82,7 +82,10 @@ class Storage(ABC):
 
     @abstractmethod
     def delete_folder(self, folder: str) -> None:
-        """Remove a folder and all in it; quiet if it is not there."""
+        """Remove a folder and all in it; quiet if it is not there.
+
+        When it returns, no file that was in it can be moved any more, whoever is about to.
+        """
 
     @abstractmethod
     def native(self, path: str) -> str:
@@ -92,9 +95,9 @@ class Storage(ABC):
     def now_ms(self) -> int:
         """The store's own clock, ms since the epoch, as it stamps new files."""
 
-    def make_folder(self, folder: str) -> bool:  # noqa: ARG002 - a store without folders has no use for it
-        """Make an empty folder, and those above it, for readers that expect one; False where there are no folders."""
-        return False
+    @abstractmethod
+    def make_folder(self, folder: str) -> None:
+        """Make an empty folder, and those above it; quiet if it is there."""
 
     def exists(self, path: str) -> bool:
         """Whether something is at `path`."""

@@ -78,7 +78,7 @@ class Transaction:
     @property
     def markers(self) -> DirectMarkers:
         """Its direct markers, and the folder of those of a timeline server."""
-        return self.files_by(None).markers
+        return self._transactions.markers_of(self._begun)
 
     @property
     def lost_because(self) -> str:

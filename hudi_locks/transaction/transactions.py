@@ -10,7 +10,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Owner
-from hudi_locks.markers import FinalFiles, MarkerMaker
+from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
 from hudi_locks.observe import Metrics
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
@@ -249,7 +249,13 @@ class Transactions:
     def files_of(self, begun: Begun, maker: MarkerMaker | None) -> FinalFiles:
         """See `Transaction.files_by`."""
         instant = begun.instant
-        return FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action, maker)
+        files = FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action, maker)
+        files.open_turn()
+        return files
+
+    def markers_of(self, begun: Begun) -> DirectMarkers:
+        """See `Transaction.markers`."""
+        return DirectMarkers(self._context.storage, begun.instant.requested)
 
 
 def _choose_strategy(settings: Settings, *, is_merge_on_read: bool) -> ConflictResolutionStrategy:

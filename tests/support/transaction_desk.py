@@ -16,10 +16,19 @@ from hudi_locks.errors import AcquireTimeout, LockLost, StorageError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
 from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
-from hudi_locks.storage import MemoryStorage
+from hudi_locks.markers import StagedFile
+from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
+
+
+def write_staged(storage: Storage, staged: StagedFile, data: bytes) -> None:
+    """As a task does, by the path that the operating system knows: only where the driver made the folder."""
+    if not storage.exists(staged.path.rpartition("/")[0]):
+        raise StorageError(f"no folder for {staged.path}", path=staged.path)
+    storage.replace(staged.path, data)
+
 
 MODE, OPTIMISTIC = "hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"
 

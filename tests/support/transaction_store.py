@@ -130,6 +130,9 @@ class SteppedStorage(Storage):
         self._world.step(f"delete {folder}/")
         self._world.files.delete_folder(folder)
 
+    def make_folder(self, folder: str) -> None:
+        self._world.files.make_folder(folder)  # no step: nobody else sees it
+
     def native(self, path: str) -> str:
         return self._world.files.native(path)
 

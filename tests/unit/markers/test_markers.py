@@ -162,9 +162,9 @@ def test_what_executors_get_can_travel(tmp_path: Path) -> None:
     files = FinalFiles(LocalStorage(str(tmp_path)), LAYOUT_2, T, "commit")
     (tmp_path / ".hoodie/timeline").mkdir(parents=True)
     (tmp_path / ".hoodie/timeline" / f"{T}.inflight").touch()
+    files.open_turn()
     copy = pickle.loads(pickle.dumps(files))
     staged = copy.start("p", "f", io_type=IOType.CREATE)
-    Path(staged.native).parent.mkdir(parents=True)
     Path(staged.native).write_bytes(b"rows")
     assert copy.finish(staged)
     assert (tmp_path / "p/f").read_bytes() == b"rows"

@@ -52,8 +52,10 @@ def make_task(table: Table) -> MakeTask:
     table.storage.create_if_absent(table.layout.path(Instant(INSTANT, "deltacommit", State.INFLIGHT)), b"")
 
     def make(**changes: Any) -> LogTask:
+        files = FinalFiles(table.storage, table.layout, INSTANT, "deltacommit")
+        files.open_turn()
         defaults: dict[str, Any] = {
-            "files": FinalFiles(table.storage, table.layout, INSTANT, "deltacommit"),
+            "files": files,
             "schema": add_meta_schema(USER),
             "form": FORM,
             "groups": FixedBuckets(),

@@ -49,8 +49,10 @@ def make_task(table: Table) -> MakeTask:
 
     def make(requested: str = FIRST, bases: list[BaseFile] | None = None, **changes: Any) -> WriteTask:
         table.storage.create_if_absent(table.layout.path(Instant(requested, "commit", State.INFLIGHT)), b"")
+        files = FinalFiles(table.storage, table.layout, requested, "commit")
+        files.open_turn()
         defaults: dict[str, Any] = {
-            "files": FinalFiles(table.storage, table.layout, requested, "commit"),
+            "files": files,
             "schema": add_meta_schema(USER),
             "form": BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=1 << 14),
             "groups": ListedGroups({(file.partition, file.file_id): file for file in bases or []}),
@@ -221,6 +223,24 @@ def test_an_upsert_that_loses_everywhere_writes_no_file_and_names_what_it_met(
     [left] = run(make_task(SECOND, [base_of(first)]), batch(["a"], ts=3))
     assert (left.partition_path, left.file_id, left.path) == ("p", "f1", None)
     assert data_files(table) == [first.path]
+
+
+@pytest.mark.parametrize("is_rolled_back", [True, False])
+def test_a_task_that_outlives_its_turn_says_so_and_leaves_nothing(
+    table: Table, make_task: MakeTask, is_rolled_back: bool
+) -> None:
+    task = make_task(operation=Operation.INSERT, combine=False)
+
+    def batches() -> Any:
+        yield batch(["a"])
+        task.files.end_turn()
+        if is_rolled_back:
+            table.storage.delete(table.layout.path(Instant(FIRST, "commit", State.INFLIGHT)))
+
+    with pytest.raises(WriteAborted, match="rolled back" if is_rolled_back else "the turn of this task"):
+        list(task(batches()))
+    assert data_files(table) == []
+    assert not table.storage.exists(task.files.folder)
 
 
 @pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.INSERT])

@@ -226,8 +226,8 @@ class TestLocal:
             storage.read("a")
 
     def test_an_empty_folder_stays(self, storage: LocalStorage) -> None:
-        assert storage.make_folder("a/b")
-        assert storage.make_folder("a/b")
+        storage.make_folder("a/b")
+        storage.make_folder("a/b")
         assert [(entry.name, entry.is_folder) for entry in storage.list("a")] == [("b", True)]
 
     def test_pickle_reaches_the_same_files(self, storage: LocalStorage) -> None:
@@ -283,7 +283,10 @@ def test_other_places_are_refused_by_name(path: str) -> None:
     assert caught.value.path == path
 
 
-def test_memory_has_no_empty_folders() -> None:
+def test_memory_keeps_a_folder_that_was_made_until_it_is_deleted() -> None:
     storage = MemoryStorage(ManualClock())
-    assert not storage.make_folder("a")
+    storage.make_folder("a/b")
+    assert [(entry.name, entry.is_folder) for entry in storage.list("a")] == [("b", True)]
+    assert storage.exists("a/b")
+    storage.delete_folder("a")
     assert storage.list("") == []
