@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import META_COLUMNS, parse_moment
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
@@ -24,6 +23,7 @@ from hudi_locks.table import (
     add_meta_schema,
     files_changed,
     latest_file_slices,
+    slices_changed,
 )
 from hudi_locks.timeline import end_before_holes
 
@@ -67,13 +67,20 @@ class Reader:
 
         `holes_policy` says what is shown of commits that were completed behind a pending one.
         """
-        self._refuse_logs()
         snapshot = Snapshot.load(self.table)
         begin, end = parse_moment(begin), end if end is None else parse_moment(end)
         end = end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
-        changes = files_changed(self.table.storage, snapshot.timeline, begin=begin, end=end)
-        rows = self._open(changes.files, snapshot.schema)
-        return self._select(rows.where(F.col(COMMIT_TIME).isin(list(changes.instants))))
+        return self._select(self._find_changes(snapshot, begin, end))
+
+    def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
+        storage, timeline = self.table.storage, snapshot.timeline
+        if self.table.is_merge_on_read:
+            merged = slices_changed(storage, timeline, begin=begin, end=end)
+            rows, instants = self._merge(merged.slices, snapshot.schema), merged.instants
+        else:
+            changes = files_changed(storage, timeline, begin=begin, end=end)
+            rows, instants = self._open(changes.files, snapshot.schema), changes.instants
+        return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
 
     def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None) -> DataFrame:
         """Slices without logs need no merge, and are left to Spark with all that it can push down."""
@@ -93,12 +100,6 @@ class Reader:
         if not files:
             return self.spark.createDataFrame([], columns)
         return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
-
-    def _refuse_logs(self) -> None:
-        if self.table.is_merge_on_read:
-            path = self.table.storage.base
-            message = f"{path} is a merge-on-read table, whose changes are not read here; read a snapshot"
-            raise UnsupportedTable(message, path=path)
 
     def _select(self, rows: DataFrame) -> DataFrame:
         return rows if self.meta_columns else rows.drop(*META_COLUMNS)

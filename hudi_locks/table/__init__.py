@@ -1,9 +1,10 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
+from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, LogFile, list_base_files, list_partitions
-from hudi_locks.table.file_groups import Changes, files_changed, latest_base_files, latest_file_slices
+from hudi_locks.table.file_groups import latest_base_files, latest_file_slices
 from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_merging import LogMerge
@@ -58,6 +59,7 @@ __all__ = [
     "Merge",
     "MergeRule",
     "RowBuffers",
+    "SliceChanges",
     "Table",
     "TableConfig",
     "UpsertMerge",
@@ -85,5 +87,6 @@ __all__ = [
     "read_partition_metadata",
     "read_slice",
     "rename_file",
+    "slices_changed",
     "stamp_rows",
 ]

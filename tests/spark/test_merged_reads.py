@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.errors import ConfigError, TableError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import LocalStorage
 
@@ -56,5 +56,33 @@ def test_what_is_not_offered_is_refused_by_name(spark: Any, golden: Golden) -> N
     table = HoodieTable.load(spark, golden("v8_mor_nbcc").base)
     with pytest.raises(ConfigError, match=r"hoodie\.index\.type=BUCKET only"):
         table.upsert(table.read(meta_columns=False))
-    with pytest.raises(UnsupportedTable, match="changes are not read here"):
-        table.incremental("0")
+
+
+def versions_of(frame: Any) -> set[tuple[Any, ...]]:
+    """Every row with its place and its write, so that a row that was written again counts as another one."""
+    names = [
+        "_hoodie_commit_time",
+        "_hoodie_partition_path",
+        *(c for c in frame.columns if not c.startswith("_hoodie")),
+    ]
+    return {tuple(row) for row in frame.select(*names).collect()}
+
+
+@pytest.mark.parametrize("name", ["v8_mor_compacted", "v8_mor_nbcc"])
+def test_each_span_of_changes_is_what_two_snapshots_differ_in(spark: Any, golden: Golden, name: str) -> None:
+    table = HoodieTable.load(spark, golden(name).base)
+    times = ["0", *(str(commit.completion) for commit in table.table.timeline().completed_between(""))]
+    snapshots = [set(), *(versions_of(table.as_of(time)) for time in times[1:])]
+    for begin, end in [(0, len(times) - 1), *((number, number + 1) for number in range(len(times) - 1))]:
+        assert versions_of(table.incremental(times[begin], times[end])) == snapshots[end] - snapshots[begin]
+    assert versions_of(table.incremental(times[1])) == snapshots[-1] - snapshots[1]
+
+
+def test_changes_whose_files_are_gone_are_refused(spark: Any, golden: Golden) -> None:
+    storage = golden("v8_mor")
+    table = HoodieTable.load(spark, storage.base)
+    commits = table.table.timeline().completed_between("")
+    log = next(path for path, entry in storage.walk("") if commits[1].requested in entry.name and ".log." in path)
+    storage.delete(log)
+    with pytest.raises(TableError, match="was cleaned"):
+        table.incremental("0", commits[1].completion)

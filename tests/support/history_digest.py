@@ -27,7 +27,7 @@ _THREADED = (
     "services.cleaning",
     "services.janitor",
     "table.data_files",
-    "table.file_groups",
+    "table.changes",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""
