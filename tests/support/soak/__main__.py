@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from other_readers import Jvm, read_rust
 
+from soak.duels import SERVICES, play_all, render_table
 from soak.fleet import FleetPlan
 from soak.judgement import Readers, read_ours
 from soak.plan import OPTIONS
@@ -64,6 +65,21 @@ def mixed(
             plan = FleetPlan(path, place / "events.jsonl", service, commits, seed)
             outcome = soak_fleet(plan, jvms, readers, typer.echo)
     _finish(outcome, place, keep=folder is not None)
+
+
+@app.command()
+def duels(
+    service: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SERVICES)}; all if absent.")] = None,
+    folder: Folder = None,
+) -> None:
+    """Two Spark applications that meet on a table: each strategy of early detection with each lock service."""
+    with _place(folder) as place:
+        verdicts = play_all(place, service or SERVICES, typer.echo)
+    typer.echo(render_table(verdicts))
+    if any(verdict.fault for verdict in verdicts):
+        raise typer.Exit(1)
+    if folder is None:
+        shutil.rmtree(place)
 
 
 @contextmanager

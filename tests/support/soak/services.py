@@ -9,7 +9,7 @@ from typing import Final
 
 from hudi_locks_conformance.servers import KINDS, start_server
 
-__all__ = ["LOCKS", "LockService", "run_service"]
+__all__ = ["LOCKS", "LockService", "describe_lock", "describe_service", "run_service", "start_lock"]
 
 _PROVIDER: Final = "hoodie.write.lock.provider"
 _SHORT: Final[Mapping[str, Mapping[str, str]]] = {
@@ -54,4 +54,24 @@ def run_service(name: str, path: str) -> Iterator[LockService]:
 
 def describe_service(name: str, options: Mapping[str, str]) -> LockService:
     """One that was started elsewhere, with the options of its server."""
-    return LockService({_PROVIDER: KINDS[name].provider, **options, **_SHORT[name]}, _LEASES_S[name])
+    return LockService(describe_lock(name, options), _LEASES_S[name])
+
+
+def describe_lock(name: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """With what a writer reaches a lock service, given the options of its server."""
+    provider = KINDS[name].provider if name in KINDS else name
+    return {_PROVIDER: provider, **options, **_SHORT.get(name, {})}
+
+
+@contextmanager
+def start_lock(name: str) -> Iterator[Mapping[str, str]]:
+    """Any service of the conformance kit, until the end of the block: its options, none for the file system.
+
+    Raises:
+        ServerUnavailable: This machine lacks a tool.
+    """
+    if name not in KINDS:
+        yield {}
+        return
+    with start_server(KINDS[name]) as server:
+        yield server.options
