@@ -55,7 +55,8 @@ def run_serve(
         from hudi_locks.timeline_server.standalone import make_standalone  # an extra
     except ImportError as error:
         raise ConfigError(f"a timeline server needs hudi-locks[server]: {error}") from error
-    server = make_standalone(table.storage, table.layout, options, token=token, place=(host, port))
+    known = {**table.config.extra, **options}
+    server = make_standalone(table.storage, table.layout, known, token=token, place=(host, port))
     with _signalled() as stopped, server:
         typer.echo(f"serving the markers of {path} at {server.url}")
         SystemClock().wait(stopped, None)

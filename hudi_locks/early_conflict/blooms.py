@@ -22,32 +22,32 @@ _FOLDER: Final = "blooms"
 
 def write_bloom(scene: Scene, groups: Iterable[FileGroupId]) -> None:
     """Note file groups that are about to be announced; durable when it returns, before their markers are there."""
-    bloom = BloomFilter.of(map(_key, groups))
+    bloom = BloomFilter.of(_encode(scene.key_of(group)) for group in groups)
     scene.storage.create_if_absent(f"{_folder(scene.requested)}/{uuid.uuid4().hex}", bloom.encode())
 
 
-def find_possible(scene: Scene, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
-    """Those of `groups` that `other` may have announced: all of them if it leaves no filters, as a JVM writer.
+def find_possible(scene: Scene, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
+    """Those of `keys` that `other` may have announced: all of them if it leaves no filters, as a JVM writer.
 
     A filter that cannot be read, or is being removed, counts as one that holds everything.
     """
     folder = _folder(other)
     names = scene.storage.list_names(folder)
     if not names:
-        return frozenset(groups)
+        return frozenset(keys)
     possible: set[FileGroupId] = set()
     for name in names:
         bloom = BloomFilter.decode(scene.storage.read(f"{folder}/{name}"))
-        possible |= groups if bloom is None else {group for group in groups if _key(group) in bloom}
+        possible |= keys if bloom is None else {key for key in keys if _encode(key) in bloom}
     return frozenset(possible)
 
 
 class BloomDirectMarkerBased(SimpleDirectMarkerBased):
     """Reads the filters of an earlier writer first, and its markers only where they may hold something (RFC-56)."""
 
-    def look_at(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
+    def look_at(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
         """See `SimpleDirectMarkerBased.look_at`."""
-        possible = find_possible(self.scene, other, groups)
+        possible = find_possible(self.scene, other, keys)
         return super().look_at(other, possible) if possible else frozenset()
 
     def announce(self, groups: Iterable[FileGroupId]) -> None:
@@ -59,5 +59,5 @@ def _folder(requested: str) -> str:
     return f"{staging_folder(requested)}/{_FOLDER}"
 
 
-def _key(group: FileGroupId) -> bytes:
-    return f"{group.partition}/{group.file_id}".encode()
+def _encode(key: FileGroupId) -> bytes:
+    return f"{key.partition}/{key.file_id}".encode()

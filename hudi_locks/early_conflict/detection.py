@@ -53,17 +53,24 @@ class EarlyDetection:
         strategy: How, with the kind of markers that the options ask for; None if they do not.
         checks_commits: Whether they look at completed commits too.
         heartbeat_limit_ms: How old the heartbeat of another writer may be, ms.
+        is_bucketed: Whether buckets are compared in place of file groups.
         lock_options: For strategies that lock file groups.
     """
 
     strategy: type[EarlyConflictDetectionStrategy] | None = None
     checks_commits: bool = False
     heartbeat_limit_ms: int = 0
+    is_bucketed: bool = False
     lock_options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, options: Mapping[str, object], *, heartbeat_limit_ms: int) -> EarlyDetection:
+    def of(cls, options: Mapping[str, object], *, heartbeat_limit_ms: int, is_bucketed: bool = False) -> EarlyDetection:
         """Read the options.
+
+        Args:
+            options: Hudi's keys.
+            heartbeat_limit_ms: How old the heartbeat of another writer may be, ms.
+            is_bucketed: Whether the table, or the writer, has a bucket index.
 
         Raises:
             ConfigError: The strategy cannot be loaded, or needs a lock provider that is not given.
@@ -76,7 +83,7 @@ class EarlyDetection:
             markers_type=given.get_value(write_keys.MARKERS_TYPE).upper(),
         )
         checks = given.get_value(write_keys.EARLY_CONFLICT_CHECK_COMMIT_CONFLICT)
-        return cls(strategy, checks, heartbeat_limit_ms, dict(options))
+        return cls(strategy, checks, heartbeat_limit_ms, is_bucketed, dict(options))
 
     def looks(self, action: str) -> bool:
         """Whether tasks of an instant of this action look.
@@ -108,6 +115,7 @@ class EarlyDetection:
             known=frozenset(instant.requested for instant in timeline.completed()),
             exempt=frozenset(instant.requested for instant in timeline.pending(_SERVICES)),
             heartbeat_limit_ms=self.heartbeat_limit_ms,
+            is_bucketed=self.is_bucketed,
             checks_commits=self.checks_commits,
             lock_options=self.lock_options,
         )

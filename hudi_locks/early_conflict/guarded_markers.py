@@ -54,17 +54,17 @@ class GuardedMarkers:
         """Announce data files together; durable when it returns.
 
         File groups that this write makes have ids that nobody else knows: they are announced without a look, so that a
-        task which opens one after the other looks once.
+        task which opens one after the other looks once. Not so under a bucket index: two writes may make one bucket.
 
         Returns:
-            How long it took to see that nobody else is at them, locks included, in seconds; 0 where all are new.
+            How long it took to see that nobody else is at them, locks included, in seconds; 0 where nobody looks.
 
         Raises:
             HoodieEarlyConflictDetectionException: An earlier write is at a file group; nothing was announced.
             StorageError: The store failed.
         """
         strategy, clock = self.strategy(self.scene), self.scene.clock
-        present = _name_groups(name for name in names if not _is_new(name))
+        present = _name_groups(name for name in names if self.scene.is_bucketed or not _is_new(name))
         began_s, checked_s = clock.monotonic(), 0.0
         with strategy.guard(present) if present else nullcontext():
             if present:

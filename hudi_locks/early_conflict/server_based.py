@@ -26,16 +26,16 @@ class AsyncTimelineServerBased(MarkerBased):
 
     markers_type: ClassVar[str] = TIMELINE_SERVER_BASED
 
-    def look_at(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
+    def look_at(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
         """See `MarkerBased.look_at`."""
         try:
-            return self._read(other, groups)
+            return self._read(other, keys)
         except (StorageError, TableError) as error:
             _log.warning("markers of %s could not be read, the next look comes: %s", other, error)
             return frozenset()
 
-    def _read(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
-        return super().look_at(other, groups)
+    def _read(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
+        return super().look_at(other, keys)
 
 
 class BloomAsyncTimelineServerBased(AsyncTimelineServerBased):
@@ -44,8 +44,8 @@ class BloomAsyncTimelineServerBased(AsyncTimelineServerBased):
     The filter of a batch is there before its names are.
     """
 
-    def _read(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
-        possible = find_possible(self.scene, other, groups)
+    def _read(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
+        possible = find_possible(self.scene, other, keys)
         return super()._read(other, possible) if possible else frozenset()
 
     def announce(self, groups: Iterable[FileGroupId]) -> None:

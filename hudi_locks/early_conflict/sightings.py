@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import cached_property
 
 from hudi_locks.early_conflict.sighting_cache import SightingCache
@@ -22,11 +22,13 @@ class Sightings:
     Args:
         storage: Of the table.
         cache: What earlier checks of this process have read.
+        is_bucketed: Whether it is asked for buckets, as `FileGroupId.bucket` names them.
     """
 
-    def __init__(self, storage: Storage, cache: SightingCache = _cache) -> None:
+    def __init__(self, storage: Storage, cache: SightingCache = _cache, *, is_bucketed: bool = False) -> None:
         self._storage = storage
         self._cache = cache
+        self._is_bucketed = is_bucketed
         self._asked: tuple[Set[FileGroupId], Hashes] | None = None
 
     @cached_property
@@ -52,12 +54,13 @@ class Sightings:
         """What indexes do not rule out is read and parsed, so that the answer is exact."""
         path, began_ms = f"{self._storage.base}/{folder}", self._began_ms
         known, entries = self._cache.find(path), server.list_files()
-        read = {entry: server.read_index(entry.name) for entry in entries if not known.is_current(entry)}
+        changed = [entry for entry in entries if not known.is_current(entry)]
+        read = {entry: server.read_index(entry.name, is_bucketed=self._is_bucketed) for entry in changed}
         self._cache.keep(path, known.add(read, began_ms=began_ms))
         hashes = self._hash(groups)
         if not any(index.may_hold(hashes) for index in (*known.indexes, *read.values())):
             return frozenset()
-        found = server.read_groups(entry.name for entry in entries) & groups
+        found = self._name(server.read_groups(entry.name for entry in entries)) & groups
         if not found:
             self._cache.forget(path)  # what older versions announced is in the way
         return found
@@ -70,6 +73,9 @@ class Sightings:
 
     def _list(self, folder: str, partition: str) -> frozenset[FileGroupId]:
         names = self._storage.list_names(f"{folder}/{partition}" if partition else folder)
-        return frozenset(
-            FileGroupId(partition, marker.file_id) for name in names if (marker := MarkerName.parse(name)) is not None
-        )
+        markers = [marker for name in names if (marker := MarkerName.parse(name)) is not None]
+        return self._name(FileGroupId(partition, marker.file_id) for marker in markers)
+
+    def _name(self, groups: Iterable[FileGroupId]) -> frozenset[FileGroupId]:
+        """File groups as they are asked for."""
+        return frozenset(group.bucket if self._is_bucketed else group for group in groups)

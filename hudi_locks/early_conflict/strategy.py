@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -64,24 +64,29 @@ class MarkerBased(EarlyConflictDetectionStrategy):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._sightings = Sightings(scene.storage)
+        self._sightings = _open_sightings(scene)
 
     def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
         """See `EarlyConflictDetectionStrategy.find_conflict`."""
-        self._sightings = Sightings(self.scene.storage)
+        self._sightings, named = _open_sightings(self.scene), self._name_keys(groups)
+        keys = frozenset(named)
         for other in find_candidates(self.scene):
-            if found := self.look_at(other, groups):
-                return self._describe(min(found), other, "marker")
-        return self._find_completed(groups) if self.scene.checks_commits else None
+            if found := self.look_at(other, keys):
+                return self._describe(named[min(found)], other, "marker")
+        return self._find_completed(named) if self.scene.checks_commits else None
 
-    def look_at(self, other: str, groups: Set[FileGroupId]) -> frozenset[FileGroupId]:
-        """Those of `groups` that the earlier write `other` has announced."""
-        return self._sightings.find(other, groups)
+    def look_at(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
+        """Those of `keys`, as `Scene.key_of` makes them of file groups, that the write `other` has announced."""
+        return self._sightings.find(other, keys)
 
-    def _find_completed(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
+    def _name_keys(self, groups: Set[FileGroupId]) -> Mapping[FileGroupId, FileGroupId]:
+        """The file group that each key stands for."""
+        return {self.scene.key_of(group): group for group in groups}
+
+    def _find_completed(self, named: Mapping[FileGroupId, FileGroupId]) -> EarlyConflict | None:
         for other, changed in find_completed(self.scene):
-            if found := groups & changed:
-                return self._describe(min(found), other, "commit")
+            if found := named.keys() & {self.scene.key_of(group) for group in changed}:
+                return self._describe(named[min(found)], other, "commit")
         return None
 
     def _describe(self, group: FileGroupId, other: str, kind: str) -> EarlyConflict:
@@ -113,10 +118,11 @@ class SimpleTransactionDirectMarkerBased(SimpleDirectMarkerBased):
         return conflict
 
     def _tell_later_ones(self, groups: Set[FileGroupId]) -> None:
-        own, storage = self.scene.requested, self.scene.storage
+        own, storage, named = self.scene.requested, self.scene.storage, self._name_keys(groups)
+        keys = frozenset(named)
         for later in find_candidates(self.scene, later=True):
-            if found := self.look_at(later, groups):
-                report(storage, EarlyConflict(later, min(found), own, "marker", name_writer(storage, own)))
+            if found := self.look_at(later, keys):
+                report(storage, EarlyConflict(later, named[min(found)], own, "marker", name_writer(storage, own)))
 
     @contextmanager
     def guard(self, groups: Set[FileGroupId]) -> Iterator[None]:
@@ -125,6 +131,10 @@ class SimpleTransactionDirectMarkerBased(SimpleDirectMarkerBased):
         Raises:
             AcquireTimeout: Somebody held one of the locks for as long as we may wait.
         """
-        scopes = [LockScope.file_group(*group) for group in sorted(groups)]
+        scopes = [LockScope.file_group(*key) for key in sorted(self._name_keys(groups))]
         with manager_of(self.scene.lock_options).lock_many(scopes):
             yield
+
+
+def _open_sightings(scene: Scene) -> Sightings:
+    return Sightings(scene.storage, is_bucketed=scene.is_bucketed)

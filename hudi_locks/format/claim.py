@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from hudi_locks.errors import DamagedTable
 
 __all__ = [
+    "BUCKET_LENGTH",
     "INLINE_LIMIT",
     "PRIVATE_FOLDER",
     "Claim",
@@ -31,6 +32,8 @@ PRIVATE_FOLDER: Final = ".hoodie/.hudi_locks"
 """What this package keeps beside Hudi's own files: left alone by JVM readers, writers and cleaners."""
 INLINE_LIMIT: Final = 1_000_000
 """Up to this many bytes the content of a completed file stands in the claim itself."""
+BUCKET_LENGTH: Final = 8
+"""So many characters of a file id are the number of the bucket, under a bucket index."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -44,6 +47,11 @@ class FileGroupId(NamedTuple):
 
     partition: str
     file_id: str
+
+    @property
+    def bucket(self) -> FileGroupId:
+        """What stands for all file groups of its bucket, without a look at whether the id is that of a bucket."""
+        return FileGroupId(self.partition, self.file_id[:BUCKET_LENGTH])
 
 
 class ClaimKind(enum.Enum):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_locks.format import IOType, MarkerName
-from hudi_locks.format.claim import FileGroupId
+from hudi_locks.format.claim import BUCKET_LENGTH, FileGroupId
 
 __all__ = ["Hashes", "MarkerIndex"]
 
@@ -33,21 +33,25 @@ class MarkerIndex:
     hashes: Hashes
 
     @classmethod
-    def of(cls, text: str, parse_line: Callable[[str], Iterable[MarkerName]]) -> MarkerIndex:
+    def of(
+        cls, text: str, parse_line: Callable[[str], Iterable[MarkerName]], *, is_bucketed: bool = False
+    ) -> MarkerIndex:
         """The index of a server file.
 
         Args:
             text: Its content.
             parse_line: Reads a line of which nothing is certain.
+            is_bucketed: Whether it is to be asked for buckets, as `FileGroupId.bucket` names them.
         """
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
         try:
-            hashes = _hash_regular(text, lines)
+            hashes = _hash_regular(text, lines, is_bucketed=is_bucketed)
         except ValueError:
             names = [name for line in lines for name in parse_line(line)]
-            hashes = [hash(_join(name.partition_path, name.file_id)) for name in names]
+            length = BUCKET_LENGTH if is_bucketed else None
+            hashes = [hash(_join(name.partition_path, name.file_id[:length])) for name in names]
         return cls(np.sort(np.array(hashes, np.int64)))
 
     @classmethod
@@ -73,7 +77,7 @@ class MarkerIndex:
         return bool((self.hashes[places] == hashes).any())
 
 
-def _hash_regular(text: str, lines: Sequence[str]) -> list[int]:
+def _hash_regular(text: str, lines: Sequence[str], *, is_bucketed: bool) -> list[int]:
     """What comes before the first underscore of each file's name: two searches a line cost a tenth of parsing it.
 
     Raises:
@@ -81,7 +85,14 @@ def _hash_regular(text: str, lines: Sequence[str]) -> list[int]:
     """
     if "," in text or text.count(_MARKER) != sum(map(text.count, _ENDS)):
         raise ValueError("some lines hold more than one marker, or a partition that looks like one")
+    if is_bucketed:
+        return [hash(_cut_bucket(line)) for line in lines]
     return [hash(line[: line.index("_", line.rfind("/") + 1)]) for line in lines]
+
+
+def _cut_bucket(line: str) -> str:
+    start = line.rfind("/") + 1
+    return line[: min(line.index("_", start), start + line.startswith(".", start) + BUCKET_LENGTH)]
 
 
 def _join(partition: str, file_id: str) -> str:

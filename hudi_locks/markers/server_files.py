@@ -85,10 +85,10 @@ class ServerFiles:
         """The files that hold names."""
         return [entry for entry in self._storage.list(self._folder) if _SERVER_FILE.fullmatch(entry.name)]
 
-    def read_index(self, name: str) -> MarkerIndex:
-        """What a file may announce; nothing if it has vanished."""
+    def read_index(self, name: str, *, is_bucketed: bool = False) -> MarkerIndex:
+        """What a file may announce, by file group or by bucket; nothing if it has vanished."""
         data = self._storage.read(f"{self._folder}/{name}") or b""
-        return MarkerIndex.of(data.decode(errors="replace"), self.parse_line)
+        return MarkerIndex.of(data.decode(errors="replace"), self.parse_line, is_bucketed=is_bucketed)
 
     def read_groups(self, names: Iterable[str]) -> frozenset[FileGroupId]:
         """The file groups that these files announce, as far as their lines are whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, write_keys
+from hudi_locks.config import Options, datasource_keys, write_keys
 from hudi_locks.early_conflict import EarlyDetection
 from hudi_locks.markers import TIMELINE_SERVER_BASED, SpareMarkers
 from hudi_locks.observe import Metrics
@@ -33,7 +33,7 @@ def make_standalone(
     Args:
         storage: Of the table.
         layout: Of its timeline.
-        options: Hudi's keys, as the writers have them.
+        options: Hudi's keys, as the writers have them, with those that the table remembers.
         token: What callers must bring; "" for nothing, as JVM clients bring nothing.
         place: Host and port.
         metrics: Gets what the server does.
@@ -51,7 +51,8 @@ def _read_detection(options: Mapping[str, object]) -> EarlyDetection:
     interval_ms = given.get_value(write_keys.HEARTBEAT_INTERVAL_IN_MS)
     limit_ms = interval_ms * given.get_value(write_keys.HEARTBEAT_TOLERABLE_MISSES)
     kind = {write_keys.MARKERS_TYPE.name: TIMELINE_SERVER_BASED}
-    return EarlyDetection.of({**options, **kind}, heartbeat_limit_ms=limit_ms)
+    is_bucketed = given.get_value(datasource_keys.INDEX_TYPE).upper() == "BUCKET"
+    return EarlyDetection.of({**options, **kind}, heartbeat_limit_ms=limit_ms, is_bucketed=is_bucketed)
 
 
 @dataclass(frozen=True)

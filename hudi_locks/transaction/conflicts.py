@@ -126,8 +126,8 @@ class ConflictResolutionStrategy(ABC):
     def _find_common(self, ours: frozenset[FileGroupId], theirs: frozenset[FileGroupId]) -> frozenset[FileGroupId]:
         if not self.is_bucketed:
             return ours & theirs
-        taken = frozenset(map(_bucket, theirs))
-        return frozenset(group for group in ours if _bucket(group) in taken)
+        taken = frozenset(group.bucket for group in theirs)
+        return frozenset(group for group in ours if group.bucket in taken)
 
 
 class SimpleConcurrentFileWrites(ConflictResolutionStrategy):
@@ -184,12 +184,6 @@ class NonBlocking(ConflictResolutionStrategy):
         return other.action == "clustering" or (other.action == "replacecommit" and other.requested > this.requested)
 
 
-def _bucket(group: FileGroupId) -> FileGroupId:
-    """The bucket as a JVM names it, without a look at whether the id is that of a bucket."""
-    return FileGroupId(group.partition, group.file_id[:_BUCKET_LENGTH])
-
-
-_BUCKET_LENGTH: Final = 8
 _JAVA: Final = "org.apache.hudi.client.transaction."
 _STRATEGIES: Final[Mapping[str, Callable[..., ConflictResolutionStrategy]]] = {
     "simple": SimpleConcurrentFileWrites,

@@ -32,7 +32,11 @@ class Early:
 
     def __init__(self, context: Context, options: Mapping[str, object]) -> None:
         self._context = context
-        self._detection = EarlyDetection.of(options, heartbeat_limit_ms=context.settings.heartbeat_limit_ms)
+        self._detection = EarlyDetection.of(
+            options,
+            heartbeat_limit_ms=context.settings.heartbeat_limit_ms,
+            is_bucketed=context.settings.is_bucketed,
+        )
 
     def looks(self, begun: Begun) -> bool:
         """Whether the tasks of a write, or its timeline server, look for conflicts."""

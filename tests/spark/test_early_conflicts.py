@@ -71,6 +71,27 @@ def test_the_later_of_two_writers_gives_up_before_it_writes(
     assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
 
 
+@pytest.mark.parametrize("strategy", ["simple", "async"])
+def test_of_two_writers_that_make_the_same_new_bucket_the_later_gives_up(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None], strategy: str
+) -> None:
+    """Their file groups have different ids."""
+    create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
+    ours, theirs = (load(options(strategy)) for _ in range(2))
+    met: list[pytest.ExceptionInfo[WriteConflict]] = []
+
+    def meet() -> None:
+        with pytest.raises(HoodieEarlyConflictDetectionException) as caught:
+            theirs.upsert(frame([("b", "1", 2, 2.0)]))
+        met.append(caught)
+
+    after_job(meet)
+    result = ours.upsert(frame([("a", "1", 2, 2.0)]))
+    [caught] = met
+    assert (caught.value.partition, caught.value.other) == ("1", result.instant)
+    assert rows_of(ours) == [("a", "1", 2, 2.0)]
+
+
 def test_it_begins_anew_once_the_earlier_one_has_ended(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
 ) -> None:

@@ -52,6 +52,15 @@ def make(ground: Any, kind: Any, metrics: Metrics) -> Iterator[MakeChecker]:
         checker.stop()
 
 
+def test_a_new_bucket_that_an_earlier_write_makes_too_is_found(ground: Any, make: MakeChecker) -> None:
+    ours, theirs = (FileGroupId("p", f"00000003-{name}-0") for name in ("ours", "theirs"))
+    ground.announce(EARLIER, theirs)
+    assert make(ours).conflict is None
+    found = make(ours, is_bucketed=True).conflict
+    assert found is not None
+    assert (found.group, found.other) == (ours, EARLIER)
+
+
 def pass_time(ground: Any, checker: Checker, duration_s: float) -> None:
     """Until the checker has looked as often as it would."""
     while checker._thread.is_alive() and not ground.clock.waits(checker._thread):

@@ -50,6 +50,14 @@ def test_file_groups_that_were_replaced_count(ground: Any, action: str) -> None:
     assert look(ground, checks_commits=True) is not None
 
 
+def test_another_file_group_of_the_same_bucket_counts_under_a_bucket_index(ground: Any) -> None:
+    group = FileGroupId("p", "00000003-ours-0")
+    complete(ground, EARLIER, written="00000003-theirs-0")
+    announce = ground.guarded(SimpleDirectMarkerBased, checks_commits=True, is_bucketed=True).create_all
+    with pytest.raises(HoodieEarlyConflictDetectionException, match=group.file_id):
+        announce(markers(NOW, [group]))
+
+
 @pytest.mark.parametrize("why", ["seen before", "another file group"])
 def test_what_is_no_conflict(ground: Any, why: str) -> None:
     complete(ground, EARLIER, written="g-0" if why == "another file group" else GROUP.file_id)

@@ -148,6 +148,36 @@ def test_files_of_new_groups_are_announced_without_a_look(ground: Any, kind: Any
     assert ground.storage.exists(f".hoodie/.temp/{NOW}/{new}")
 
 
+def announce_bucket(ground: Any, kind: Any, file_id: str, *, is_bucketed: bool = True, requested: str = NOW) -> Any:
+    """None if a new file group could be announced, else the error."""
+    ground.begin(requested)
+    guarded = ground.guarded(kind, requested, lock_options=LOCAL, is_bucketed=is_bucketed)
+    try:
+        guarded.create_all([marker(requested, FileGroupId("p", file_id), IOType.CREATE)])
+    except HoodieEarlyConflictDetectionException as error:
+        return error
+    return None
+
+
+def test_two_new_file_groups_of_one_bucket_conflict(ground: Any, kind: Any) -> None:
+    assert announce_bucket(ground, kind, "00000003-theirs-0", requested=EARLIER) is None
+    assert announce_bucket(ground, kind, "00000004-ours-0") is None
+    error = announce_bucket(ground, kind, "00000003-ours-0")
+    assert (error.partition, error.file_id, error.other) == ("p", "00000003-ours-0", EARLIER)
+
+
+def test_ids_that_begin_alike_are_no_bucket_without_a_bucket_index(ground: Any, kind: Any) -> None:
+    assert announce_bucket(ground, kind, "00000003-theirs-0", requested=EARLIER, is_bucketed=False) is None
+    assert announce_bucket(ground, kind, "00000003-ours-0", is_bucketed=False) is None
+
+
+def test_a_new_bucket_of_a_timeline_servers_writer_conflicts(ground: Any, kind: Any) -> None:
+    theirs = marker(EARLIER, FileGroupId("p", "00000003-theirs-0"), IOType.CREATE)
+    ground.announce_by_server(EARLIER, f"{theirs}\n")
+    assert announce_bucket(ground, kind, "00000003-ours-0") is not None
+    assert announce_bucket(ground, kind, "00000004-ours-0") is None
+
+
 def test_a_bloom_that_rules_everything_out_saves_the_listing(ground: Any) -> None:
     assert try_to_announce(ground, BloomDirectMarkerBased, GROUP, requested=EARLIER) is None
     ground.begin(EARLIER)

@@ -22,7 +22,7 @@ FOLDER = f".hoodie/.temp/{EARLIER}"
 GROUPS = [
     FileGroupId(partition, file_id)
     for partition in ("", "p", "dt=2026_01_01/us_west", "a.b", "a.marker")
-    for file_id in ("f-0", "f-00", "f", "f.parquet")
+    for file_id in ("f-0", "f-00", "f", "f.parquet", "00000003-a-0", "00000003-b-0", "00000004")
 ]
 NAMES = [
     text
@@ -53,9 +53,10 @@ def announced(storage: Any) -> frozenset[FileGroupId]:
 def expect_nothing_ruled_out(text: str) -> None:
     storage = MemoryStorage(ManualClock())
     storage.replace(f"{FOLDER}/MARKERS0", text.encode())
-    index = MarkerIndex.of(text, ServerFiles.parse_line)
+    exact, bucketed = (MarkerIndex.of(text, ServerFiles.parse_line, is_bucketed=kind) for kind in (False, True))
     for group in announced(storage):
-        assert index.may_hold(MarkerIndex.hash_groups([group]))
+        assert exact.may_hold(MarkerIndex.hash_groups([group]))
+        assert bucketed.may_hold(MarkerIndex.hash_groups([group.bucket]))
 
 
 @pytest.mark.parametrize("form", ["{0}\n", "{0}", ",{0}\n", "{0},{0}\n", "{0}\n\n", "{0}\n{0}", "{0}\np/cut_1"])
@@ -72,8 +73,10 @@ def test_an_index_rules_out_nothing_that_is_there(text: str) -> None:
 @given(
     steps=st.lists(st.tuples(st.sampled_from(["write", "write", "wait", "remove"]), st.integers(0, 1), lines())),
     limit=st.sampled_from([0, 3, 1_000]),
+    is_bucketed=st.booleans(),
 )
-def test_a_check_that_remembers_answers_as_one_that_does_not(steps: Any, limit: int) -> None:
+def test_a_check_that_remembers_answers_as_one_that_does_not(steps: Any, limit: int, is_bucketed: bool) -> None:
+    asked = {group.bucket if is_bucketed else group for group in GROUPS}
     clock = ManualClock()
     storage, cache = MemoryStorage(clock), SightingCache(limit)
     storage.replace(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
@@ -84,8 +87,9 @@ def test_a_check_that_remembers_answers_as_one_that_does_not(steps: Any, limit: 
             storage.delete(f"{FOLDER}/MARKERS{number}")
         else:
             clock.advance(3)
-        there = announced(storage)
-        assert {group for group in GROUPS if Sightings(storage, cache).find(EARLIER, {group})} == there & set(GROUPS)
+        there = {group.bucket if is_bucketed else group for group in announced(storage)}
+        found = {key for key in asked if Sightings(storage, cache, is_bucketed=is_bucketed).find(EARLIER, {key})}
+        assert found == there & asked
 
 
 class Reading(LocalStorage):

@@ -24,6 +24,7 @@ from hudi_locks.transaction import (
     SimpleConcurrentFileWrites,
 )
 from hudi_locks.transaction.conflicts import load_strategy
+from hudi_locks.transaction.settings import Settings
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, tracer_from
 
 G, H = FileGroupId("p", "g-0"), FileGroupId("p", "h-0")
@@ -36,6 +37,14 @@ def operation(requested: str, action: str = "commit", *groups: FileGroupId, **fa
 
 
 THIS = operation("5", "commit", G, is_completed=False)
+
+
+@pytest.mark.parametrize("known_by", ["writer", "table"])
+def test_a_bucket_index_counts_whoever_knows_of_it(known_by: str) -> None:
+    index = {"hoodie.index.type": "BUCKET"}
+    given = {"writer": (index, {}), "table": ({}, index)}[known_by]
+    assert Settings.of(*given).is_bucketed
+    assert not Settings.of({}, {}).is_bucketed
 
 
 @pytest.mark.parametrize(
