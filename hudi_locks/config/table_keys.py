@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_locks.config.key import Key
 
 BASE_PATH = Key("hoodie.base.path", str, None, "where the table lies: a path or URL", since="0.4.0")
@@ -87,8 +89,15 @@ PARTITION_METAFILE_USE_BASE_FORMAT = Key(
     since="0.11.0",
 )
 PARTIAL_UPDATE_MODE = Key(
-    "hoodie.table.partial.update.mode", str, None, "what a row says of columns that it does not set", since="1.1.0"
+    "hoodie.table.partial.update.mode",
+    str,
+    None,
+    "what a row says of columns that it does not set: IGNORE_DEFAULTS leaves those as they are where it has null; needs"
+    " table version 9",
+    since="1.1.0",
+    choices=("IGNORE_DEFAULTS", "FILL_UNAVAILABLE"),
 )
+IGNORE_DEFAULTS: Final = "IGNORE_DEFAULTS"
 RECORD_MERGE_MODE = Key(
     "hoodie.record.merge.mode",
     str,

@@ -26,7 +26,7 @@ from hudi_locks.table import (
     MergeRule,
     RowBuffers,
     check_partition_path,
-    newest_rows,
+    combine_rows,
     rename_file,
     stamp_rows,
 )
@@ -89,8 +89,7 @@ class LogTask:
             return writer.finish()
 
     def _fill(self, writer: LogGroupWriter, group: FileGroup, rows: pa.Table) -> None:
-        places = newest_rows(rows, self.rule)
-        unique = rows if places is None else rows.take(pa.array(places))
+        unique = combine_rows(rows, self.rule)
         if self.operation is Operation.DELETE:
             writer.delete(unique.column(RECORD_KEY))
             return

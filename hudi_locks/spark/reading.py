@@ -18,7 +18,6 @@ from hudi_locks.table import (
     COMMIT_TIME,
     BaseFile,
     FileSlice,
-    MergeRule,
     Table,
     add_meta_schema,
     files_changed,
@@ -90,7 +89,7 @@ class Reader:
         if not merged:
             return rows
         whole = add_meta_schema(schema if schema is not None else pa.schema([]))
-        task = MergeTask(self.table.storage, merged, whole, MergeRule(self.table.config.merge_ordering))
+        task = MergeTask(self.table.storage, merged, whole, self.table.config.merge_rule)
         found = read_slices(self.spark, task, rows.schema)
         return rows.unionByName(found) if plain else found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -122,7 +122,7 @@ class PipelineSettings:
     def merge_rule(self, operation: Operation, config: TableConfig) -> MergeRule:
         """Which row wins, as the table's merge mode says; an insert that drops duplicates leaves present rows alone."""
         keep_present = operation is not Operation.UPSERT and self.drop_duplicates
-        return MergeRule(config.merge_ordering, keep_present)
+        return replace(config.merge_rule, keep_present=keep_present)
 
     def sizing(self, measured_record_bytes: int | None) -> FileSizing:
         """How new rows are cut into files, given what rows of the table take on disk."""

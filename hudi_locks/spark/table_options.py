@@ -17,7 +17,7 @@ LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
 )
 """Options that decide where a key lies. A table remembers those that it was made with, since a writer that is given
 others would look for its rows in the wrong place and double them."""
-_KEPT: Final = (write_keys.FOREIGN_WRITERS, *LAYOUT_KEYS)
+_KEPT: Final[tuple[Key[Any], ...]] = (write_keys.FOREIGN_WRITERS, table_keys.PARTIAL_UPDATE_MODE, *LAYOUT_KEYS)
 
 
 def describe_table(

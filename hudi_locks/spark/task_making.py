@@ -72,7 +72,7 @@ class TaskMaker:
             ),
             groups=groups,
             operation=operation,
-            rule=MergeRule(() if operation is Operation.DELETE else config.merge_ordering),
+            rule=MergeRule() if operation is Operation.DELETE else config.merge_rule,
             key_fields=config.record_key_fields,
             memory_bytes=settings.memory_bytes,
         )

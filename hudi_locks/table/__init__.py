@@ -10,7 +10,7 @@ from hudi_locks.table.limits import check_creatable, check_readable, check_writa
 from hudi_locks.table.log_merging import LogMerge
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
-from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, MergeRule, UpsertMerge, newest_rows
+from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -22,6 +22,7 @@ from hudi_locks.table.meta_columns import (
     rename_file,
     stamp_rows,
 )
+from hudi_locks.table.ordering import MergeRule, newest_rows
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
     PARTITION_METADATA,
@@ -68,6 +69,7 @@ __all__ = [
     "check_partition_path",
     "check_readable",
     "check_writable",
+    "combine_rows",
     "conform",
     "count_log",
     "create_partition_metadata",

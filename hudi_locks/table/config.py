@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
+from hudi_locks.table.ordering import MergeRule
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
 __all__ = ["PROPERTIES_PATH", "TableConfig"]
@@ -68,6 +69,16 @@ class TableConfig:
     def merge_ordering(self) -> tuple[str, ...]:
         """Columns that decide between two rows with one key; none where the later write wins."""
         return () if self.merge_mode == "COMMIT_TIME_ORDERING" else self.ordering_fields
+
+    @property
+    def partial_update_mode(self) -> str:
+        """What a row says of columns that it does not set; "" if it sets all of them."""
+        return self.extra.get(table_keys.PARTIAL_UPDATE_MODE.name, "").upper()
+
+    @property
+    def merge_rule(self) -> MergeRule:
+        """How two rows with one key become one."""
+        return MergeRule(self.merge_ordering, fills_nulls=self.partial_update_mode == table_keys.IGNORE_DEFAULTS)
 
     @property
     def layout(self) -> TimelineLayout:

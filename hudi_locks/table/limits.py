@@ -39,6 +39,12 @@ _MERGE_MODE: Final = _Limit(
     ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
     "rows are merged by ordering columns or by the order of commits",
 )
+_PARTIAL_UPDATES: Final = _Limit(
+    table_keys.PARTIAL_UPDATE_MODE.name,
+    ("", table_keys.IGNORE_DEFAULTS),
+    "of rows that set some columns only, those are merged in which null says nothing",
+)
+_PARTIAL_SINCE: Final = 9
 _READ: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
     _Limit(table_keys.BASE_FILE_FORMAT.name, ("PARQUET",), "base files are read as Parquet only"),
@@ -49,7 +55,7 @@ _READ: Final = (
 )
 _MERGED: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "logs of other versions are not merged by this package"),
-    _Limit(table_keys.PARTIAL_UPDATE_MODE.name, ("",), "rows that set some columns only are not merged"),
+    _PARTIAL_UPDATES,
     _MERGE_MODE,
 )
 """What is asked of a merge-on-read table besides."""
@@ -62,6 +68,7 @@ _WRITTEN: Final = (
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
     _Limit(table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name, ("false",), "partitions are marked by text files only"),
     _Limit(table_keys.KEY_GENERATOR_TYPE.name, ("SIMPLE", "COMPLEX", "NON_PARTITION"), "keys are plain column values"),
+    _PARTIAL_UPDATES,
     _MERGE_MODE,
 )
 
@@ -75,6 +82,7 @@ def check_readable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     _check(config, _READ, path)
     if config.table_type == "MERGE_ON_READ":
         _check(config, _MERGED, path)
+        _refuse_old_partial(config, path)
 
 
 def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
@@ -85,6 +93,7 @@ def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     """
     check_readable(config, path)
     _check(config, _WRITTEN, path)
+    _refuse_old_partial(config, path)
     if not config.record_key_fields:
         raise _refusal(table_keys.RECORDKEY_FIELDS.name, "", path=path, why="rows without record key cannot be updated")
     if config.timezone == "LOCAL" and not config.zone:
@@ -99,13 +108,15 @@ def check_creatable(config: TableConfig) -> None:
         ConfigError: It cannot; the message names the key.
     """
     properties = config.to_properties()
-    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE):
-        value = properties[limit.key]
+    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES):
+        value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
     _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")
     _demand(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name, "a table needs record key columns")
     single = config.version >= 9 or len(config.ordering_fields) <= 1
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
+    key = table_keys.PARTIAL_UPDATE_MODE.name
+    _demand(config.version >= _PARTIAL_SINCE or not config.partial_update_mode, key, "it needs table version 9")
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
     _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
     _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
@@ -117,6 +128,13 @@ def _check(config: TableConfig, limits: Iterable[_Limit], path: str) -> None:
         value = properties.get(limit.key, "")
         if not limit.admits(value):
             raise _refusal(limit.key, value, path=path, why=limit.why)
+
+
+def _refuse_old_partial(config: TableConfig, path: str) -> None:
+    if config.partial_update_mode and config.version < _PARTIAL_SINCE:
+        key = table_keys.PARTIAL_UPDATE_MODE.name
+        why = f"readers of version {config.version} do not know it; upgrade the table to version {_PARTIAL_SINCE}"
+        raise _refusal(key, config.partial_update_mode, path=path, why=why)
 
 
 def _refusal(key: str, value: str, *, path: str, why: str) -> UnsupportedTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.table.log_rows import LogEntry
-from hudi_locks.table.merging import Indices, MergeRule, UpsertMerge, newest_rows
+from hudi_locks.table.merging import UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
+from hudi_locks.table.ordering import Mask, MergeRule
+from hudi_locks.table.partial_updates import fill_rows
 
 __all__ = ["LogMerge"]
 
@@ -41,9 +43,7 @@ class LogMerge(UpsertMerge):
         self._schema = schema
         self._flagged = pa.schema([*schema, *(pa.field(flag, pa.bool_()) for flag in _FLAGS)])
         pieces = [_stack(entry, self._flagged, rule) for entry in entries]
-        stacked = _drop_reset(pa.concat_tables([self._flagged.empty_table(), *pieces]))
-        winners = newest_rows(stacked, rule)
-        super().__init__(stacked if winners is None else stacked.take(pa.array(winners)), rule)
+        super().__init__(_drop_reset(pa.concat_tables([self._flagged.empty_table(), *pieces])), rule)
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
@@ -58,9 +58,20 @@ class LogMerge(UpsertMerge):
     def _drop_deleted(self, rows: pa.Table) -> pa.Table:
         return rows.filter(pc.invert(rows.column(_DELETED))).select(self._schema.names)
 
-    def _find_wins(self, existing: pa.Table, places: Indices, rows: Indices) -> Any:
-        resets = np.asarray(self._incoming.column(_RESETS).take(pa.array(rows)).to_numpy(), np.bool_)
-        return resets | super()._find_wins(existing, places, rows)
+    @property
+    def _deciding(self) -> tuple[str, ...]:
+        return (*super()._deciding, _RESETS)
+
+    def _find_wins(self, newer: pa.Table, older: pa.Table) -> Mask:
+        return _flags(newer, _RESETS) & ~_flags(older, _RESETS) | super()._find_wins(newer, older)
+
+    def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+        apart = _flags(newer, _RESETS) & ~_flags(older, _RESETS) | _flags(older, _DELETED) | _flags(newer, _DELETED)
+        return fill_rows(older, newer, self._find_wins(newer, older), apart=apart)
+
+
+def _flags(rows: pa.Table, name: str) -> Mask:
+    return np.asarray(rows.column(name).to_numpy(), np.bool_)
 
 
 def _stack(entry: LogEntry, flagged: pa.Schema, rule: MergeRule) -> pa.Table:

@@ -13,8 +13,8 @@ from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.log_merging import LogMerge
 from hudi_locks.table.log_rows import LogEntry, read_log
-from hudi_locks.table.merging import MergeRule
 from hudi_locks.table.meta_columns import conform
+from hudi_locks.table.ordering import MergeRule
 
 __all__ = ["read_slice"]
 

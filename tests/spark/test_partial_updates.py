@@ -1,0 +1,70 @@
+"""Writers that each set some columns of a row."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shared_table
+
+from hudi_locks.errors import ConfigError
+from hudi_locks.spark import HoodieTable
+
+pytestmark = pytest.mark.spark
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "joined_streams" / "join_orders.py"
+Create = Callable[..., HoodieTable]
+Frame = Callable[..., Any]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+WIDE = "id string, month string, ts long, value double, label string"
+PARTIAL = {
+    **shared_table.SHARED,
+    "hoodie.write.table.version": "9",
+    "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "1",
+}
+
+
+def test_two_streams_join_in_one_table(spark: Any, tmp_path: Path) -> None:
+    found = importlib.util.spec_from_file_location("join_orders", EXAMPLE)
+    assert found
+    assert found.loader
+    example = importlib.util.module_from_spec(found)
+    found.loader.exec_module(example)
+    assert example.join(spark, tmp_path) == example.JOINED
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_null_says_nothing_and_an_older_row_fills_what_is_missing(
+    create: Create, frame: Frame, rows_of: RowsOf, table_type: str
+) -> None:
+    table = create(table_type=table_type, options=PARTIAL)
+    first = table.upsert(frame([("a", "1", 5, 1.0, None), ("b", "1", 5, None, "b"), ("c", "1", 5, 5.0, "c")], WIDE))
+    second = table.upsert(
+        frame([("a", "1", 6, None, "new"), ("b", "1", 2, 2.0, "old"), ("c", "1", 4, 4.0, "old")], WIDE)
+    )
+    assert rows_of(table) == [("a", "1", 6, 1.0, "new"), ("b", "1", 5, 2.0, "b"), ("c", "1", 5, 5.0, "c")]
+    assert rows_of(table.incremental(first.completion_time), "id") == [("a",), ("b",)]
+    assert second.completion_time > first.completion_time
+
+
+def test_rows_of_one_write_fill_each_other(create: Create, frame: Frame, rows_of: RowsOf) -> None:
+    table = create(table_type="MERGE_ON_READ", options=PARTIAL)
+    table.upsert(frame([("a", "1", 1, 1.0, None), ("a", "1", 2, None, "two"), ("a", "1", 3, None, None)], WIDE))
+    assert rows_of(table) == [("a", "1", 3, 1.0, "two")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hoodie.write.table.version": "8"}, "needs table version 9"),
+        ({"hoodie.table.partial.update.mode": "FILL_UNAVAILABLE"}, "those are merged in which null says nothing"),
+    ],
+)
+def test_what_readers_would_merge_otherwise_is_not_made(create: Create, changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        create(options={**PARTIAL, **changes})
