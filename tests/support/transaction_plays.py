@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from logging_world import LoggingWorld
 from transaction_store import WorldLock
 from transaction_world import World
 
@@ -52,6 +53,20 @@ def play_mixed(seed: int, *, rng: random.Random | None = None) -> World:
     world.spawn("jvm", partial(world.jvm_writer, "g-0", lock))
     world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
     world.spawn("archiver", partial(world.archiver, lock=lock))
+    world.run()
+    world.recover()
+    return world
+
+
+def play_non_blocking(seed: int, *, rng: random.Random | None = None) -> LoggingWorld:
+    """As `play_native`, of writers that do not block each other, most of them on one file group."""
+    world = LoggingWorld(rng or random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3])
+    for number, (name, group) in enumerate(_some(world, _GROUPS, (2, 3, 4, 4)).items()):
+        world.spawn(name, partial(world.writer, name, group, skew_ms=_skew(world)), may_crash=number < 2)
+    if seed % 4:
+        world.spawn("cleaner", partial(world.cleaner, skew_ms=_skew(world)), may_crash=True)
+    if seed % 2:
+        world.spawn("helper", partial(world.helper, skew_ms=_skew(world)))
     world.run()
     world.recover()
     return world

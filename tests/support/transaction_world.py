@@ -6,9 +6,9 @@ import contextlib
 import json
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from hudi_locks.lock import Owner
 from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import is_archived
-from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
+from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions
 from hudi_locks.transaction.candidates import drop_void
 
 START_MS = 1_700_000_000_000
@@ -33,6 +33,9 @@ class World:
     """Processes as threads of which one runs at a time, on virtual time that passes with each step."""
 
     max_steps = MAX_STEPS
+    table_type = "COPY_ON_WRITE"
+    action = "commit"
+    mode: ClassVar[Mapping[str, object]] = {MODE: OPTIMISTIC}
 
     def __init__(self, rng: random.Random, *, foreign: bool = False, crash: float = 0.0, lost: float = 0.0) -> None:
         self.rng = rng
@@ -50,6 +53,7 @@ class World:
         self.completed_order: list[str] = []
         self.outcomes: dict[str, Outcome] = {}
         self.begun: dict[str, str] = {}
+        self.conflicts: list[Conflict] = []
         self.lock_owner: Process | None = None
 
     def spawn(self, name: str, body: Callable[[], None], *, may_crash: bool = False, frailty: float = 1.0) -> Process:
@@ -139,12 +143,12 @@ class World:
     def transactions(self, name: str, *, all_dead: bool = False, locks: Any = None, skew_ms: int = 0) -> Transactions:
         storage = SteppedStorage(self, all_dead=all_dead)
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
-        config = SimpleNamespace(table_type="COPY_ON_WRITE", extra=extra)
+        config = SimpleNamespace(table_type=self.table_type, extra=extra)
         table: Any = SimpleNamespace(storage=storage, layout=LAYOUT_2, config=config)
         options: dict[str, object] = {
             "hudi_locks.max_clock_drift_ms": 10**9,
             "hoodie.time.generator.max_expected_clock_skew_ms": 2,
-            MODE: OPTIMISTIC,
+            **self.mode,
         }
         clock = WorldClock(self, skew_ms=skew_ms)
         return Transactions(
@@ -155,7 +159,7 @@ class World:
         """Merge the newest slice of a file group with the own name, and publish."""
         transactions = self.transactions(name, **how)
         try:
-            tx = transactions.begin("commit", "UPSERT")
+            tx = transactions.begin(self.action, "UPSERT")
         except StorageError:
             return
         self.begun[name] = tx.instant
@@ -167,7 +171,9 @@ class World:
             return
         except StorageError:
             return
-        outcome = tx.publish(metadata).outcome
+        result = tx.publish(metadata)
+        self.conflicts += [result.conflict] if result.conflict else []
+        outcome = result.outcome
         if outcome is Outcome.UNKNOWN:
             outcome = self._resolve(transactions, tx.instant)
         self.outcomes[name] = outcome
@@ -303,7 +309,7 @@ class World:
         return found
 
     def done(self) -> list[str]:
-        active = [instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed(("commit",))]
+        active = [instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed((self.action,))]
         archived = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
         return sorted({*active, *archived})
 

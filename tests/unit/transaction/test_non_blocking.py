@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import pytest
+from transaction_plays import play_non_blocking
 
 from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome
-from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking
+from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking, SimpleConcurrentFileWrites
 from hudi_locks.transaction.settings import Settings
 
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
 BUCKET = "00000003-0000-0000-0000-000000000000-0"
 OTHER = "00000004-0000-0000-0000-000000000000-0"
 TIMES = "20231114221319990", "20231114221320003"
@@ -49,6 +52,25 @@ def test_the_same_writers_meet_a_conflict_where_they_are_optimistic(mor: Any) ->
     drafts = mor.write(first, BUCKET), mor.write(second, BUCKET)
     assert first.publish(drafts[0]).is_committed
     assert second.publish(drafts[1]).conflict.other == first.instant
+
+
+@pytest.mark.histories
+def test_histories_of_writers_that_do_not_block_lose_nothing_and_meet_nobody() -> None:
+    """Without a lock, with clocks that differ, answers that are lost, deaths, and a cleaner that takes all for dead."""
+    worlds = [play_non_blocking(seed) for seed in range(HISTORIES)]
+    for seed, world in enumerate(worlds):
+        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+    calm = [world for seed, world in enumerate(worlds) if seed % 12 == 0]
+    assert {outcome for world in calm for outcome in world.outcomes.values()} == {Outcome.COMMITTED}
+    assert {len(world.done()) for world in calm} >= {2, 4}
+    assert any("is dead" in line for world in worlds for line in world.trail)
+    assert Outcome.ABORTED in {outcome for world in worlds for outcome in world.outcomes.values()}
+
+
+@pytest.mark.histories
+def test_a_conflict_check_among_them_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NonBlocking, "is_candidate", SimpleConcurrentFileWrites.is_candidate)
+    assert any(play_non_blocking(seed).wrong().startswith("a write met another") for seed in range(0, HISTORIES, 4))
 
 
 def foreign(mor: Any, action: str, metadata: CommitMetadata) -> None:
