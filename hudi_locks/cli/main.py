@@ -21,6 +21,7 @@ COMMAND_GROUP: Final = "hudi_locks.commands"
 _OWN_LATE_COMMANDS: Final = (
     EntryPoint("clean", "hudi_locks.cli.services:clean", COMMAND_GROUP),
     EntryPoint("cluster", "hudi_locks.cli.cluster:command", COMMAND_GROUP),
+    EntryPoint("compact", "hudi_locks.cli.compact:command", COMMAND_GROUP),
     EntryPoint("demo", "hudi_locks.cli.demo:command", COMMAND_GROUP),
     EntryPoint("ingest", "hudi_locks.cli.ingest:command", COMMAND_GROUP),
     EntryPoint("restore", "hudi_locks.cli.services:restore", COMMAND_GROUP),
@@ -30,6 +31,7 @@ _OWN_LATE_COMMANDS: Final = (
 _SUMMARIES: Final = {
     "clean": "Roll back failed writes of a table and remove what nobody can read any more.",
     "cluster": "Join the small files of a table into large, sorted ones, as a job of its own.",
+    "compact": "Merge the logs of a merge-on-read table into base files, while others write, as a job of its own.",
     "demo": "Let Spark writers share one table, and compare every row of it afterwards.",
     "ingest": "Bring files or messages into a table, each batch exactly once, beside other writers.",
     "restore": "Take a table back to a savepoint, or to a write that is still whole.",

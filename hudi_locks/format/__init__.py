@@ -19,6 +19,7 @@ from hudi_locks.format.bucket import (
 )
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
+from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.instant import (
     ACTIONS,
     WRITE_ACTIONS,
@@ -54,6 +55,8 @@ __all__ = [
     "ClusteringPlan",
     "ClusteringSlice",
     "CommitMetadata",
+    "CompactionOperation",
+    "CompactionPlan",
     "IOType",
     "Instant",
     "LogFileName",

@@ -18,6 +18,7 @@ __all__ = [
     "CLEANER_PLAN",
     "CLEAN_METADATA",
     "COMMIT_METADATA",
+    "COMPACTION_PLAN",
     "LSM_TIMELINE_INSTANT",
     "MAGIC",
     "REPLACE_COMMIT_METADATA",
@@ -148,6 +149,29 @@ REQUESTED_REPLACE_METADATA: Final = _top(
     _may("clusteringPlan", _CLUSTERING_PLAN),
     _may("extraMetadata", _map(_STRING)),
     _version(),
+)
+
+_COMPACTION_OPERATION = _record(
+    "HoodieCompactionOperation",
+    _may_lack_default("baseInstantTime", _STRING),
+    _may("deltaFilePaths", _array(_STRING)),
+    _may("dataFilePath", _STRING),
+    _may_lack_default("fileId", _STRING),
+    _may("partitionPath", _STRING),
+    _may("metrics", _map("double")),
+    _may("bootstrapFilePath", _STRING),
+)
+_COMPACTION_STRATEGY = _record(
+    "HoodieCompactionStrategy", _may("compactorClassName", _STRING), _may("strategyParams", _map(_STRING)), _version()
+)
+COMPACTION_PLAN: Final = _top(
+    "HoodieCompactionPlan",
+    _may("operations", _array(_COMPACTION_OPERATION)),
+    _may("extraMetadata", _map(_STRING)),
+    _version(),
+    _may("strategy", _COMPACTION_STRATEGY),
+    {"name": "preserveHoodieMetadata", "type": ["boolean", "null"], "default": False},
+    _may("missingSchedulePartitions", _array(_STRING)),
 )
 
 _INSTANT_INFO = _record("HoodieInstantInfo", _must("commitTime", _STRING), _must("action", _STRING))

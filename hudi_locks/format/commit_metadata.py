@@ -105,13 +105,14 @@ class CommitMetadata:
         schema: str | None,
         extra: Mapping[str, str] | None = None,
         replaced_file_ids: Mapping[str, tuple[str, ...]] | None = None,
+        compacted: bool = False,
     ) -> CommitMetadata:
         """The metadata of a write, from the stats of its tasks in any order; `schema` None if it knows no columns."""
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in sorted(stats, key=lambda stat: (stat.partition_path, stat.file_id, stat.path or "")):
             by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
         known = {} if schema is None else {_SCHEMA: schema}
-        return cls(by_partition, operation, {**(extra or {}), **known}, replaced_file_ids or {})
+        return cls(by_partition, operation, {**(extra or {}), **known}, replaced_file_ids or {}, compacted)
 
     @property
     def schema(self) -> str | None:

@@ -4,6 +4,7 @@ from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.clustering import Clustering, PendingClustering
 from hudi_locks.services.clustering_settings import ClusteringSettings
+from hudi_locks.services.compaction import Compaction, PendingCompaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
@@ -19,12 +20,15 @@ __all__ = [
     "Cleaner",
     "Clustering",
     "ClusteringSettings",
+    "Compaction",
     "Janitor",
     "PendingClustering",
+    "PendingCompaction",
     "RestoreResult",
     "Restorer",
     "Savepoint",
     "Savepoints",
     "SweepResult",
     "TableServices",
+    "planned_slice",
 ]

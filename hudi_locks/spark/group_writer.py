@@ -138,15 +138,22 @@ class GroupWriter:
         Raises:
             WriteAborted: The instant was rolled back meanwhile.
         """
-        files = self._files
         changed = any(self._counts[name] for name in ("num_inserts", "num_update_writes", "num_deletes"))
+        if self._writer is None or changed:
+            return self.finish_always()
+        writer, self._writer = self._writer, None
+        with self._files.within_turn():
+            writer.close(self._counts)
+        self._files.discard(self._staged)
+        return None
+
+    def finish_always(self) -> WriteStat:
+        """Name the file, though it may have no rows, or those that were there. Raises what `finish` raises."""
+        files = self._files
         if self._writer is not None:
             writer, self._writer = self._writer, None
             with self._files.within_turn():
                 writer.close(self._counts)
-            if not changed:
-                files.discard(self._staged)
-                return None
         create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
         if not files.finish(self._staged):
             self._counts = read_counts(files.storage.native(self._staged.target))

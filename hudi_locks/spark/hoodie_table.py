@@ -15,8 +15,10 @@ from hudi_locks.config import Options, lock_keys, write_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
 from hudi_locks.observe import Metrics
-from hudi_locks.services import TableServices
+from hudi_locks.services import Compaction, TableServices
 from hudi_locks.spark.clustering_service import ClusteringService
+from hudi_locks.spark.compacted import CompactedTable
+from hudi_locks.spark.compaction import CompactionJob
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
@@ -37,7 +39,7 @@ from hudi_locks.transaction import Outcome, Transactions
 __all__ = ["HoodieTable"]
 
 
-class HoodieTable(ServicedTable):
+class HoodieTable(ServicedTable, CompactedTable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -355,6 +357,11 @@ class HoodieTable(ServicedTable):
         if self._service is None:
             self._service = ClusteringService(self.spark, self._open_writer(), self.options)
         return self._service
+
+    def _open_compaction(self) -> CompactionJob:
+        writer = self._open_writer()
+        compaction = Compaction(writer.table, writer.transactions)
+        return CompactionJob(self.spark, compaction, writer.settings.codec, self._clock)
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

@@ -12,8 +12,8 @@ from hudi_locks.transaction import Conflict, Outcome, PublishResult
 __all__ = ["Attempt", "WriteResult"]
 
 
-_CLUSTER: Final = "CLUSTER"
-"""Clustering counts the rows of its files as inserted, as the JVM does; new to the table is none of them."""
+_SERVICES: Final = ("CLUSTER", "COMPACT")
+"""Clustering and compaction count the rows of their files as inserted, as the JVM does; none of them is new."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class WriteResult:
             published.instant,
             published.completion_time or "",
             published.outcome,
-            rows_inserted=0 if metadata.operation == _CLUSTER else sum(stat.num_inserts for stat in stats),
+            rows_inserted=0 if metadata.operation in _SERVICES else sum(stat.num_inserts for stat in stats),
             rows_updated=sum(stat.num_update_writes for stat in stats),
             rows_deleted=sum(stat.num_deletes for stat in stats),
             rows_written=sum(stat.num_writes for stat in stats),

@@ -119,6 +119,8 @@ class ConflictResolutionStrategy(ABC):
         """Whether `this` must not be published because of `other`."""
         if other.covers_table or this.find_unseen(other) or this.find_outdated(other):
             return True
+        if this.is_compaction and other.action == "deltacommit":
+            return False  # what is logged after the plan lies on top of the new base file
         return self.is_candidate(this, other) and bool(
             self.conflicting_groups(this, other) or self.outdated_groups(this, other)
         )

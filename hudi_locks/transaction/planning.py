@@ -1,15 +1,25 @@
-"""Clustering plans on the timeline: claimed when they are made, and begun later, perhaps by another process."""
+"""Plans of services on the timeline: claimed when they are made, and begun later, perhaps by another process."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import ClassVar, Generic, TypeVar
 
 from hudi_locks.errors import WriteAborted
-from hudi_locks.format import ClusteringPlan, CommitMetadata, Instant, State
+from hudi_locks.format import (
+    ClusteringPlan,
+    CommitMetadata,
+    CompactionOperation,
+    CompactionPlan,
+    Instant,
+    LogFileName,
+    State,
+    WriteStat,
+)
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
-from hudi_locks.timeline import Timeline, create_instant
+from hudi_locks.timeline import Timeline, create_instant, read_instant
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
@@ -22,25 +32,29 @@ from hudi_locks.transaction.pending import find_plan, planned_operations
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Locks, hold_table
 
-__all__ = ["MakePlan", "Planning"]
+__all__ = ["CompactionPlanning", "MakeCompactionPlan", "MakePlan", "Planning"]
 
+P = TypeVar("P", ClusteringPlan, CompactionPlan)
 MakePlan = Callable[[Timeline], ClusteringPlan | None]
+MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 
-_ACTION = "clustering"
 _ATTEMPT = "hudi_locks.attempt"
 _LAST = "9" * 17
 
 
-class Planning:
-    """Schedules clustering and begins what was scheduled. Runs on the driver; holds the lock for the decision alone."""
+class _Planning(Generic[P]):
+    """Schedules a service and begins what was scheduled. Runs on the driver; holds the lock for the decision alone."""
+
+    action: ClassVar[str]
+    operation: ClassVar[str]
 
     def __init__(self, context: Context, forward: RollForward, *, locks: Locks | None) -> None:
         self._context = context
         self._forward = forward
         self._locks = locks
 
-    def schedule(self, make_plan: MakePlan) -> str | None:
-        """See `Transactions.schedule_clustering`."""
+    def schedule(self, make_plan: Callable[[Timeline], P | None]) -> str | None:
+        """See `Transactions.schedule_clustering` and `Transactions.schedule_compaction`."""
         since = self._context.earliest(self._context.later_than())
         archived = self._list_archived(since)  # first, so that nothing is among it that the snapshot lacks
         before = self._context.load_timeline()
@@ -50,13 +64,13 @@ class Planning:
             while plan is not None and plan.groups:
                 head, timeline = self._look()
                 taken = self._find_taken(before, timeline) | self._find_archived(since, before, archived=archived)
-                plan = plan.without(taken)
+                plan = self._bring_up_to_date(plan.without(taken), before, timeline)
                 if plan.groups and (entry := self._claim(plan, head, timeline)):
                     return self._put(entry)
         return None
 
     def resume(self, requested: str) -> Begun:
-        """See `Transactions.resume`."""
+        """See `Transactions.resume` and `Transactions.resume_compaction`."""
         with hold_table(self._locks, self._context.clock) as hold:
             _, timeline = self._look()
             self._check(timeline, requested)
@@ -75,15 +89,28 @@ class Planning:
         timeline = self._context.load_timeline()
         self._context.check_clock(timeline)
         if restoring := timeline.pending(("restore",)):
-            message = f"restore {restoring[0].requested} is pending: let it finish before clustering"
+            message = f"restore {restoring[0].requested} is pending: let it finish before {self.action}"
             raise WriteAborted(message, instant=restoring[0].requested)
         return head, timeline
+
+    def _bring_up_to_date(self, plan: P, before: Timeline, now: Timeline) -> P:
+        """The plan with what came since it was made and belongs to it."""
+        del before, now
+        return plan
+
+    def _stands(self, other: Instant) -> bool:
+        """Whether the plan for a file group stands although `other` changed it meanwhile."""
+        del other
+        return False
+
+    def _list_fresh(self, before: Timeline, now: Timeline) -> list[Instant]:
+        known = {instant.requested for instant in before.completed()}
+        return [i for i in now.completed_between("") if i.requested not in known]
 
     def _find_taken(self, before: Timeline, now: Timeline) -> frozenset[tuple[str, str]]:
         """File groups that changed since the plan was made, or that another plan has."""
         storage = self._context.storage
-        known = {instant.requested for instant in before.completed()}
-        fresh = [i for i in now.completed_between("") if i.requested not in known]
+        fresh = [instant for instant in self._list_fresh(before, now) if not self._stands(instant)]
         others = [completed_operation(storage, now, instant) for instant in fresh]
         others += planned_operations(storage, now)
         return _groups_of(others)
@@ -102,7 +129,7 @@ class Planning:
         storage, layout = self._context.storage, self._context.layout
         return list_archived_times(storage, layout, completed_after=since, completed_before=until)
 
-    def _claim(self, plan: ClusteringPlan, head: ClaimEntry, timeline: Timeline) -> ClaimEntry | None:
+    def _claim(self, plan: P, head: ClaimEntry, timeline: Timeline) -> ClaimEntry | None:
         """Claim the plan at a time after all that it knows; None if another claim came first."""
         requested, heartbeat = self._reserve(self._context.later_than(head.time, timeline.newest_time()))
         try:
@@ -112,12 +139,12 @@ class Planning:
         finally:
             heartbeat.stop()
 
-    def _make_claim(self, plan: ClusteringPlan, requested: str) -> Claim:
-        name = Instant(requested, _ACTION, State.REQUESTED).file_name(self._context.layout.version)
+    def _make_claim(self, plan: P, requested: str) -> Claim:
+        name = Instant(requested, self.action, State.REQUESTED).file_name(self._context.layout.version)
         return Claim(
             kind=ClaimKind.SCHEDULE,
             instant=requested,
-            action=_ACTION,
+            action=self.action,
             time=requested,
             replaces=frozenset(FileGroupId(*group) for group in plan.file_groups),
             content=Content.of(name, plan.encode()),
@@ -145,20 +172,19 @@ class Planning:
 
     def _check(self, timeline: Timeline, requested: str) -> None:
         found = timeline.get(requested)
-        if found is None or found.is_completed or found.action != _ACTION:
+        if found is None or found.is_completed or found.action != self.action:
             state = "is not on the timeline" if found is None else f"is a {found.state.name.lower()} {found.action}"
-            message = f"{requested} {state}, and no clustering that waits to be run"
+            message = f"{requested} {state}, and no {self.action} that waits to be run"
             raise WriteAborted(message, instant=requested)
         if found.state is State.INFLIGHT:
-            message = (
-                f"clustering {requested} is under way, or its process has died: roll it back before it is planned anew"
-            )
+            message = f"{self.action} {requested} is under way, or its process has died: roll it back before it is"
+            message += " planned anew"
             raise WriteAborted(message, instant=requested)
 
     def _find_claim(self, requested: str) -> Claim:
         claim = find_plan(self._context.log, requested)
         if claim is None:
-            message = f"clustering {requested} was planned by a JVM writer: let that run it, or roll it back there"
+            message = f"{self.action} {requested} was planned by a JVM writer: let that run it, or roll it back there"
             raise WriteAborted(message, instant=requested)
         return claim
 
@@ -171,14 +197,14 @@ class Planning:
             self._context.storage.delete(heartbeat_path(requested))
             if heartbeat.start():
                 return heartbeat
-        raise WriteAborted(f"clustering {requested} is being begun by another process", instant=requested)
+        raise WriteAborted(f"{self.action} {requested} is being begun by another process", instant=requested)
 
     def _start(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat) -> Begun:
         """Make it inflight, with a content that tells this attempt from one of a JVM that runs the plan too."""
         self._context.trace(StopPoint.RESUME_HEARTBEAT)
-        instant = Instant(claim.instant, _ACTION, State.INFLIGHT)
-        attempt = CommitMetadata.of((), "CLUSTER", schema=None, extra={_ATTEMPT: uuid.uuid4().hex})
-        mark = attempt.encode(_ACTION, layout_version=self._context.layout.version)
+        instant = Instant(claim.instant, self.action, State.INFLIGHT)
+        attempt = CommitMetadata.of((), self.operation, schema=None, extra={_ATTEMPT: uuid.uuid4().hex})
+        mark = attempt.encode(self.action, layout_version=self._context.layout.version)
         if not create_instant(self._context.storage, self._context.layout, instant=instant, data=mark):
             raise WriteAborted(f"another process made {claim.instant} inflight", instant=claim.instant)
         self._context.trace(StopPoint.RESUME_INFLIGHT)
@@ -186,6 +212,59 @@ class Planning:
         archived = self._list_archived(self._context.earliest(claim.instant), claim.instant)
         shown = replace(timeline, instants=tuple(known))
         return Begun(instant, shown, claim.number, heartbeat, archived=archived, mark=mark)
+
+
+class Planning(_Planning[ClusteringPlan]):
+    """Of clustering, which gives way to every write: a file group that changed meanwhile is left out."""
+
+    action = "clustering"
+    operation = "CLUSTER"
+
+
+class CompactionPlanning(_Planning[CompactionPlan]):
+    """Of compaction, which takes along what was logged until it is decided.
+
+    Its requested time is a barrier: what completed before belongs to the base file that it makes, and would be hidden
+    by it otherwise; what completes later lies on top.
+    """
+
+    action = "compaction"
+    operation = "COMPACT"
+
+    def _stands(self, other: Instant) -> bool:
+        return other.action == "deltacommit"
+
+    def _bring_up_to_date(self, plan: CompactionPlan, before: Timeline, now: Timeline) -> CompactionPlan:
+        logged = [instant for instant in self._list_fresh(before, now) if self._stands(instant)]
+        commits = (self._read_commit(now, instant) for instant in logged)
+        stats = [stat for commit in commits for stat in commit.stats if stat.path]
+        rewritten = {(stat.partition_path, stat.file_id) for stat in stats if stat.log_version is None}
+        return _add_logs(plan.without(rewritten), [stat for stat in stats if stat.log_version is not None])
+
+    def _read_commit(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
+        data = read_instant(self._context.storage, timeline, instant=instant)
+        return CommitMetadata.decode(data, timeline.paths[instant])
+
+
+def _add_logs(plan: CompactionPlan, stats: Iterable[WriteStat]) -> CompactionPlan:
+    added: dict[tuple[str, str], dict[str, int]] = {}
+    for stat in stats:
+        name = str(stat.path).rpartition("/")[2]
+        added.setdefault((stat.partition_path, stat.file_id), {})[name] = stat.file_size_bytes
+    groups = (_add_to(operation, added.get((operation.partition, operation.file_id), {})) for operation in plan.groups)
+    return replace(plan, groups=tuple(groups))
+
+
+def _add_to(operation: CompactionOperation, sizes: Mapping[str, int]) -> CompactionOperation:
+    """Logs are applied in the order of their writes, whatever completed first."""
+    new = [name for name in sizes if name not in operation.log_names]
+    names = sorted((*operation.log_names, *new), key=_order_of)
+    return replace(operation, log_names=tuple(names), log_bytes=operation.log_bytes + sum(sizes[n] for n in new))
+
+
+def _order_of(name: str) -> tuple[str, int, str]:
+    parsed = LogFileName.parse(name)
+    return (parsed.instant, parsed.version, parsed.write_token) if parsed else ("", 0, name)
 
 
 def _groups_of(others: Iterable[ConcurrentOperation]) -> frozenset[tuple[str, str]]:

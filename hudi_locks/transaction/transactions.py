@@ -26,7 +26,7 @@ from hudi_locks.transaction.identity import name_this_process, refuse_unusable
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.pending import find_plan
-from hudi_locks.transaction.planning import MakePlan, Planning
+from hudi_locks.transaction.planning import CompactionPlanning, MakeCompactionPlan, MakePlan, Planning
 from hudi_locks.transaction.publish import Publish, Unless, tidy
 from hudi_locks.transaction.read_set import ReadSet
 from hudi_locks.transaction.resolve import resolve_instant
@@ -99,6 +99,7 @@ class Transactions:
         self._rollback = Rollback(self._context)
         self._forward = RollForward(self._context, self._rollback)
         self._planning = Planning(self._context, self._forward, locks=locks)
+        self._compaction = CompactionPlanning(self._context, self._forward, locks=locks)
         self._begin = Begin(self._context, self._forward, rollback=self._rollback, locks=locks)
 
     @property
@@ -161,6 +162,28 @@ class Transactions:
             WriteAborted: It is not on the timeline, is done or under way, or somebody else planned it.
         """
         return Transaction(self, self._planning.resume(instant), "CLUSTER")
+
+    def schedule_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
+        """Put a compaction plan on the timeline, under a claim, while others write.
+
+        What completes before the plan is decided becomes part of it; what completes later is read on top of its
+        result.
+
+        Args:
+            make_plan: Makes the plan from what a timeline shows; None for nothing to do.
+
+        Returns:
+            The plan's requested time; None if there is nothing to do.
+
+        Raises:
+            StorageError: See `schedule_clustering`.
+            WriteAborted: A restore is pending.
+        """
+        return self._compaction.schedule(make_plan)
+
+    def resume_compaction(self, instant: str) -> Transaction:
+        """Begin what `schedule_compaction` put on the timeline; see `resume`."""
+        return Transaction(self, self._compaction.resume(instant), CompactionPlanning.operation)
 
     def find_dead(self, instants: Iterable[str]) -> frozenset[str]:
         """Those of the instants whose process has given no sign of life for longer than it may."""

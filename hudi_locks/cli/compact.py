@@ -1,0 +1,88 @@
+"""`compact`: compaction as a job of its own, beside the writers of a merge-on-read table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.lock import LockManager
+from hudi_locks.services import Compaction
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.transaction import Transactions
+
+if TYPE_CHECKING:
+    from hudi_locks.spark import WriteResult
+
+__all__ = ["command"]
+
+BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")]
+Schedule = Annotated[bool, typer.Option("--schedule", help="Only put a plan on the timeline.")]
+Run = Annotated[str | None, typer.Option("--run", metavar="INSTANT", help="Only run this plan.")]
+Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def compact(
+    path: BasePath,
+    schedule: Schedule = False,  # noqa: FBT002  # typer's way of a flag
+    run: Run = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Merge the logs of a merge-on-read table into base files, while others write.
+
+    Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
+    same lock provider. The Spark session is that of spark-submit, else a local one.
+    """
+    if schedule and run:
+        raise ConfigError("--schedule and --run exclude each other: give one of them")
+    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    said = _schedule(path, options, zone) if schedule else _describe(_run_job(path, options, run=run, zone=zone))
+    typer.echo(json.dumps(said) if as_json else "\n".join(map(_phrase, said)) or "there is nothing to do")
+
+
+def _schedule(path: str, options: Options, zone: str | None) -> list[dict[str, Any]]:
+    """What needs no executors needs no Spark."""
+    table = Table.load(open_storage(path), zone=zone, for_writing=True)
+    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    try:
+        planned = Compaction(table, Transactions(table, locks, options=options)).schedule()
+    finally:
+        if locks is not None:
+            locks.close()
+    return [] if planned is None else [{"instant": planned, "state": "scheduled"}]
+
+
+def _run_job(path: str, options: Options, *, run: str | None, zone: str | None) -> WriteResult | None:
+    from pyspark.sql import SparkSession
+
+    from hudi_locks.spark import HoodieTable
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.appName(f"hudi-locks compact {path}").getOrCreate()
+    with HoodieTable.load(spark, path, options=options, zone=zone) as table:
+        return table.run_compaction(run) if run else table.compact()
+
+
+def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
+    if result is None:
+        return []
+    facts = {"completion_time": result.completion_time, "file_groups": result.file_groups, "rows": result.rows_written}
+    return [{"instant": result.instant, "state": "done", **facts}]
+
+
+def _phrase(said: dict[str, Any]) -> str:
+    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items() if name != "instant")
+    return f"compaction {said['instant']}: {facts}"

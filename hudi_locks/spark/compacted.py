@@ -1,0 +1,52 @@
+"""What a user asks of the compaction of a merge-on-read table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from hudi_locks.spark.compaction import CompactionJob
+from hudi_locks.spark.progress import show_progress
+from hudi_locks.spark.result import WriteResult
+
+__all__ = ["CompactedTable"]
+
+
+class CompactedTable(ABC):
+    """A table whose logs can be compacted; `HoodieTable` is one. Lives on the driver.
+
+    Attributes:
+        path: Base path.
+    """
+
+    path: str
+
+    @abstractmethod
+    def _open_compaction(self) -> CompactionJob:
+        """What compacts it."""
+
+    def compact(self) -> WriteResult | None:
+        """Merge the logs of each file group into a new base file, while others write. Of a merge-on-read table.
+
+        What completes before its plan is decided is part of it, what completes later is read on top. A plan that
+        waits is run first; one whose process died is rolled back, and planned anew. Plans of JVM writers are theirs.
+
+        Returns:
+            What was done; None if there are no logs.
+
+        Raises:
+            UnsupportedTable: The table is a copy-on-write table.
+            WriteAborted: It was rolled back meanwhile.
+            WriteConflict: A write replaced one of the file groups first.
+            OutcomeUnknown: The store did not say; `resolve` finds out.
+        """
+        with show_progress(f"compaction of {self.path}") as report:
+            return self._open_compaction().compact(report)
+
+    def schedule_compaction(self) -> str | None:
+        """Put a plan on the timeline, to be run here or elsewhere; None if there are no logs. See `compact`."""
+        return self._open_compaction().compaction.schedule()
+
+    def run_compaction(self, instant: str | None = None) -> WriteResult | None:
+        """Run the plan `instant`, or the oldest of this package that waits; None if none waits. See `compact`."""
+        with show_progress(f"compaction of {self.path}") as report:
+            return self._open_compaction().run(instant, report)

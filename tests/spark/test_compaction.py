@@ -1,0 +1,115 @@
+"""Compaction of merge-on-read tables as a Spark job, beside writers that do not wait for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shared_table
+
+from hudi_locks.cli import main
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.spark import HoodieTable
+from hudi_locks.spark.compaction import CompactionJob
+
+pytestmark = pytest.mark.spark
+
+Create = Callable[..., HoodieTable]
+Load = Callable[..., HoodieTable]
+Frame = Callable[..., Any]
+RowsOf = Callable[..., list[tuple[Any, ...]]]
+TOGETHER = {**shared_table.SHARED, "hoodie.write.concurrency.mode": "non_blocking_concurrency_control"}
+FIRST = [("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
+KEYS = "id string, month string"
+
+
+@pytest.fixture
+def table(create: Create) -> HoodieTable:
+    """Of one bucket in each partition."""
+    index = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    return create(table_type="MERGE_ON_READ", options={**TOGETHER, **index})
+
+
+def bases_of(path: str) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in Path(path).rglob("*.parquet"))
+
+
+def test_rows_are_the_same_before_and_after_and_later_logs_lie_on_top(
+    table: HoodieTable, frame: Frame, rows_of: RowsOf, path: str
+) -> None:
+    first = table.insert(frame(FIRST))
+    table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 0, 0.0)]))
+    table.delete(frame([("c", "2")], KEYS))
+    before = table.read().collect()
+    result = table.compact()
+    assert result is not None
+    assert (result.rows_written, result.rows_inserted, result.file_groups) == (2, 0, 2)
+    state = [("a", "1", 2, 2.0), FIRST[1]]
+    assert rows_of(table) == rows_of(table.read(read_optimized=True)) == state
+    meta = ["_hoodie_commit_time", "_hoodie_commit_seqno", "id"]
+    assert sorted(table.read().select(*meta).collect()) == sorted(tuple(row[name] for name in meta) for row in before)
+    assert {row["_hoodie_file_name"] for row in table.read().collect()} == {Path(bases_of(path)[0]).name}
+    assert rows_of(table.as_of(first.completion_time)) == FIRST
+    assert table.compact() is None
+    table.upsert(frame([("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]))
+    assert rows_of(table) == [state[0], ("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]
+    assert rows_of(table.read(read_optimized=True)) == state
+    table.compact()
+    assert rows_of(table.read(read_optimized=True)) == rows_of(table)
+    assert len(bases_of(path)) == 4
+
+
+def test_a_write_that_begins_before_a_compaction_and_completes_after_it_stays(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    table.insert(frame(FIRST))
+    after_job(lambda: load(TOGETHER).compact())
+    result = table.upsert(frame([("a", "1", 5, 5.0), ("n", "1", 1, 1.0)]))
+    assert (result.retries, result.conflicts) == (0, ())
+    assert rows_of(table.read(read_optimized=True)) == FIRST
+    assert rows_of(table) == [("a", "1", 5, 5.0), FIRST[1], FIRST[2], ("n", "1", 1, 1.0)]
+
+
+def test_a_compaction_that_fails_is_taken_back_and_done_anew(
+    table: HoodieTable, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    table.insert(frame(FIRST))
+    run_job = CompactionJob._run_job
+
+    def fail_late(self: CompactionJob, task: Any) -> Any:
+        run_job(self, task)
+        monkeypatch.setattr(CompactionJob, "_run_job", run_job)
+        raise RuntimeError("the driver has no more memory")
+
+    monkeypatch.setattr(CompactionJob, "_run_job", fail_late)
+    with pytest.raises(RuntimeError, match="no more memory"):
+        table.compact()
+    assert bases_of(path) == []
+    assert rows_of(table) == FIRST
+    assert table.compact() is not None
+    assert rows_of(table) == rows_of(table.read(read_optimized=True)) == FIRST
+
+
+def test_the_command_does_what_waits(
+    table: HoodieTable, frame: Frame, rows_of: RowsOf, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.insert(frame(FIRST))
+    instant = table.schedule_compaction()
+    options = [word for key, value in TOGETHER.items() for word in ("-o", f"{key}={value}")]
+    with pytest.raises(SystemExit) as caught:
+        main(["compact", path, "--json", *options])
+    assert not caught.value.code
+    [said] = json.loads(capsys.readouterr().out)
+    assert (said["instant"], said["state"], said["rows"], said["file_groups"]) == (instant, "done", 3, 2)
+    assert table.run_compaction() is None
+    assert rows_of(table.read(read_optimized=True)) == FIRST
+
+
+def test_a_copy_on_write_table_is_refused(create: Create, frame: Frame) -> None:
+    plain = create()
+    plain.insert(frame(FIRST))
+    with pytest.raises(UnsupportedTable, match="no logs to compact"):
+        plain.compact()

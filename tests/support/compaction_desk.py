@@ -1,0 +1,80 @@
+"""A table in memory whose logs are compacted without Spark; a row is the requested time of the write it came with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_locks.format import BaseFileName, CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
+from hudi_locks.services import Compaction, planned_slice
+from hudi_locks.table import FileSlice, Table, TableConfig, create_partition_metadata, latest_file_slices
+from hudi_locks.transaction import PublishResult, Transaction
+
+SCHEMA = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "string"], "default": null}]}'
+NON_BLOCKING = {
+    "hoodie__write__concurrency__mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    "hoodie__index__type": "BUCKET",
+}
+
+
+@dataclass
+class CompactionDesk:
+    """Compaction beside delta commits of the desk `desk`, in partition p."""
+
+    desk: Any
+    table: Table
+
+    @classmethod
+    def at(cls, desk: Any) -> CompactionDesk:
+        desk.table_type = "MERGE_ON_READ"
+        config = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ")
+        found = cls(desk, Table.create(desk.storage, config))
+        create_partition_metadata(desk.storage, "p", instant="0")
+        return found
+
+    def compaction(self, **how: Any) -> Compaction:
+        """As a process of its own has it."""
+        return Compaction(self.table, self.desk.open(**{**NON_BLOCKING, **how}))
+
+    def begin(self, **how: Any) -> Transaction:
+        tx: Transaction = self.desk.open(**{**NON_BLOCKING, **how}).begin("deltacommit", "UPSERT")
+        return tx
+
+    def log(self, tx: Transaction, *groups: str) -> CommitMetadata:
+        stats = [self._make(tx, group, str(LogFileName(group, tx.instant)), [tx.instant], 1) for group in groups]
+        return CommitMetadata.of(stats, "UPSERT", schema=SCHEMA)
+
+    def append(self, *groups: str, **how: Any) -> str:
+        tx = self.begin(**how)
+        assert tx.publish(self.log(tx, *groups)).is_committed
+        return str(tx.instant)
+
+    def run(self, compaction: Compaction, instant: str | None = None) -> PublishResult | None:
+        taken = compaction.take(instant)
+        return None if taken is None else self.finish(*taken)
+
+    def finish(self, tx: Transaction, plan: CompactionPlan) -> PublishResult:
+        slices = [planned_slice(operation) for operation in plan.groups]
+        stats = [
+            self._make(tx, piece.file_id, str(BaseFileName(piece.file_id, tx.instant)), self.rows(piece), None)
+            for piece in slices
+        ]
+        return tx.publish(CommitMetadata.of(stats, "COMPACT", schema=SCHEMA, compacted=True))
+
+    def rows(self, piece: FileSlice) -> list[str]:
+        """What a reader of a slice sees."""
+        paths = [piece.base.path] if piece.base else []
+        paths += [log.path for log in piece.logs]
+        return [row for path in paths for row in json.loads(self.desk.storage.read(path))]
+
+    def seen(self) -> dict[str, list[str]]:
+        """The rows of each file group."""
+        slices = latest_file_slices(self.desk.storage, self.desk.timeline())
+        return {piece.file_id: self.rows(piece) for piece in slices}
+
+    def _make(self, tx: Transaction, group: str, name: str, rows: list[str], version: int | None) -> WriteStat:
+        staged = tx.files.start("p", name, io_type=IOType.CREATE)
+        self.desk.storage.replace(staged.path, json.dumps(rows).encode())
+        assert tx.files.finish(staged)
+        return WriteStat("p", group, f"p/{name}", num_writes=1, log_version=version)
