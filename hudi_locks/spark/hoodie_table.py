@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, lock_keys, write_keys
+from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
 from hudi_locks.observe import Metrics
@@ -22,7 +22,7 @@ from hudi_locks.spark.compaction import CompactionJob
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
-from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.readable import Readable
 from hudi_locks.spark.replacing import check_partitions, choose_partitions
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.serviced import ServicedTable
@@ -39,7 +39,7 @@ from hudi_locks.transaction import Outcome, Transactions
 __all__ = ["HoodieTable"]
 
 
-class HoodieTable(ServicedTable, CompactedTable):
+class HoodieTable(Readable, ServicedTable, CompactedTable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -266,48 +266,6 @@ class HoodieTable(ServicedTable, CompactedTable):
         """
         return StreamSink(self, operation, identifier, clock=self._clock)
 
-    def read(self, *, meta_columns: bool = True, read_optimized: bool = False) -> DataFrame:
-        """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
-
-        Args:
-            meta_columns: Whether they are there.
-            read_optimized: Of a merge-on-read table, show the base files alone, at the cost of plain Parquet: rows
-                that are in logs only come with the next compaction.
-
-        Raises:
-            DamagedTable: The timeline cannot be read; what cannot be read of a log, when the DataFrame is used.
-        """
-        return self._reader(meta_columns).snapshot(read_optimized=read_optimized)
-
-    def as_of(self, time: str | None = None, *, requested: str | None = None, meta_columns: bool = True) -> DataFrame:
-        """All rows as of a moment.
-
-        Args:
-            time: A completion time, such as `WriteResult.completion_time`: what was committed by then.
-            requested: Instead, a requested time: what was begun by then, as the JVM's `as.of.instant` means it.
-            meta_columns: See `read`.
-
-        Raises:
-            BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
-            DamagedTable: See `read`.
-        """
-        return self._reader(meta_columns).snapshot(completed=time, requested=requested)
-
-    def incremental(self, begin: str, end: str | None = None, *, meta_columns: bool = True) -> DataFrame:
-        """Rows that were inserted or updated by commits with begin < completion time <= end, in their last form.
-
-        A row that a later commit of the span deleted is not among them. Whoever goes on from the completion time of
-        the last commit that he saw misses nothing and sees nothing twice: a commit that is still pending will complete
-        later than every other. `hoodie.read.timeline.holes.resolution.policy` can hold back what was begun after it.
-
-        Raises:
-            BadInput: A time is none; for the beginning of the table give "0".
-            TableError: Commits of the span are archived, and files of theirs cleaned; or a commit was completed behind
-                a pending one, and the policy for that is FAIL.
-        """
-        policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
-        return self._reader(meta_columns).changes(begin, end, holes_policy=policy)
-
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with this requested time, after an `OutcomeUnknown`; decides it if nobody has."""
         return self._open_writer().transactions.resolve(instant)
@@ -320,9 +278,6 @@ class HoodieTable(ServicedTable, CompactedTable):
         if self._locks is not None:
             self._locks.close()
         self._locks = self._writer = self._service = self._services = None
-
-    def _reader(self, meta_columns: bool) -> Reader:  # noqa: FBT001
-        return Reader(self.spark, self.table, meta_columns)
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

@@ -10,23 +10,30 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, parse_moment
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
+from hudi_locks.spark.rows import column_named
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import (
     COMMIT_TIME,
+    PARTITION_METADATA,
     BaseFile,
     FileSlice,
     Table,
     add_meta_schema,
     files_changed,
     latest_file_slices,
+    list_partitions,
     slices_changed,
 )
 from hudi_locks.timeline import end_before_holes
 
 __all__ = ["Reader"]
+
+_NAMED = 5
+"""So many partitions are named in an error."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,15 @@ class Reader:
         spark: Session of the DataFrames.
         table: The table.
         meta_columns: Whether the five meta columns come first, as in Hudi.
+        columns: Only these of the user's; all if None.
+        partitions: Only the rows of these partition paths; all if None.
     """
 
     spark: SparkSession
     table: Table
     meta_columns: bool
+    columns: Sequence[str] | None = None
+    partitions: Sequence[str] | None = None
 
     def snapshot(
         self, *, completed: str | None = None, requested: str | None = None, read_optimized: bool = False
@@ -56,7 +67,8 @@ class Reader:
         snapshot = Snapshot.load(self.table)
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        slices = latest_file_slices(self.table.storage, snapshot.timeline, **limits)
+        self._check(snapshot)
+        slices = latest_file_slices(self.table.storage, snapshot.timeline, partitions=self.partitions, **limits)
         if read_optimized:
             slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
         return self._select(self._merge(slices, snapshot.schema))
@@ -67,6 +79,7 @@ class Reader:
         `holes_policy` says what is shown of commits that were completed behind a pending one.
         """
         snapshot = Snapshot.load(self.table)
+        self._check(snapshot)
         begin, end = parse_moment(begin), end if end is None else parse_moment(end)
         end = end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
         return self._select(self._find_changes(snapshot, begin, end))
@@ -75,10 +88,12 @@ class Reader:
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end)
-            rows, instants = self._merge(merged.slices, snapshot.schema), merged.instants
+            slices = [piece for piece in merged.slices if self._is_wanted(piece.partition)]
+            rows, instants = self._merge(slices, snapshot.schema), merged.instants
         else:
             changes = files_changed(storage, timeline, begin=begin, end=end)
-            rows, instants = self._open(changes.files, snapshot.schema), changes.instants
+            files = [file for file in changes.files if self._is_wanted(file.partition)]
+            rows, instants = self._open(files, snapshot.schema), changes.instants
         return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
 
     def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None) -> DataFrame:
@@ -88,10 +103,15 @@ class Reader:
         rows = self._open(plain, schema)
         if not merged:
             return rows
-        whole = add_meta_schema(schema if schema is not None else pa.schema([]))
-        task = MergeTask(self.table.storage, merged, whole, self.table.config.merge_rule)
-        found = read_slices(self.spark, task, rows.schema)
-        return rows.unionByName(found) if plain else found
+        needed = add_meta_schema(self._narrow(schema if schema is not None else pa.schema([])))
+        task = MergeTask(self.table.storage, merged, needed, self.table.config.merge_rule)
+        found = read_slices(self.spark, task, from_arrow_schema(needed, prefer_timestamp_ntz=True))
+        return rows.select(found.columns).unionByName(found) if plain else found
+
+    def _narrow(self, schema: pa.Schema) -> pa.Schema:
+        """The columns that are wanted, and those that decide between rows."""
+        needed = {*(schema.names if self.columns is None else self.columns), *self.table.config.merge_ordering}
+        return pa.schema([field for field in schema if field.name in needed])
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
         user_schema = schema if schema is not None else pa.schema([])
@@ -100,5 +120,25 @@ class Reader:
             return self.spark.createDataFrame([], columns)
         return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
 
+    def _check(self, snapshot: Snapshot) -> None:
+        found = [] if snapshot.schema is None else snapshot.schema.names
+        lacking = [name for name in self.columns or () if name not in found]
+        if lacking:
+            message = f"there is no column {', '.join(map(repr, lacking))} to read; the table has {', '.join(found)}"
+            raise BadInput(message, columns=lacking, found=found)
+        for partition in self.partitions or ():
+            self._check_partition(partition)
+
+    def _check_partition(self, partition: str) -> None:
+        if any(entry.name.startswith(PARTITION_METADATA) for entry in self.table.storage.list(partition)):
+            return
+        some = ", ".join(list_partitions(self.table.storage)[:_NAMED]) or "none"
+        message = f"there is no partition {partition!r} to read; give partition paths, as these of the table: {some}"
+        raise BadInput(message, partition=partition)
+
+    def _is_wanted(self, partition: str) -> bool:
+        return self.partitions is None or partition in self.partitions
+
     def _select(self, rows: DataFrame) -> DataFrame:
-        return rows if self.meta_columns else rows.drop(*META_COLUMNS)
+        user = [name for name in rows.columns if name not in META_COLUMNS] if self.columns is None else self.columns
+        return rows.select(*(META_COLUMNS if self.meta_columns else ()), *map(column_named, user))

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -150,14 +150,22 @@ def _bloom_that_holds_all() -> str:
     return base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
 
 
-def read_base_file(path: str, *, batch_rows: int = 1 << 17) -> Iterator[pa.Table]:
+def read_base_file(
+    path: str, *, columns: Collection[str] | None = None, batch_rows: int = 1 << 17
+) -> Iterator[pa.Table]:
     """The rows of a base file in bounded pieces, in file order.
+
+    Args:
+        path: As Arrow opens it.
+        columns: Only these, as far as the file has them; all if None.
+        batch_rows: The bound.
 
     Raises:
         DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
     """
     with _open(path) as file:
-        for batch in file.iter_batches(batch_size=batch_rows):
+        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
+        for batch in file.iter_batches(batch_size=batch_rows, columns=names):
             yield pa.Table.from_batches([batch])
 
 

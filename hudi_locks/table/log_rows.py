@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -69,18 +69,18 @@ def encode_deleted(keys: pa.ChunkedArray, partition: str, *, instant: str, avro_
     return LogBlock(BlockType.DELETE, header, encode_deletes(keys.to_pylist(), partition))
 
 
-def read_log(data: bytes | memoryview, path: str) -> Iterator[LogEntry]:
-    """What the blocks of a log file do, in their order.
+def read_log(data: bytes | memoryview, path: str, *, columns: Collection[str] | None = None) -> Iterator[LogEntry]:
+    """What the blocks of a log file do, in their order; of Parquet blocks with these columns only, unless it is None.
 
     Raises:
         DamagedTable: A block cannot be read whole.
         UnsupportedTable: A block is of a kind that is not read here.
     """
     for block in decode_blocks(data, path):
-        yield _interpret(block, path)
+        yield _interpret(block, path, columns)
 
 
-def _interpret(block: LogBlock, path: str) -> LogEntry:
+def _interpret(block: LogBlock, path: str, columns: Collection[str] | None) -> LogEntry:
     if not block.instant:
         raise DamagedTable(f"{path} has a block that does not name its instant", path=path)
     if block.kind is BlockType.DELETE:
@@ -89,8 +89,9 @@ def _interpret(block: LogBlock, path: str) -> LogEntry:
     if block.kind not in _BLOCK_FORMATS.values():
         message = f"{path} has a block of type {block.kind.name}, which is not read here; compact the file group first"
         raise UnsupportedTable(message, path=path, block=block.kind.name)
-    decode = _decode_parquet if block.kind is BlockType.PARQUET else _decode_avro
-    return LogEntry(block.instant, decode(block, path), is_partial=block.is_partial)
+    is_parquet = block.kind is BlockType.PARQUET
+    rows = _decode_parquet(block, path, columns) if is_parquet else _decode_avro(block, path)
+    return LogEntry(block.instant, rows, is_partial=block.is_partial)
 
 
 def _encode_parquet(rows: pa.Table, avro_schema: str, codec: str) -> bytes:
@@ -102,10 +103,11 @@ def _encode_parquet(rows: pa.Table, avro_schema: str, codec: str) -> bytes:
     return bytes(out.getvalue())
 
 
-def _decode_parquet(block: LogBlock, path: str) -> pa.Table:
-    schema = _arrow_of(block.schema, path)
+def _decode_parquet(block: LogBlock, path: str, columns: Collection[str] | None) -> pa.Table:
+    declared = _arrow_of(block.schema, path)
+    schema = pa.schema([field for field in declared if columns is None or field.name in columns])
     try:
-        found = pq.read_table(pa.BufferReader(block.content))
+        found = pq.read_table(pa.BufferReader(block.content), columns=schema.names)
         return found.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise DamagedTable(f"{path}: a block of Parquet rows cannot be read: {error}", path=path) from error

@@ -25,22 +25,23 @@ def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: M
     Args:
         storage: Of the table.
         piece: The slice; its files must be of completed writes.
-        schema: Of the rows wanted, meta columns included; columns that a file lacks are null.
+        schema: Of the rows wanted, meta columns and those of `rule` included; only these are read, and are null where a
+            file lacks them.
         rule: Which of two rows with one key wins.
 
     Raises:
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    merge = LogMerge((entry for log in piece.logs for entry in _read_entries(storage, log)), schema, rule)
+    merge = LogMerge((entry for log in piece.logs for entry in _read_entries(storage, log, schema.names)), schema, rule)
     if piece.base is not None:
-        for rows in read_base_file(storage.native(piece.base.path)):
+        for rows in read_base_file(storage.native(piece.base.path), columns=schema.names):
             yield merge.apply(conform(rows, schema))
     yield from merge.remaining()
 
 
-def _read_entries(storage: Storage, log: LogFile) -> Iterator[LogEntry]:
+def _read_entries(storage: Storage, log: LogFile, columns: list[str]) -> Iterator[LogEntry]:
     data = storage.read(log.path)
     if data is None:
         raise DamagedTable(f"{log.path} is gone: cleaned or removed since the timeline was loaded", path=log.path)
-    return read_log(data, log.path)
+    return read_log(data, log.path, columns=columns)

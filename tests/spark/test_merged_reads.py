@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import ConfigError, TableError
+from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import LocalStorage
 
@@ -86,3 +86,29 @@ def test_changes_whose_files_are_gone_are_refused(spark: Any, golden: Golden) ->
     storage.delete(log)
     with pytest.raises(TableError, match="was cleaned"):
         table.incremental("0", commits[1].completion)
+
+
+@pytest.mark.parametrize("name", ["v8_mor", "v8_mor_compacted"])
+def test_columns_and_partitions_that_are_not_wanted_are_not_read(spark: Any, golden: Golden, name: str) -> None:
+    """The files of other partitions may be gone, and the rows are those of the whole read."""
+    storage, wanted = golden(name), "region=us_east"
+    table = HoodieTable.load(spark, storage.base)
+    rows = table.read().where(f"_hoodie_partition_path = '{wanted}'").select("qty", "id").collect()
+    others = [
+        path for path, _ in storage.walk("") if not path.startswith((".hoodie", wanted)) and "metadata" not in path
+    ]
+    for path in others:
+        storage.delete(path)
+    found = table.read(meta_columns=False, columns=["qty", "id"], partitions=[wanted])
+    assert found.columns == ["qty", "id"]
+    assert sorted(found.collect(), key=repr) == sorted(rows, key=repr)
+    changed = table.incremental("0", meta_columns=False, columns=["id"], partitions=[wanted])
+    assert sorted(changed.collect()) == sorted((row.id,) for row in rows)
+
+
+def test_wrong_columns_and_partitions_are_named(spark: Any, golden: Golden) -> None:
+    table = HoodieTable.load(spark, golden("v8_mor").base)
+    with pytest.raises(BadInput, match=r"no column 'quantity' to read; the table has .*qty"):
+        table.read(columns=["quantity"])
+    with pytest.raises(BadInput, match=r"no partition 'us_east' to read.*region=us_east"):
+        table.as_of("2030-01-01", partitions=["us_east"])

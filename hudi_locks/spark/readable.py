@@ -1,0 +1,115 @@
+"""What can be read of a table: now, as of a moment, and what changed. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hudi_locks.config import Options, write_keys
+from hudi_locks.spark.reading import Reader
+from hudi_locks.table import Table
+
+__all__ = ["Readable"]
+
+
+class Readable:
+    """Reads of a table, as DataFrames that a later commit does not change.
+
+    Attributes:
+        spark: Session of the DataFrames.
+        table: The table.
+        options: Hudi's keys.
+    """
+
+    spark: SparkSession
+    table: Table
+    options: Options
+
+    def read(
+        self,
+        *,
+        meta_columns: bool = True,
+        read_optimized: bool = False,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
+
+        What Spark filters and selects afterwards reaches its Parquet reader, but no file group with logs: `columns` and
+        `partitions` do.
+
+        Args:
+            meta_columns: Whether they are there.
+            columns: Only these of the user's columns, in this order; all if None.
+            partitions: Only the rows of these partition paths, such as "2026-01-01" or "day=2026-01-01"; all if None.
+            read_optimized: Of a merge-on-read table, show the base files alone, at the cost of plain Parquet: rows
+                that are in logs only come with the next compaction.
+
+        Raises:
+            BadInput: There is no such column, or no such partition.
+            DamagedTable: The timeline cannot be read; what cannot be read of a log, when the DataFrame is used.
+        """
+        return self._reader(meta_columns, columns, partitions).snapshot(read_optimized=read_optimized)
+
+    def as_of(
+        self,
+        time: str | None = None,
+        *,
+        requested: str | None = None,
+        meta_columns: bool = True,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """All rows as of a moment.
+
+        Args:
+            time: A completion time, such as `WriteResult.completion_time`: what was committed by then.
+            requested: Instead, a requested time: what was begun by then, as the JVM's `as.of.instant` means it.
+            meta_columns: See `read`.
+            columns: See `read`.
+            partitions: See `read`.
+
+        Raises:
+            BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
+            DamagedTable: See `read`.
+        """
+        return self._reader(meta_columns, columns, partitions).snapshot(completed=time, requested=requested)
+
+    def incremental(
+        self,
+        begin: str,
+        end: str | None = None,
+        *,
+        meta_columns: bool = True,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """Rows that were inserted or updated by commits with begin < completion time <= end, in their last form.
+
+        A row that a later commit of the span deleted is not among them. Whoever goes on from the completion time of
+        the last commit that he saw misses nothing and sees nothing twice: a commit that is still pending will complete
+        later than every other. `hoodie.read.timeline.holes.resolution.policy` can hold back what was begun after it.
+
+        Args:
+            begin: A completion time; "0" for the beginning of the table.
+            end: Another one; None for now.
+            meta_columns: See `read`.
+            columns: See `read`.
+            partitions: See `read`.
+
+        Raises:
+            BadInput: A time is none, or see `read`.
+            TableError: Commits of the span are archived, and files of theirs cleaned; or a commit was completed behind
+                a pending one, and the policy for that is FAIL.
+        """
+        policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
+        return self._reader(meta_columns, columns, partitions).changes(begin, end, holes_policy=policy)
+
+    def _reader(
+        self,
+        meta_columns: bool,  # noqa: FBT001
+        columns: Sequence[str] | None,
+        partitions: Sequence[str] | None,
+    ) -> Reader:
+        return Reader(self.spark, self.table, meta_columns, columns, partitions)
