@@ -31,7 +31,7 @@ NUM_RETRIES_ON_CONFLICT_FAILURES = Key(
     "hoodie.write.num.retries.on.conflict.failures",
     int,
     0,
-    "how often a write that met a conflict begins anew",
+    "how often a write that met a conflict goes on or begins anew",
     since="0.14.0",
     minimum=0,
 )

@@ -1,7 +1,7 @@
 """Traces of files being written: what a commit reconciles and a rollback removes."""
 
 from hudi_locks.markers.direct import DIRECT, MARKER_FOLDER, DirectMarkers
-from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile, staging_folder
+from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile, end_turns, staging_folder
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
 from hudi_locks.markers.peer import PeerMarkers, read_markers
 from hudi_locks.markers.reconciliation import reconcile
@@ -22,6 +22,7 @@ __all__ = [
     "ServerFiles",
     "SpareMarkers",
     "StagedFile",
+    "end_turns",
     "read_markers",
     "reconcile",
     "staging_folder",

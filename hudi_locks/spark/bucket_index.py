@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import assign_buckets, bucket_of_file_id
-from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement
-from hudi_locks.table import RECORD_KEY, BaseFile
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement, Regrouped
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
 __all__ = ["BucketIndex"]
 
@@ -48,6 +49,38 @@ class BucketIndex:
         bases = self._by_bucket(base_files)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
         return Placement(located, BucketGroups(bases, seed), None)
+
+    def place_again(
+        self,
+        located: DataFrame,
+        *,
+        before: Iterable[BaseFile],
+        now: Iterable[BaseFile],
+        written: Iterable[FileGroupId],
+        instant: str,
+    ) -> Regrouped:
+        """The rows of the buckets that changed between two snapshots.
+
+        Args:
+            located: All rows of the write.
+            before: Newest files of the partitions by the earlier snapshot.
+            now: The same by the later one.
+            written: File groups that the write looked at.
+            instant: Of the write.
+
+        Raises:
+            UnsupportedTable: See `place`.
+        """
+        known, bases = self._by_bucket(before), self._by_bucket(now)
+        changed = {key for key in known | bases if known.get(key) != bases.get(key)}
+        keys = {group: (group.partition, bucket_of_file_id(group.file_id)) for group in written}
+        touched = frozenset(group for group, key in keys.items() if key in changed)
+        named = sorted({keys[group] for group in touched})
+        name = F.concat(F.col(PARTITION_PATH), F.lit("/"), F.col(GROUP).cast("string"))
+        rows = located.where(name.isin([f"{partition}/{bucket}" for partition, bucket in named]))
+        return Regrouped(
+            self.place(rows, now, instant=instant), touched, tuple(bases[key] for key in named if key in bases)
+        )
 
     def append(self, located: DataFrame) -> Placement:
         """Give each bucket the file group whose id is the same for all writers; nothing is listed for it.

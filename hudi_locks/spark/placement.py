@@ -17,12 +17,25 @@ if TYPE_CHECKING:
 
     from hudi_locks.transaction import AbsentKeys
 
-__all__ = ["GROUP", "RESERVED", "BucketGroups", "FileGroup", "FixedBuckets", "Groups", "ListedGroups", "Placement"]
+__all__ = [
+    "FOUND",
+    "GROUP",
+    "RESERVED",
+    "BucketGroups",
+    "FileGroup",
+    "FixedBuckets",
+    "Groups",
+    "ListedGroups",
+    "Placement",
+    "Regrouped",
+]
 
 RESERVED: Final = "_hudi_locks_"
 """How columns begin that exist while a write runs; no column of a table does."""
 GROUP: Final = f"{RESERVED}group"
 """Column that names a row's file group within its partition: a bucket number or a file id."""
+FOUND: Final = f"{RESERVED}found"
+"""Column with the id of the file group that holds a row's key; null for a key that is new to its partition."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,7 @@ class Placement:
             each are in one task already.
         absent_keys: The keys of the input that no file group has, if it matters that nobody brings them.
         read_groups: The file groups that have others, as far as the index looked; tasks name what they look at.
+        assigned: All rows, with FOUND, and under GROUP what they are written to, or null; None if no key was looked up.
     """
 
     rows: DataFrame
@@ -109,3 +123,19 @@ class Placement:
     expected_groups: int | None
     absent_keys: AbsentKeys | None = None
     read_groups: frozenset[FileGroupId] = frozenset()
+    assigned: DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Regrouped:
+    """What is to be written again.
+
+    Attributes:
+        placement: Of the rows that are, on the later snapshot; what it says of keys concerns all rows of the write.
+        touched: File groups whose files, as far as the write made some, are outdated.
+        bases: The newest files of those that were there before the write.
+    """
+
+    placement: Placement
+    touched: frozenset[FileGroupId]
+    bases: tuple[BaseFile, ...]

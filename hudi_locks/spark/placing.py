@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,13 +11,17 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
+from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.appending import FixedGroups, check_fixed_groups, check_not_replaced
+from hudi_locks.spark.intake import KeyedRows
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import Placement
+from hudi_locks.spark.placement import Placement, Regrouped
+from hudi_locks.spark.regrouping import regroup
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.simple_index import SimpleIndex
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
+from hudi_locks.table import BaseFile
 
 __all__ = ["Placer", "check_index"]
 
@@ -67,6 +71,34 @@ class Placer:
             yield index.place(operation, tagged, base_files)
         finally:
             tagged.unpersist()
+
+    @contextmanager
+    def place_again(
+        self,
+        operation: Operation,
+        keyed: KeyedRows,
+        *,
+        made: Placement,
+        before: Sequence[BaseFile],
+        written: Iterable[FileGroupId],
+    ) -> Iterator[Regrouped]:
+        """What this snapshot, a later one, makes outdated; what was persisted for it is let go at the end.
+
+        Args:
+            operation: What is done with the rows.
+            keyed: All of them.
+            made: How they were placed on the snapshot before.
+            before: The newest files of their partitions by that.
+            written: The file groups that tasks looked at since then.
+        """
+        now = self.snapshot.base_files(keyed.counts)
+        if bucket_index := self.settings.bucket_index():
+            instant = self.instant
+            yield bucket_index.place_again(keyed.frame, before=before, now=now, written=written, instant=instant)
+        elif made.assigned is not None:
+            index, counts = self._simple_index(operation), keyed.counts
+            with regroup(index, operation, made.assigned, before=before, now=now, counts=counts) as regrouped:
+                yield regrouped
 
     def _simple_index(self, operation: Operation) -> SimpleIndex:
         sizing = self.settings.sizing(self.snapshot.record_bytes)

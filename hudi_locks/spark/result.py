@@ -26,8 +26,9 @@ class Attempt:
         ended_ms: Wall clock when its outcome was known.
         outcome: What became of it.
         conflict: Why it was aborted; None for the last.
-        avoided: Conflicts that it would have met, had it not written the rows in question to new files: an insert does
-            so, and does nothing else again.
+        avoided: Conflicts that it would have met, had it not written again what they concern: an insert the rows that
+            went to a file of others, to new ones, any other write the file groups that are outdated.
+        rewritten: How many files an upsert or delete wrote again for that; all others stayed.
     """
 
     instant: str
@@ -36,6 +37,7 @@ class Attempt:
     outcome: Outcome
     conflict: Conflict | None = None
     avoided: tuple[Conflict, ...] = ()
+    rewritten: int = 0
 
     @property
     def duration_s(self) -> float:
@@ -88,7 +90,7 @@ class WriteResult:
 
     @property
     def avoided(self) -> tuple[Conflict, ...]:
-        """The conflicts that its inserts avoided, at the price of writing the rows in question once more."""
+        """The conflicts that it avoided, at the price of writing what they concern once more."""
         return tuple(conflict for attempt in self.attempts for conflict in attempt.avoided)
 
     @property

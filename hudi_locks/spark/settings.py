@@ -32,7 +32,7 @@ class PipelineSettings:
         small_file_bytes: Base files below take new rows first.
         record_bytes: Size of a row where the table has none to measure.
         memory_bytes: How much input a task keeps in memory.
-        conflict_retries: How often a write that met a conflict begins anew.
+        conflict_retries: How often a write that met a conflict goes on or begins anew.
         early_wait_s: How long a write that met an earlier one before it wrote waits for that one to end.
         combine_before_insert: Whether an insert merges rows of the input with one key.
         combine_before_upsert: Whether an upsert does.

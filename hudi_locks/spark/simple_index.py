@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format.claim import FileGroupId
@@ -13,11 +13,11 @@ from hudi_locks.spark.absent_keys import MissedKeys
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import GROUP, RESERVED, ListedGroups, Placement
+from hudi_locks.spark.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
-__all__ = ["SimpleIndex"]
+__all__ = ["SimpleIndex", "choose_group", "choose_rows"]
 
 _SHARES = f"{RESERVED}shares"
 
@@ -38,12 +38,16 @@ class SimpleIndex:
 
     def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
         """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
+        return self.locate(rows, base_files, GROUP)
+
+    def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> DataFrame:
+        """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
         if not base_files:
-            return rows.withColumn(GROUP, F.lit(None).cast("string"))
+            return rows.withColumn(column, F.lit(None).cast("string"))
         paths = [self.storage.native(file.path) for file in base_files]
         schema = f"{RECORD_KEY} string, {PARTITION_PATH} string"
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-        known = read_files(rows.sparkSession, paths, schema).withColumn(GROUP, file_id)
+        known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
     def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
@@ -54,11 +58,13 @@ class SimpleIndex:
         counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
         fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
         groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
-        rows = _choose_rows(operation, tagged)
-        placement = self._share(rows, base_files, {} if operation is Operation.DELETE else fresh)
+        found = tagged.withColumn(FOUND, F.col(GROUP))
+        placement = self._share(found, base_files, {} if operation is Operation.DELETE else fresh)
+        assigned = placement.rows.withColumn(GROUP, choose_group(operation))
         absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
         missed = MissedKeys(absent, self.storage, frozenset(fresh))
-        return replace(placement, absent_keys=missed, read_groups=groups)
+        rows = choose_rows(assigned)
+        return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
 
     def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
         """Give rows file groups without looking at their keys."""
@@ -82,7 +88,15 @@ class SimpleIndex:
         return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
 
 
-def _choose_rows(operation: Operation, tagged: DataFrame) -> DataFrame:
+def choose_group(operation: Operation) -> Column:
+    """The file group that a row is written to, or null, by FOUND, and by GROUP where it would go if that is null."""
     if operation is Operation.DELETE:
-        return tagged.where(F.col(GROUP).isNotNull())
-    return tagged if operation is Operation.UPSERT else tagged.where(F.col(GROUP).isNull())
+        return F.col(FOUND)
+    if operation is Operation.UPSERT:
+        return F.coalesce(FOUND, GROUP)
+    return F.when(F.col(FOUND).isNull(), F.col(GROUP))
+
+
+def choose_rows(assigned: DataFrame) -> DataFrame:
+    """Those that are written."""
+    return assigned.where(F.col(GROUP).isNotNull()).drop(FOUND)

@@ -31,6 +31,7 @@ from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.task import WriteTask
 from hudi_locks.spark.task_making import TaskMaker
+from hudi_locks.spark.turns import Made, Turns
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
@@ -65,9 +66,27 @@ class _Draft:
     reads: ReadSet = field(default_factory=ReadSet)
     unless: Unless | None = None
     avoided: tuple[Conflict, ...] = ()
+    rewritten: int = 0
+
+    @property
+    def published(self) -> tuple[CommitMetadata, ReadSet]:
+        """What conflicts are looked for with."""
+        return self.metadata, self.reads
 
 
-_Work = Callable[[Transaction], AbstractContextManager[_Draft]]
+@dataclass(frozen=True)
+class _Asked:
+    """What a caller wants to have written."""
+
+    operation: Operation
+    keyed: KeyedRows
+    report: Report
+    terms: CommitTerms
+
+
+_Run = Callable[[Placement], list[WriteStat]]
+_Work = Callable[[Transaction, int], AbstractContextManager[_Draft]]
+"""Given how many conflicts it may still answer."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +129,13 @@ class Writer:
         self._refuse_unfit(operation)
         report("reading the input")
         with Intake(self.table, self.settings).take(operation, rows) as keyed:
-            agreed = terms or CommitTerms()
-            return self._repeat(operation, lambda tx: self._write_rows(tx, operation, keyed, report, agreed), report)
+            asked = _Asked(operation, keyed, report, terms or CommitTerms())
+            return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 
     def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
         self._refuse_unfit(Operation.DELETE_PARTITION)
-        return self._repeat(Operation.DELETE_PARTITION, lambda tx: self._end_partitions(tx, partitions), report)
+        return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, partitions), report)
 
     def _refuse_unfit(self, operation: Operation) -> None:
         if self.table.is_merge_on_read:
@@ -154,40 +173,57 @@ class Writer:
         action = _LOGGED if self.table.is_merge_on_read else operation.action
         transaction = self.transactions.begin(action, operation.value.upper())
         try:
-            with transaction, typed_task_errors(), work(transaction) as draft:
+            left = self.settings.conflict_retries - len(attempts)
+            with transaction, typed_task_errors(), work(transaction, left) as draft:
                 report("publishing")
                 published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
         except EarlyConflictMet as met:
             published = PublishResult(transaction.instant, Outcome.ABORTED, conflict=met.conflict, reason=str(met))
         ended_ms = self.clock.wall_ms()
-        what = (published.outcome, published.conflict, draft.avoided)
+        what = (published.outcome, published.conflict, draft.avoided, draft.rewritten)
         attempts.append(Attempt(transaction.instant, began_ms, ended_ms, *what))
         return published, draft.metadata
 
     @contextmanager
-    def _write_rows(
-        self, transaction: Transaction, operation: Operation, keyed: KeyedRows, report: Report, terms: CommitTerms
-    ) -> Iterator[_Draft]:
+    def _write_rows(self, transaction: Transaction, asked: _Asked, turns: int) -> Iterator[_Draft]:
+        operation, keyed = asked.operation, asked.keyed
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
-        report("finding file groups")
+        asked.report("finding file groups")
         placer = Placer(self.settings, snapshot, transaction.instant, self._fixed_groups)
+
+        def run(placement: Placement) -> list[WriteStat]:
+            with self.host.open(transaction) as files:
+                task = TaskMaker(self.table, self.settings).make(files, operation, schema, placement.groups)
+                return self._run_job(task, placement, keyed, asked.report)
+
+        def draft(made: Made) -> _Draft:
+            return self._draft(transaction, asked, made, schema)
+
         with (
             cancelled_when_vain(transaction, keyed.frame.sparkSession),
             placer.place(operation, keyed.frame, keyed.counts) as placement,
         ):
-            with self.host.open(transaction) as files:
-                task = TaskMaker(self.table, self.settings).make(files, operation, schema, placement.groups)
-                stats, avoided = self._run_around(transaction, operation, task, placement, keyed, report)
-            replaced = find_replaced(snapshot, operation, keyed.counts)
-            metadata = CommitMetadata.of(
-                [stat for stat in stats if stat.path],
-                transaction.operation,
-                schema=self._recorded(schema),
-                extra=terms.extra,
-                replaced_file_ids=replaced,
-            )
-            yield _Draft(metadata, self._list_reads(operation, keyed, placement, stats), terms.unless, avoided)
+            made = Made(snapshot, placement, *self._run_around(transaction, operation, placement, run))
+            going = Turns(transaction, operation, keyed, placer, run, lambda made: draft(made).published)
+            with going.finish(made, most=turns if self._may_go_on(operation) else 0) as made:
+                yield draft(made)
+
+    def _draft(self, transaction: Transaction, asked: _Asked, made: Made, schema: pa.Schema) -> _Draft:
+        metadata = CommitMetadata.of(
+            [stat for stat in made.stats if stat.path],
+            transaction.operation,
+            schema=self._recorded(schema),
+            extra=asked.terms.extra,
+            replaced_file_ids=find_replaced(made.snapshot, asked.operation, asked.keyed.counts),
+        )
+        reads = self._list_reads(asked.operation, asked.keyed, made)
+        return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
+
+    def _may_go_on(self, operation: Operation) -> bool:
+        """Whether rows are where their keys are looked for, so that it can be told which of them others touched."""
+        finds = self.settings.looks_up(operation) or self.settings.bucket_index() is not None
+        return finds and not operation.replaces and not self.table.is_merge_on_read
 
     @contextmanager
     def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
@@ -196,14 +232,12 @@ class Writer:
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
 
-    def _list_reads(
-        self, operation: Operation, keyed: KeyedRows, placement: Placement, stats: list[WriteStat]
-    ) -> ReadSet:
+    def _list_reads(self, operation: Operation, keyed: KeyedRows, made: Made) -> ReadSet:
         if self.table.is_merge_on_read:
             return ReadSet()
-        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in stats if not stat.path)
+        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
         partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
-        return ReadSet(partitions, placement.read_groups | left, placement.absent_keys)
+        return ReadSet(partitions, made.placement.read_groups | left, made.placement.absent_keys)
 
     def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
         if operation is Operation.DELETE:
@@ -215,17 +249,12 @@ class Writer:
         return avro_schema(schema, self.table.config.name) if schema.names else None
 
     def _run_around(
-        self,
-        transaction: Transaction,
-        operation: Operation,
-        task: WriteTask | LogTask,
-        placement: Placement,
-        keyed: KeyedRows,
-        report: Report,
-    ) -> tuple[list[WriteStat], tuple[Conflict, ...]]:
+        self, transaction: Transaction, operation: Operation, placement: Placement, run: _Run
+    ) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
         if operation is not Operation.INSERT or self.settings.looks_up(operation) or self.settings.bucket_index():
-            return self._run_job(task, placement, keyed, report), ()
-        return write_around(transaction, placement, run=lambda rows: self._run_job(task, rows, keyed, report))
+            return tuple(run(placement)), ()
+        stats, avoided = write_around(transaction, placement, run=run)
+        return tuple(stats), avoided
 
     def _run_job(
         self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report

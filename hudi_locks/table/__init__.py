@@ -4,7 +4,7 @@ from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, LogFile, list_base_files, list_partitions
-from hudi_locks.table.file_groups import latest_base_files, latest_file_slices
+from hudi_locks.table.file_groups import find_changed, latest_base_files, latest_file_slices
 from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_merging import LogMerge
@@ -74,6 +74,7 @@ __all__ = [
     "count_log",
     "create_partition_metadata",
     "files_changed",
+    "find_changed",
     "latest_base_files",
     "latest_file_slices",
     "list_base_files",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.table.data_files import BaseFile, DataFiles, list_data_files, list_partitions
 from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
@@ -11,7 +12,7 @@ from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_completions
 
-__all__ = ["latest_base_files", "latest_file_slices"]
+__all__ = ["find_changed", "latest_base_files", "latest_file_slices"]
 
 
 def latest_file_slices(
@@ -64,6 +65,13 @@ def latest_base_files(
     limits = {"partitions": partitions, "as_of": as_of, "as_of_requested": as_of_requested}
     slices = latest_file_slices(storage, timeline, **limits)  # type: ignore[arg-type]
     return tuple(piece.base for piece in slices if piece.base is not None)
+
+
+def find_changed(before: Iterable[BaseFile], now: Iterable[BaseFile]) -> frozenset[FileGroupId]:
+    """File groups whose newest file is another one, those that are new or gone included."""
+    known = {FileGroupId(file.partition, file.file_id): file.path for file in before}
+    found = {FileGroupId(file.partition, file.file_id): file.path for file in now}
+    return frozenset(group for group in known | found if known.get(group) != found.get(group))
 
 
 def _find_completions(storage: Storage, timeline: Timeline, files: DataFiles, *, exactly: bool) -> Completion:

@@ -63,6 +63,17 @@ class Begin:
             self._context.trace(StopPoint.BEGIN_INFLIGHT)
         return replace(begun, archived=archived.times, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
 
+    def look_again(self, begun: Begun) -> Begun | None:
+        """See `Transaction.look_again`."""
+        early = self._list_archived()
+        with hold_table(self._useful_locks(), self._context.clock):
+            archived = self._look_again(early)
+            head, timeline = self._read()
+        claims = self._context.log.since(begun.claim_head, head)
+        if any(claim.kind is ClaimKind.RESTORE for claim in claims) or timeline.get(begun.instant.requested) is None:
+            return None
+        return replace(begun, timeline=timeline, claim_head=head.number, archived=archived.times, turn=begun.turn + 1)
+
     def _useful_locks(self) -> Locks | None:
         """None where every writer goes by the claims: a begin is safe without a lock, and waiting for it costs time.
 

@@ -24,6 +24,7 @@ class Begun:
         lock_held_ms: How long its begin held it.
         archived: Instants that had left the timeline before the snapshot was taken, as far as it may matter.
         mark: What its inflight file must hold at the publish; None if that does not matter.
+        turn: How often it went on from a later snapshot.
     """
 
     instant: Instant
@@ -34,3 +35,4 @@ class Begun:
     lock_held_ms: int = 0
     archived: frozenset[str] = frozenset()
     mark: bytes | None = None
+    turn: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import TracebackType
@@ -14,6 +14,7 @@ from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, WriteAborted
 from hudi_locks.format import CommitMetadata
 from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
+from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.outcome import Conflict, PublishResult
@@ -111,7 +112,7 @@ class Transaction:
         early = self._transactions.early
         return early.find(self._begun) if early.looks(self._begun) else None
 
-    def foresee(self, metadata: CommitMetadata) -> Conflict | None:
+    def foresee(self, metadata: CommitMetadata, *, reads: ReadSet | None = None) -> Conflict | None:
         """The conflict that a publish of `metadata` would meet now, without the lock and without ending the write.
 
         Whoever can do what it touches in another way is spared a retry; `publish` looks again in any case. Files that
@@ -121,7 +122,41 @@ class Transaction:
             DamagedTable: The timeline or the claim log is unreadable.
             StorageError: The store failed.
         """
-        return self._transactions.foresee(self._begun, metadata)
+        return self._transactions.foresee(self._begun, metadata, reads)
+
+    def look_again(self) -> Begun | None:
+        """This write as if it had been begun by a look at the table as it is now; None if it cannot go on from there.
+
+        Nothing changes by that: give it to `go_on`. It takes the table lock where a begin does.
+
+        Raises:
+            AcquireTimeout: The table lock could not be had.
+            DamagedTable: The timeline or the claim log is unreadable.
+            StorageError: The store failed.
+        """
+        return self._transactions.look_again(self._begun)
+
+    def go_on(self, later: Begun, *, bases: Iterable[BaseFile], without: Iterable[str]) -> bool:
+        """Build on a later snapshot, under the same instant, and write anew only what is outdated by it.
+
+        Readers show the file with the highest requested time of a file group. So nothing may be written on top of a
+        file that was begun after this write; then False is returned, and nothing has changed.
+
+        Args:
+            later: By `look_again`.
+            bases: The newest files, in that snapshot, of the file groups that are written from now on. All that was
+                written before and stays must be as if it had been written from that snapshot.
+            without: Paths of this write's data files that are outdated. Their names become free, for new tasks alone.
+
+        Raises:
+            StorageError: The store failed; abort the write.
+        """
+        if any(file.instant >= self.instant for file in bases):
+            return False
+        self._transactions.clear(self._begun, without)
+        self._begun = later
+        self.__dict__.pop("files", None)
+        return True
 
     def publish(
         self,

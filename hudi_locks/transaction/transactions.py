@@ -10,7 +10,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Owner
-from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
+from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, end_turns
 from hudi_locks.observe import Metrics
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
@@ -248,14 +248,24 @@ class Transactions:
             warnings=warnings,
         )
 
-    def foresee(self, begun: Begun, metadata: CommitMetadata) -> Conflict | None:
+    def foresee(self, begun: Begun, metadata: CommitMetadata, reads: ReadSet | None) -> Conflict | None:
         """See `Transaction.foresee`."""
         if self._context.settings.fail_on_stray:
             return None
         timeline = self._context.load_timeline()  # before the log, so that nothing on it lacks its claim
         claims = self._context.log.since(begun.claim_head, self._context.log.read_head())
-        concurrent = ConcurrentWrites(self._context, begun, metadata=metadata, strategy=self._strategy)
+        concurrent = ConcurrentWrites(self._context, begun, metadata=metadata, strategy=self._strategy, reads=reads)
         return concurrent.find_conflict(timeline, claims)
+
+    def look_again(self, begun: Begun) -> Begun | None:
+        """See `Transaction.look_again`."""
+        return self._begin.look_again(begun)
+
+    def clear(self, begun: Begun, paths: Iterable[str]) -> None:
+        """Take data files of a write away, and let no task bring them back."""
+        end_turns(self._context.storage, begun.instant.requested)
+        for path in paths:
+            self._context.storage.delete(path)
 
     def abort(self, begun: Begun, reason: str, *, is_certain: bool) -> PublishResult:
         """See `Transaction.abort`; `is_certain` if no publish was begun, so that nothing can be claimed."""
@@ -272,7 +282,8 @@ class Transactions:
     def files_of(self, begun: Begun, maker: MarkerMaker | None) -> FinalFiles:
         """See `Transaction.files_by`."""
         instant = begun.instant
-        files = FinalFiles(self._context.storage, self._context.layout, instant.requested, instant.action, maker)
+        storage, layout = self._context.storage, self._context.layout
+        files = FinalFiles(storage, layout, instant.requested, instant.action, maker, turn=begun.turn)
         files.open_turn()
         return files
 

@@ -177,7 +177,8 @@ def test_two_threads_that_publish_at_once_both_get_through(
         thread.start()
     for thread in threads:
         thread.join(DEADLINE_S)
-    assert sorted(result.retries for result in results) == [0, 1]
+    # the one that began first and comes last begins anew, the other one goes on
+    assert sorted(result.retries + len(result.avoided) for result in results) == [0, 1]
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 2), ("c", 1), ("m", 1), ("n", 1)]
     assert all(result.outcome is Outcome.COMMITTED for result in results)
 

@@ -1,0 +1,65 @@
+"""Writers that go on under their own instant from a later snapshot, in seeded histories with tasks that come late."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from turns_world import play_turns
+
+from hudi_locks.transaction import Transactions
+from hudi_locks.transaction.transaction import Transaction
+
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
+Patch = pytest.MonkeyPatch
+pytestmark = pytest.mark.histories
+
+
+def test_histories_of_writers_that_go_on_end_as_a_serial_replay() -> None:
+    worlds = [play_sound(seed) for seed in range(HISTORIES)]
+    assert sum(world.turns for world in worlds) >= HISTORIES // 2
+    assert any("late task: move" in line for world in worlds for line in world.trail)
+
+
+def play_sound(seed: int) -> Any:
+    world = play_turns(seed)
+    assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+    return world
+
+
+# ---- planted breaks: each drops one rule, and must be found ----
+
+
+def build_on_what_began_later(patch: Patch) -> None:
+    go_on = Transaction.go_on
+    patch.setattr(
+        Transaction, "go_on", lambda self, later, *, bases, without: go_on(self, later, bases=(), without=without)
+    )
+
+
+def let_old_turns_live(patch: Patch) -> None:
+    patch.setattr("hudi_locks.transaction.transactions.end_turns", lambda *_: None)
+
+
+def keep_what_is_outdated(patch: Patch) -> None:
+    patch.setattr(Transactions, "clear", lambda *_: None)
+
+
+# To list the timeline before the log is read is none of them: what came in between is then taken for a JVM writer's,
+# and compared as such.
+@pytest.mark.parametrize(
+    ("plant", "likely"),
+    [(build_on_what_began_later, 2), (let_old_turns_live, 71), (keep_what_is_outdated, 1)],
+)
+def test_each_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
+    plant(monkeypatch)
+    assert any(goes_wrong(seed) for seed in (likely, *range(300)))
+
+
+def goes_wrong(seed: int) -> bool:
+    try:
+        return bool(play_turns(seed).wrong())
+    except AssertionError:
+        return True
