@@ -60,6 +60,7 @@ class ServicedWorld(RowsWorld):
         super().__init__(rng, **how)
         self.locks: WorldLock | None = None
         self.archived_paths: set[str] = set()
+        self.misread: set[str] = set()
         self.effects: dict[str, Callable[[list[str]], list[str]]] = {"jvm": lambda rows: [*rows, "jvm"]}
         self.files.create_if_absent(f"p/{PARTITION_METADATA}", b"")
 
@@ -115,6 +116,7 @@ class ServicedWorld(RowsWorld):
     def note_deletion(self, path: str) -> None:
         process = self.mine()
         if process is not None and process.name.startswith("archiver") and path.startswith(f"{LAYOUT_2.folder}/2"):
+            self.misread |= self._misread_by_jvm()
             self.archived_paths.add(path)
 
     def dream(self, name: str) -> None:
@@ -187,7 +189,19 @@ class ServicedWorld(RowsWorld):
         return sorted(rows)
 
     def wrong(self) -> str:
-        return super().wrong() or self._wrong_leftovers() or self._wrong_archive()
+        return super().wrong() or self._wrong_leftovers() or self._wrong_archive() or self._wrong_to_jvm()
+
+    def _wrong_to_jvm(self) -> str:
+        """What a JVM reader would have taken for committed, or not, at some step of an archiver."""
+        return f"JVM readers are wrong about {sorted(self.misread)}" if self.misread else ""
+
+    def _misread_by_jvm(self) -> set[str]:
+        """Writes of which a JVM reader thinks otherwise than the history: it goes by the first completed one alone."""
+        done = {i.requested for i in Timeline.load(self.files, LAYOUT_2).completed(WRITE_ACTIONS)}
+        names = (BaseFileName.parse(entry.name) for entry in self.files.list("p"))
+        times = {name.instant for name in names if name}
+        seen = {time for time in times if time in done or time < min(done, default="")}
+        return seen ^ (times & (done | {requested for _, requested in self.archived()}))
 
     def _wrong_archive(self) -> str:
         """An instant that is back on the timeline, unless somebody died who would have taken it away again."""

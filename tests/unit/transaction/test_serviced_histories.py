@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -23,7 +24,7 @@ from transaction_plays import Dealt
 from hudi_locks.errors import TableError
 from hudi_locks.format import comparable_action
 from hudi_locks.services import Archiver, clean_planning
-from hudi_locks.timeline import index_files
+from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.transaction import SimpleConcurrentFileWrites
 from hudi_locks.transaction.concurrent import ConcurrentWrites
@@ -115,10 +116,43 @@ def keep_nothing_for_the_last_claim(patch: Patch) -> None:
     patch.setattr(Archiver, "_find_kept", find_beats)
 
 
-# Archiving behind what is pending is none of them: a reader asks the archive before it calls a write pending.
+def remove_the_newest_first(patch: Patch) -> None:
+    remove = Archiver._remove
+    patch.setattr(Archiver, "_remove", lambda self, files: remove(self, dict(sorted(files.items(), reverse=True))))
+
+
+def remove_what_is_completed_before_what_is_pending(patch: Patch) -> None:
+    def remove(self: Any, files: Any) -> None:
+        paths = [path for found in files.values() for path in found]
+        for path in sorted(paths, key=lambda path: path.endswith((".requested", ".inflight"))):
+            self._storage.delete(path)
+
+    patch.setattr(Archiver, "_remove", remove)
+
+
+def archive_behind_what_is_pending(patch: Patch) -> None:
+    """A pending write that nobody looks at: neither for the last write before it, nor for what overlaps it."""
+    find_limit, may_go = Archiver._find_limit, Archiver._may_go
+
+    def see_no_pending(timeline: Any) -> Any:
+        return Timeline(timeline.layout, timeline.completed(), timeline.paths)
+
+    patch.setattr(Archiver, "_find_limit", lambda self, timeline: find_limit(self, see_no_pending(timeline)))
+
+    def see_less(self: Any, view: Any, write: Any, **how: Any) -> bool:
+        return may_go(self, replace(view, timeline=see_no_pending(view.timeline)), write, **how)
+
+    patch.setattr(Archiver, "_may_go", see_less)
+
+
+# Our readers forgive the newest first, and what is archived behind a pending write, since they ask the archive before
+# they call a write pending. A JVM does not: what it would think is looked at whenever an archiver removes something.
 ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedWorld], int]] = [
     (remove_before_it_is_history, play_serviced, 16),
     (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 19),
+    (remove_the_newest_first, play_long_lived, 0),
+    (remove_what_is_completed_before_what_is_pending, play_long_lived, 10),
+    (archive_behind_what_is_pending, play_long_lived, 15),
 ]
 
 
