@@ -43,7 +43,7 @@ def test_rows_are_the_same_before_and_after_and_later_logs_lie_on_top(
     first = table.insert(frame(FIRST))
     table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 0, 0.0)]))
     table.delete(frame([("c", "2")], KEYS))
-    before = table.read().collect()
+    before, changes = table.read().collect(), rows_of(table.incremental(first.completion_time))
     result = table.compact()
     assert result is not None
     assert (result.rows_written, result.rows_inserted, result.file_groups) == (2, 0, 2)
@@ -53,6 +53,8 @@ def test_rows_are_the_same_before_and_after_and_later_logs_lie_on_top(
     assert sorted(table.read().select(*meta).collect()) == sorted(tuple(row[name] for name in meta) for row in before)
     assert {row["_hoodie_file_name"] for row in table.read().collect()} == {Path(bases_of(path)[0]).name}
     assert rows_of(table.as_of(first.completion_time)) == FIRST
+    assert rows_of(table.incremental(first.completion_time)) == changes == state[:1]
+    assert rows_of(table.incremental(result.instant)) == []
     assert table.compact() is None
     table.upsert(frame([("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]))
     assert rows_of(table) == [state[0], ("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]
