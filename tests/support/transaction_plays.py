@@ -62,9 +62,11 @@ def play_non_blocking(seed: int, *, rng: random.Random | None = None) -> Logging
     """As `play_native`, of writers that do not block each other, most of them on one file group."""
     world = LoggingWorld(rng or random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3])
     for number, (name, group) in enumerate(_some(world, _GROUPS, (2, 3, 4, 4)).items()):
-        world.spawn(name, partial(world.writer, name, group, skew_ms=_skew(world)), may_crash=number < 2)
+        world.spawn(name, partial(world.writers, name, group, skew_ms=_skew(world)), may_crash=number < 2)
     if seed % 4:
         world.spawn("cleaner", partial(world.cleaner, skew_ms=_skew(world)), may_crash=True)
+    for name in ("compactor", "other compactor")[: seed % 3]:
+        world.spawn(name, partial(world.compactor, name, skew_ms=_skew(world)), may_crash=True)
     if seed % 2:
         world.spawn("helper", partial(world.helper, skew_ms=_skew(world)))
     world.run()

@@ -16,6 +16,7 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome
 from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking, SimpleConcurrentFileWrites
+from hudi_locks.transaction.planning import CompactionPlanning, Planning
 from hudi_locks.transaction.settings import Settings
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
@@ -62,8 +63,9 @@ def test_histories_of_writers_that_do_not_block_lose_nothing_and_meet_nobody() -
         assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
     calm = [world for seed, world in enumerate(worlds) if seed % 12 == 0]
     assert {outcome for world in calm for outcome in world.outcomes.values()} == {Outcome.COMMITTED}
-    assert {len(world.done()) for world in calm} >= {2, 4}
+    assert {len(world.done()) for world in calm} >= {6, 12}
     assert any("is dead" in line for world in worlds for line in world.trail)
+    assert max(len(world.compacted) for world in worlds) >= 2
     assert Outcome.ABORTED in {outcome for world in worlds for outcome in world.outcomes.values()}
 
 
@@ -71,6 +73,17 @@ def test_histories_of_writers_that_do_not_block_lose_nothing_and_meet_nobody() -
 def test_a_conflict_check_among_them_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NonBlocking, "is_candidate", SimpleConcurrentFileWrites.is_candidate)
     assert any(play_non_blocking(seed).wrong().startswith("a write met another") for seed in range(0, HISTORIES, 4))
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize("rule", ["_bring_up_to_date", "_stands"])
+def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(
+    monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """Without the first it hides rows; without the second it never compacts what is written all the time: no harm."""
+    monkeypatch.setattr(CompactionPlanning, rule, getattr(Planning, rule))
+    wrong = [world.wrong() for world in map(play_non_blocking, range(HISTORIES))]
+    assert any("readers see" in found for found in wrong) is (rule == "_bring_up_to_date")
 
 
 def foreign(mor: Any, action: str, metadata: CommitMetadata) -> None:
