@@ -58,7 +58,7 @@ def refuse_unfit(options: Options, config: TableConfig) -> None:
 def _demand(options: Options, key: Key[str], needed: str, *, why: str) -> None:
     found = options.get_value(key).upper()
     if found != needed:
-        message = f"a merge-on-read table is written with {key.name}={needed} only, since {why}; it is {found}"
+        message = f"a {_MERGE_ON_READ} table is written with {key.name}={needed} only, since {why}; it is {found}"
         raise ConfigError(message, key=key.name, value=found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -14,9 +15,12 @@ from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import assign_buckets, bucket_of_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement, Regrouped
+from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
-__all__ = ["BucketIndex"]
+__all__ = ["BucketIndex", "refuse_partition_counts"]
+
+_PARTITION_COUNTS: Final = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,21 @@ class BucketIndex:
                 )
             found[key] = file
         return found
+
+
+def refuse_partition_counts(storage: Storage) -> None:
+    """Refuse a table whose partitions have numbers of buckets of their own (Hudi's PartitionBucketIndexHashingConfig).
+
+    Raises:
+        UnsupportedTable: It has: one number for all would put keys where no other writer looks for them.
+    """
+    found = [name for name in storage.list_names(_PARTITION_COUNTS) if name.endswith(".hashing_config")]
+    if found:
+        path = f"{_PARTITION_COUNTS}/{max(found)}"
+        message = (
+            f"{path} gives partitions numbers of buckets of their own, which is not read here: write with JVM Hudi"
+        )
+        raise UnsupportedTable(message, path=path)
 
 
 def _read_bucket(file: BaseFile) -> int:

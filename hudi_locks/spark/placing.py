@@ -13,6 +13,7 @@ from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.appending import FixedGroups, check_fixed_groups, check_not_replaced
+from hudi_locks.spark.bucket_index import refuse_partition_counts
 from hudi_locks.spark.intake import KeyedRows
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Placement, Regrouped
@@ -116,6 +117,8 @@ def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:
     Raises:
         UnsupportedTable: They lie elsewhere.
     """
+    if settings.bucket_index() is not None:
+        refuse_partition_counts(snapshot.table.storage)
     if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
         return
     bucket_index = settings.bucket_index()

@@ -126,6 +126,19 @@ def test_what_logs_cannot_do_is_refused(create_mor: Create, frame: Frame, operat
     assert logs_of(path) == []
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_partitions_with_buckets_of_their_own_are_refused(
+    create: Create, frame: Frame, path: str, table_type: str
+) -> None:
+    table = create(table_type=table_type, options=BUCKETS)
+    config = Path(path, ".hoodie/.bucket_index/partition_bucket_index_meta/configs/00000000000000.hashing_config")
+    config.parent.mkdir(parents=True)
+    config.write_text('{"expressions": "1,8", "defaultBucketNumber": 2, "rule": "regex", "version": 1}')
+    with pytest.raises(UnsupportedTable, match="numbers of buckets of their own"):
+        table.upsert(frame(FIRST))
+    assert table.table.timeline().instants == ()
+
+
 def test_so_are_a_deleted_partition_and_dropped_duplicates(create_mor: Create, load: Load, frame: Frame) -> None:
     table = create_mor()
     table.insert(frame(FIRST))
