@@ -139,16 +139,17 @@ class TimelineReader:
     def load(self) -> Timeline:
         """See `Timeline.load`."""
         seen, names = self._seen, frozenset(self._storage.list_names(self._layout.folder))
-        if names == seen.names:
+        new = names - seen.names
+        if len(names) - len(new) < len(seen.names):  # some are gone
+            seen, new = _Seen(frozenset(), {}, Timeline(self._layout, ())), names
+        elif not new:
             return seen.timeline
-        if not seen.names < names:
-            seen = _Seen(frozenset(), {}, Timeline(self._layout, ()))
-        self._seen = self._add(seen, names)
+        self._seen = self._add(seen, names, new)
         return self._seen.timeline
 
-    def _add(self, seen: _Seen, names: frozenset[str]) -> _Seen:
+    def _add(self, seen: _Seen, names: frozenset[str], new: frozenset[str]) -> _Seen:
         latest, instants, paths = dict(seen.latest), list(seen.timeline.instants), dict(seen.timeline.paths)
-        for found in _interpret_all(self._storage, self._layout, names=sorted(names - seen.names)):
+        for found in _interpret_all(self._storage, self._layout, names=sorted(new)):
             key = (found[0].requested, comparable_action(found[0].action))
             before = latest.get(key)
             latest[key] = now = _later(before, found)
