@@ -1,0 +1,86 @@
+"""Going on under the same instant from a later snapshot: when a write may, and what it leaves behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hudi_locks.errors import WriteAborted
+from hudi_locks.services import TableServices
+from hudi_locks.table import BaseFile, latest_base_files
+from hudi_locks.transaction import Outcome
+
+
+def newest(desk: Any, timeline: Any) -> dict[str, BaseFile]:
+    return {file.file_id: file for file in latest_base_files(desk.storage, timeline, partitions="p")}
+
+
+def overtake(desk: Any, *groups: str) -> tuple[Any, Any]:
+    """A write that one which began before it is quicker than, and what it made of g and h."""
+    quicker, tx = (desk.open().begin("commit", "UPSERT") for _ in range(2))
+    made = desk.write(tx, "g-0", "h-0")
+    assert quicker.publish(desk.write(quicker, *groups)).is_committed
+    return tx, made
+
+
+def test_what_stays_and_what_is_written_again_are_published_together(desk: Any) -> None:
+    desk.commit("g-0", "h-0")
+    tx, made = overtake(desk, "g-0")
+    later = tx.look_again()
+    outdated, kept = made.stats
+    base = newest(desk, later.timeline)["g-0"]
+    version = desk.storage.stat(kept.path).version
+    assert tx.go_on(later, bases=[base], without=[outdated.path])
+    assert not desk.storage.exists(outdated.path)
+    again = desk.write(tx, "g-0")
+    assert tx.foresee(made) is None
+    assert tx.publish(made).is_committed
+    assert again.stats == (outdated,)
+    assert desk.storage.stat(kept.path).version == version
+    assert {file.instant for file in newest(desk, desk.timeline()).values()} == {tx.instant}
+
+
+def test_what_comes_after_the_later_snapshot_is_a_conflict_still(desk: Any) -> None:
+    desk.commit("g-0", "h-0")
+    third = desk.open().begin("commit", "UPSERT")
+    tx, made = overtake(desk, "g-0")
+    later = tx.look_again()
+    assert tx.go_on(later, bases=[newest(desk, later.timeline)["g-0"]], without=[made.stats[0].path])
+    desk.write(tx, "g-0")
+    assert third.publish(desk.write(third, "h-0")).is_committed
+    result = tx.publish(made)
+    assert (result.outcome, result.conflict.other) == (Outcome.ABORTED, third.instant)
+    assert [name for name in desk.names("p") if tx.instant in name] == []
+
+
+def test_nothing_is_built_on_a_file_that_was_begun_later(desk: Any) -> None:
+    desk.commit("g-0", "h-0")
+    tx = desk.open().begin("commit", "UPSERT")
+    made = desk.write(tx, "g-0", "h-0")
+    desk.commit("g-0")
+    later = tx.look_again()
+    assert not tx.go_on(later, bases=[newest(desk, later.timeline)["g-0"]], without=[made.stats[0].path])
+    assert all(desk.storage.exists(stat.path) for stat in made.stats)
+    assert tx.publish(made).conflict is not None
+
+
+def test_a_write_that_was_rolled_back_does_not_go_on(desk: Any) -> None:
+    tx, made = overtake(desk, "g-0")
+    tx._begun.heartbeat.pause()
+    desk.clock.advance(7200)
+    assert desk.open().roll_back_failed() == [tx.instant]
+    assert tx.look_again() is None
+    with pytest.raises(WriteAborted):
+        desk.write(tx, "g-0")
+    assert tx.publish(made).outcome is Outcome.ABORTED
+
+
+def test_a_write_that_a_restore_undid_does_not_go_on(desk: Any) -> None:
+    desk.commit("g-0")
+    services = TableServices(desk.open(), {})
+    first = services.save().instant
+    tx, made = overtake(desk, "k-0")
+    services.restore(first)
+    assert tx.look_again() is None
+    assert tx.publish(made).outcome is Outcome.ABORTED
