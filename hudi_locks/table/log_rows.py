@@ -66,7 +66,7 @@ def encode_rows(
 def encode_deleted(keys: pa.ChunkedArray, partition: str, *, instant: str, avro_schema: str) -> LogBlock:
     """A block that takes out whatever rows of these keys came before it."""
     header = {BlockHeader.INSTANT_TIME: instant, BlockHeader.SCHEMA: avro_schema}
-    return LogBlock(BlockType.DELETE, header, encode_deletes(keys.to_pylist(), partition))
+    return LogBlock(BlockType.DELETE, header, encode_deletes(keys, partition))
 
 
 def read_log(data: bytes | memoryview, path: str, *, columns: Collection[str] | None = None) -> Iterator[LogEntry]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import fastavro
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
-from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
+from hudi_locks.format.log_deletes import _LIST, decode_deletes, encode_deletes
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 PATH = "p/.f-0_20260101000000000.log.1_0-0-0"
@@ -44,8 +47,21 @@ def test_deletes_of_the_jvm_are_made_byte_for_byte(name: str) -> None:
     partitions = [content[content.index(b"region=") :].rstrip(b"\x00")[:-1].decode() for content in contents]
     assert sorted(key for deletes in found for key in deletes.keys) == ["k002", "k004", "k015"]
     assert all(deletes.orderings == (None,) for deletes in found)
-    made = [encode_deletes(deletes.keys, at) for deletes, at in zip(found, partitions, strict=True)]
+    made = [encode_deletes(pa.array(deletes.keys), at) for deletes, at in zip(found, partitions, strict=True)]
     assert made == contents
+
+
+@given(st.lists(st.text(max_size=200)), st.text(max_size=70), st.integers(0, 5))
+@example(["", "ключ 😀", "x" * 63, "x" * 64, "x" * 8191, "x" * 8192], "region=eu", 2)
+def test_deletes_are_those_that_an_avro_library_writes(keys: list[str], partition: str, cut: int) -> None:
+    column = pa.chunked_array([pa.array(keys[:cut], pa.string()), pa.array(keys, pa.string()).slice(cut)])
+    everything = ("org.apache.hudi.avro.model.IntWrapper", {"value": 0})
+    records = [{"recordKey": key, "partitionPath": partition, "orderingVal": everything} for key in keys]
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, _LIST, {"deleteRecordList": records})
+    found = encode_deletes(column, partition)
+    assert found == struct.pack(">ii", 3, out.tell()) + out.getvalue()
+    assert decode_deletes(found, PATH).keys == tuple(keys)
 
 
 def test_what_a_block_says_comes_back() -> None:
