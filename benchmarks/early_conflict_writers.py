@@ -24,7 +24,7 @@ from hudi_locks import SystemClock
 
 __all__ = ["run"]
 
-_SCALE, _QUICK_SCALE = 1.0, 0.1
+_SCALE, _QUICK_SCALE = 0.5, 0.1
 _ROUNDS, _QUICK_ROUNDS = 3, 1
 _POLL_S, _PATIENCE_S = 0.02, 300.0
 _HALF = BUCKETS // 2
