@@ -15,6 +15,7 @@ from soak.plan import OPTIONS
 from soak.running import SoakPlan
 from soak.services import LockService, describe_service, run_service
 from soak.soaking import render_outcome, soak, soak_fleet
+from soak.streams import StreamsPlan, render_streams, soak_streams
 
 pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])]
 
@@ -64,3 +65,12 @@ def test_writers_of_both_kinds_under_one_zookeeper_lock_leave_what_a_serial_repl
     plan = FleetPlan(str(tmp_path / "table"), tmp_path / "events.jsonl", service, commits=3, seed=jvm.table_version)
     outcome = soak_fleet(plan, [jvm, jvm], readers, print)
     assert outcome.ok, render_outcome(outcome)
+
+
+def test_streams_that_are_killed_share_a_table_and_are_followed(tmp_path: Path, jvm: Any, zookeeper: Server) -> None:
+    lock = describe_service("zookeeper", zookeeper.options).options
+    plan = StreamsPlan(tmp_path, lock, streams=2, minutes=0.5, rate=10, calm_s=(12.0, 14.0))
+    outcome = soak_streams(plan, {"hudi-rs": read_rust, f"JVM {jvm.version}": jvm.read_path}, print)
+    assert not outcome.differences, render_streams(outcome)
+    assert outcome.kills
+    assert outcome.told["compacted"]

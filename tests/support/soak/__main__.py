@@ -19,6 +19,7 @@ from soak.plan import OPTIONS
 from soak.running import SoakPlan
 from soak.services import LOCKS, run_service
 from soak.soaking import Outcome, render_outcome, soak, soak_fleet
+from soak.streams import StreamsPlan, render_streams, soak_streams
 
 OTHERS: Readers = {"this package": read_ours, "hudi-rs": read_rust}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -78,6 +79,30 @@ def duels(
     typer.echo(render_table(verdicts))
     if any(verdict.fault for verdict in verdicts):
         raise typer.Exit(1)
+    if folder is None:
+        shutil.rmtree(place)
+
+
+@app.command()
+def streams(
+    writers: Annotated[int, typer.Option(help="Streams that write.")] = 4,
+    minutes: Annotated[float, typer.Option(help="For so long events come in.")] = 30.0,
+    rate: Annotated[int, typer.Option(help="Events of a stream a second.")] = 20,
+    lock: Annotated[str, typer.Option(help=f"One of {', '.join(LOCKS)}.")] = "zookeeper",
+    seed: Seed = 1,
+    folder: Folder = None,
+    bundle: Bundle = "1.2.0",
+) -> None:
+    """Streams of flights into one table, with a compactor and a reader that follows along, killed at random."""
+    with _place(folder) as place:
+        with run_service(lock, str(place / "table")) as service, _readers(bundle) as readers:
+            plan = StreamsPlan(place, service.options, writers, minutes, rate, seed=seed)
+            others = {name: read for name, read in readers.items() if read is not read_ours}
+            outcome = soak_streams(plan, others, typer.echo)
+        typer.echo(render_streams(outcome))
+        if outcome.differences:
+            typer.echo(f"the table is kept in {place}")
+            raise typer.Exit(1)
     if folder is None:
         shutil.rmtree(place)
 
