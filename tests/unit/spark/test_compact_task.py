@@ -1,0 +1,188 @@
+"""What an executor does with file slices that are compacted, on plain Arrow batches."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_locks.errors import WriteAborted
+from hudi_locks.format import BaseFileName, CommitMetadata, Instant, State, WriteStat, add_ms, avro_schema
+from hudi_locks.format import fixed_bucket_file_id as name_bucket
+from hudi_locks.markers import FinalFiles
+from hudi_locks.spark import Operation
+from hudi_locks.spark.compact_task import CompactTask
+from hudi_locks.spark.group_writer import STAT, decode_stat
+from hudi_locks.spark.log_task import LogTask
+from hudi_locks.spark.placement import GROUP, FixedBuckets
+from hudi_locks.storage import LocalStorage
+from hudi_locks.table import (
+    COMMIT_TIME,
+    FILE_NAME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFileFormat,
+    LogFormat,
+    MergeRule,
+    Table,
+    TableConfig,
+    add_meta_schema,
+    latest_file_slices,
+    read_slice,
+    slices_changed,
+)
+
+FIRST, SECOND, THIRD, PLAN = (f"2024010100000{number}000" for number in range(4))
+USER = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+SCHEMA, AVRO = add_meta_schema(USER), avro_schema(USER, "t", with_meta_columns=True)
+RULE = MergeRule(("ts",))
+Rows = list[tuple[str, int]]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    config = TableConfig("t", ("id",), ordering_fields=("ts",), table_type="MERGE_ON_READ")
+    return Table.create(LocalStorage(str(tmp_path / "table")), config)
+
+
+def open_files(table: Table, requested: str, action: str) -> FinalFiles:
+    table.storage.create_if_absent(table.layout.path(Instant(requested, action, State.INFLIGHT)), b"")
+    files = FinalFiles(table.storage, table.layout, requested, action)
+    files.open_turn()
+    return files
+
+
+def complete(table: Table, requested: str, action: str, stats: list[WriteStat]) -> str:
+    pending = Instant(requested, action, State.REQUESTED)
+    table.storage.create_if_absent(table.layout.path(pending), b"")
+    done = pending.as_completed(add_ms(requested, 500))
+    operation = "COMPACT" if action == "compaction" else "UPSERT"
+    metadata = CommitMetadata.of(stats, operation, schema=avro_schema(USER, "t"), compacted=action == "compaction")
+    table.storage.create_if_absent(table.layout.path(done), metadata.encode(done.action, layout_version=2))
+    return str(done.completion)
+
+
+@pytest.fixture
+def log(table: Table) -> Callable[..., str]:
+    """A delta commit, and when it completed."""
+
+    def write(requested: str, rows: Rows, *, operation: Operation = Operation.UPSERT, bucket: int = 0) -> str:
+        task = LogTask(
+            files=open_files(table, requested, "deltacommit"),
+            schema=SCHEMA,
+            form=LogFormat(AVRO),
+            groups=FixedBuckets(),
+            operation=operation,
+            rule=MergeRule() if operation is Operation.DELETE else RULE,
+            key_fields=("id",),
+            memory_bytes=1 << 20,
+        )
+        keys = [key for key, _ in rows]
+        columns = {"id": keys, "ts": [ts for _, ts in rows], RECORD_KEY: keys, PARTITION_PATH: ["p"] * len(rows)}
+        batch = pa.RecordBatch.from_pydict({**columns, GROUP: pa.array([bucket] * len(rows), pa.int32())})
+        return complete(table, requested, "deltacommit", run(task, batch))
+
+    return write
+
+
+def run(task: Any, batch: pa.RecordBatch) -> list[WriteStat]:
+    return [decode_stat(text) for out in task([batch]) for text in out[STAT].to_pylist()]
+
+
+@pytest.fixture
+def make_task(table: Table) -> Callable[[], CompactTask]:
+    """Of all slices that have logs."""
+
+    def make() -> CompactTask:
+        slices = tuple(piece for piece in latest_file_slices(table.storage, table.timeline()) if piece.logs)
+        return CompactTask(open_files(table, PLAN, "compaction"), SCHEMA, BaseFileFormat(AVRO), RULE, slices)
+
+    return make
+
+
+def compact(task: CompactTask) -> list[WriteStat]:
+    return run(task, pa.RecordBatch.from_pydict({"id": list(range(len(task.slices)))}))
+
+
+def bases(table: Table) -> list[str]:
+    return [f"p/{entry.name}" for entry in table.storage.list("p") if BaseFileName.parse(entry.name)]
+
+
+def rows_of(table: Table, pieces: Any) -> list[tuple[Any, ...]]:
+    names = ("id", "ts", COMMIT_TIME)
+    found = [part for piece in pieces for part in read_slice(table.storage, piece, SCHEMA, rule=RULE)]
+    return sorted(tuple(row[name] for name in names) for part in found for row in part.to_pylist())
+
+
+def test_a_slice_becomes_a_base_file_with_its_rows_as_they_were(
+    table: Table, log: Any, make_task: Callable[[], CompactTask]
+) -> None:
+    log(FIRST, [("a", 1), ("b", 1), ("c", 1)])
+    log(SECOND, [("a", 2), ("b", 0)])
+    log(THIRD, [("c", 0)], operation=Operation.DELETE)
+    task = make_task()
+    before = rows_of(table, task.slices)
+    [stat] = compact(pickle.loads(pickle.dumps(task)))
+    assert bases(table) == [stat.path] == [f"p/{name_bucket(0)}_0-0-0_{PLAN}.parquet"]
+    assert (stat.num_writes, stat.prev_commit, stat.log_version) == (2, "null", None)
+    complete(table, PLAN, "compaction", [stat])
+    [piece] = latest_file_slices(table.storage, table.timeline())
+    assert (piece.barrier, piece.logs) == (PLAN, ())
+    assert rows_of(table, [piece]) == before == [("a", 2, SECOND), ("b", 1, FIRST)]
+    [part] = read_slice(table.storage, piece, SCHEMA, rule=RULE)
+    assert set(part[FILE_NAME].to_pylist()) == {bases(table)[0].removeprefix("p/")}
+
+
+def test_a_slice_of_which_nothing_is_left_becomes_a_base_file_without_rows(
+    table: Table, log: Any, make_task: Callable[[], CompactTask]
+) -> None:
+    log(FIRST, [("a", 1)])
+    log(SECOND, [("a", 0)], operation=Operation.DELETE)
+    [stat] = compact(make_task())
+    assert (stat.num_writes, bases(table)) == (0, [stat.path])
+    complete(table, PLAN, "compaction", [stat])
+    assert rows_of(table, latest_file_slices(table.storage, table.timeline())) == []
+
+
+def test_a_second_attempt_gives_the_same_stats_and_no_second_file(
+    table: Table, log: Any, make_task: Callable[[], CompactTask]
+) -> None:
+    log(FIRST, [("a", 1)])
+    log(SECOND, [("b", 1)], bucket=1)
+    task = make_task()
+    first = compact(task)
+    files = {path: table.storage.read(path) for path in bases(table)}
+    assert compact(task) == first
+    assert {path: table.storage.read(path) for path in bases(table)} == files
+    assert len(files) == len(first) == 2
+
+
+def test_a_compaction_that_was_rolled_back_leaves_nothing(
+    table: Table, log: Any, make_task: Callable[[], CompactTask]
+) -> None:
+    log(FIRST, [("a", 1)])
+    task = make_task()
+    table.storage.delete(table.layout.path(Instant(PLAN, "compaction", State.INFLIGHT)))
+    with pytest.raises(WriteAborted, match=PLAN):
+        compact(task)
+    assert bases(table) == []
+
+
+def test_a_compaction_is_no_change_to_who_follows_the_table(
+    table: Table, log: Any, make_task: Callable[[], CompactTask]
+) -> None:
+    seen = log(FIRST, [("a", 1), ("b", 1)])
+    log(SECOND, [("a", 2), ("c", 1)])
+
+    def changes_since(begin: str) -> list[tuple[Any, ...]]:
+        changes = slices_changed(table.storage, table.timeline(), begin=begin)
+        return [row for row in rows_of(table, changes.slices) if row[2] in changes.instants]
+
+    before = changes_since(seen)
+    complete(table, PLAN, "compaction", compact(make_task()))
+    assert changes_since(seen) == before == [("a", 2, SECOND), ("c", 1, SECOND)]
+    assert changes_since(PLAN) == []
