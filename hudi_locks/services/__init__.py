@@ -2,10 +2,11 @@
 
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
-from hudi_locks.services.clustering import Clustering, PendingClustering
+from hudi_locks.services.clustering import Clustering
 from hudi_locks.services.clustering_settings import ClusteringSettings
-from hudi_locks.services.compaction import Compaction, PendingCompaction, planned_slice
+from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.planned import PendingPlan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
@@ -22,8 +23,8 @@ __all__ = [
     "ClusteringSettings",
     "Compaction",
     "Janitor",
-    "PendingClustering",
-    "PendingCompaction",
+    "PendingPlan",
+    "PlannedService",
     "RestoreResult",
     "Restorer",
     "Savepoint",

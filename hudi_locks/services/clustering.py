@@ -4,50 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_locks.errors import BadInput, UnsupportedTable, WriteAborted
-from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, Instant, State, is_bucket_file_id
+from hudi_locks.errors import BadInput, UnsupportedTable
+from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, Instant, is_bucket_file_id
 from hudi_locks.services.clustering_settings import ClusteringSettings
-from hudi_locks.table import BaseFile, Table, latest_base_files, list_partitions, read_commit
+from hudi_locks.services.planned import PendingPlan, PlannedService
+from hudi_locks.table import BaseFile, latest_base_files, list_partitions, read_commit
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Outcome, Transaction, Transactions
+from hudi_locks.transaction import Transaction
 
-__all__ = ["Clustering", "PendingClustering"]
+__all__ = ["Clustering"]
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
 
 @dataclass(frozen=True)
-class PendingClustering:
-    """A plan that was not run to its end.
-
-    Attributes:
-        instant: Its requested time.
-        plan: What it takes.
-        is_begun: Whether somebody has begun to run it.
-        is_alive: Whether a process that runs it, or is about to, gave a sign of life lately.
-        is_ours: Whether this package made the plan; a JVM writer runs its own.
-    """
-
-    instant: str
-    plan: ClusteringPlan
-    is_begun: bool
-    is_alive: bool
-    is_ours: bool
-
-
-@dataclass(frozen=True)
-class Clustering:
+class Clustering(PlannedService[ClusteringPlan]):
     """Clustering of one table, but for the rows themselves. Runs on the driver.
 
     Attributes:
-        table: The table.
-        transactions: Schedules, begins and publishes.
         settings: What is clustered, and how.
     """
 
-    table: Table
-    transactions: Transactions
     settings: ClusteringSettings
+
+    action = "clustering"
 
     def schedule(self) -> str | None:
         """Put a plan on the timeline; None if there is nothing to cluster.
@@ -76,70 +56,14 @@ class Clustering:
         since = max((i.requested for i in timeline.instants if self._is_clustering(timeline, i)), default="")
         return sum(i.requested > since for i in timeline.completed(_WRITES))
 
-    def list_pending(self, timeline: Timeline) -> list[PendingClustering]:
-        """Plans that were not run to their end, the oldest first.
-
-        Raises:
-            DamagedTable: A plan cannot be read.
-        """
-        pending = timeline.pending(("clustering",))
-        dead = self.transactions.find_dead(instant.requested for instant in pending)
-        found = [self._describe(timeline, instant, is_alive=instant.requested not in dead) for instant in pending]
-        return [described for described in found if described is not None]
-
-    def take(self, instant: str | None = None) -> tuple[Transaction, ClusteringPlan] | None:
-        """Begin a plan that waits: `instant`, or the oldest of ours; None if none waits.
-
-        What a dead process began is rolled back, with every file of it, and planned anew.
-
-        Raises:
-            WriteAborted: `instant` cannot be run: it is not there, is under way, or somebody else planned it.
-        """
-        for pending in self._choose(instant):
-            requested = pending.instant
-            if pending.is_begun:
-                again = self._plan_anew(pending)
-                if again is None:
-                    continue
-                requested = again
-            return self._resume(requested)
-        return None
-
-    def abort(self, instant: str) -> Outcome:
-        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
-
-        Raises:
-            WriteAborted: There is no such plan of ours.
-        """
-        found = self.table.timeline().get(instant)
-        if found is None or not found.is_completed:
-            self._choose_one(instant)
-        return self.transactions.resolve(instant)
-
-    def _choose(self, instant: str | None) -> list[PendingClustering]:
-        if instant is None:
-            pending = self.list_pending(self.table.timeline())
-            return [one for one in pending if one.is_ours and not one.is_alive]
-        chosen = self._choose_one(instant)
-        if chosen.is_alive:
-            raise WriteAborted(f"clustering {instant} is under way in another process", instant=instant)
-        return [chosen]
-
-    def _choose_one(self, instant: str) -> PendingClustering:
-        pending = self.list_pending(self.table.timeline())
-        chosen = next((one for one in pending if one.instant == instant), None)
-        if chosen is None:
-            named = ", ".join(one.instant for one in pending) or "none"
-            raise WriteAborted(f"{instant} is no pending clustering; there are: {named}", instant=instant)
-        if not chosen.is_ours:
-            message = f"clustering {instant} was planned by a JVM writer: let that run it, or roll it back there"
-            raise WriteAborted(message, instant=instant)
-        return chosen
-
-    def _plan_anew(self, pending: PendingClustering) -> str | None:
-        if self.transactions.resolve(pending.instant) is not Outcome.ABORTED:
-            return None
+    def _schedule_anew(self, pending: PendingPlan[ClusteringPlan]) -> str | None:
         return self.transactions.schedule_clustering(lambda timeline: self._keep_current(pending.plan, timeline))
+
+    def _begin(self, requested: str) -> Transaction:
+        return self.transactions.resume(requested)
+
+    def _decode(self, data: bytes, path: str) -> ClusteringPlan | None:
+        return ClusteringPlan.decode(data, path)
 
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""
@@ -147,21 +71,6 @@ class Clustering:
         current = {file.path for file in latest_base_files(self.table.storage, timeline, partitions=partitions)}
         pieces = [piece for group in plan.groups for piece in group.slices]
         return plan.without({(p.partition, p.file_id) for p in pieces if p.relative_path not in current})
-
-    def _resume(self, requested: str) -> tuple[Transaction, ClusteringPlan]:
-        transaction = self.transactions.resume(requested)
-        path = self.table.layout.path(Instant(requested, "clustering", State.REQUESTED))
-        plan = ClusteringPlan.decode(self.table.storage.read(path) or b"", path)
-        return transaction, plan or ClusteringPlan(())
-
-    def _describe(self, timeline: Timeline, instant: Instant, *, is_alive: bool) -> PendingClustering | None:
-        path = timeline.layout.path(instant.as_requested())
-        plan = ClusteringPlan.decode(self.table.storage.read(path) or b"", path)
-        if plan is None:
-            return None  # rolled back since the timeline was loaded
-        is_begun = instant.state is State.INFLIGHT
-        is_ours = self.transactions.is_own_plan(instant.requested)
-        return PendingClustering(instant.requested, plan, is_begun, is_alive, is_ours)
 
     def _is_clustering(self, timeline: Timeline, instant: Instant) -> bool:
         if instant.action == "clustering":

@@ -3,50 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
-from hudi_locks.errors import UnsupportedTable, WriteAborted
-from hudi_locks.format import BaseFileName, CompactionOperation, CompactionPlan, Instant, State, clustered_file_groups
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import BaseFileName, CompactionOperation, CompactionPlan, clustered_file_groups
 from hudi_locks.format.compaction_plan import compacted_file_groups
-from hudi_locks.table import BaseFile, FileSlice, LogFile, Table, latest_file_slices
+from hudi_locks.services.planned import PendingPlan, PlannedService
+from hudi_locks.table import BaseFile, FileSlice, LogFile, latest_file_slices
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Outcome, Transaction, Transactions
+from hudi_locks.transaction import Transaction
 
-__all__ = ["Compaction", "PendingCompaction", "planned_slice"]
-
-_ACTION: Final = "compaction"
+__all__ = ["Compaction", "planned_slice"]
 
 
 @dataclass(frozen=True)
-class PendingCompaction:
-    """A plan that was not run to its end.
+class Compaction(PlannedService[CompactionPlan]):
+    """Compaction of one table, but for the rows themselves. Runs on the driver."""
 
-    Attributes:
-        instant: Its requested time.
-        plan: What it merges.
-        is_begun: Whether somebody has begun to run it.
-        is_alive: Whether a process that runs it, or is about to, gave a sign of life lately.
-        is_ours: Whether this package made the plan; a JVM writer runs its own.
-    """
-
-    instant: str
-    plan: CompactionPlan
-    is_begun: bool
-    is_alive: bool
-    is_ours: bool
-
-
-@dataclass(frozen=True)
-class Compaction:
-    """Compaction of one table, but for the rows themselves. Runs on the driver.
-
-    Attributes:
-        table: The table.
-        transactions: Schedules, begins and publishes.
-    """
-
-    table: Table
-    transactions: Transactions
+    action = "compaction"
 
     def schedule(self) -> str | None:
         """Put a plan for all file groups with logs on the timeline; None if there is nothing to compact.
@@ -67,58 +40,24 @@ class Compaction:
         plan = CompactionPlan(tuple(_plan_slice(piece) for piece in chosen))
         return plan if plan.groups else None
 
-    def list_pending(self, timeline: Timeline) -> list[PendingCompaction]:
-        """Plans that were not run to their end, the oldest first.
+    def _schedule_anew(self, pending: PendingPlan[CompactionPlan]) -> str | None:
+        """Everything that has logs now, those that came since included."""
+        del pending
+        return self.schedule()
 
-        Raises:
-            DamagedTable: A plan cannot be read.
-        """
-        pending = timeline.pending((_ACTION,))
-        dead = self.transactions.find_dead(instant.requested for instant in pending)
-        return [self._describe(instant, is_alive=instant.requested not in dead) for instant in pending]
+    def _begin(self, requested: str) -> Transaction:
+        return self.transactions.resume_compaction(requested)
 
-    def take(self, instant: str | None = None) -> tuple[Transaction, CompactionPlan] | None:
-        """Begin a plan that waits: `instant`, or the oldest of ours; None if none waits.
-
-        What a dead process began is rolled back, with every file of it, and planned anew: with what was logged since.
-
-        Raises:
-            WriteAborted: `instant` cannot be run: it is not there, is under way, or somebody else planned it.
-        """
-        for pending in self._choose(instant):
-            requested: str | None = pending.instant
-            if pending.is_begun:
-                is_undone = self.transactions.resolve(pending.instant) is Outcome.ABORTED
-                requested = self.schedule() if is_undone else None
-            if requested is not None:
-                return self.transactions.resume_compaction(requested), self.read_plan(requested)
-        return None
-
-    def read_plan(self, requested: str) -> CompactionPlan:
-        """The plan of a compaction; empty if it is gone."""
-        path = self.table.layout.path(Instant(requested, _ACTION, State.REQUESTED))
-        return CompactionPlan.decode(self.table.storage.read(path) or b"", path)
-
-    def _choose(self, instant: str | None) -> list[PendingCompaction]:
-        pending = self.list_pending(self.table.timeline())
-        ready = [one for one in pending if one.is_ours and not one.is_alive and instant in (None, one.instant)]
-        if instant is not None and not ready:
-            named = ", ".join(one.instant for one in pending) or "none"
-            message = f"{instant} is no compaction of this package that waits; pending are: {named}"
-            raise WriteAborted(message, instant=instant)
-        return ready
+    def _decode(self, data: bytes, path: str) -> CompactionPlan | None:
+        return CompactionPlan.decode(data, path) if data else None
 
     def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
-        readers = {_ACTION: compacted_file_groups, "logcompaction": compacted_file_groups}
+        readers = {self.action: compacted_file_groups, "logcompaction": compacted_file_groups}
         pending = timeline.pending((*readers, "clustering"))
         paths = [
             (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending
         ]
         return frozenset(group for path, read in paths for group in read(self.table.storage.read(path) or b"", path))
-
-    def _describe(self, instant: Instant, *, is_alive: bool) -> PendingCompaction:
-        plan, is_ours = self.read_plan(instant.requested), self.transactions.is_own_plan(instant.requested)
-        return PendingCompaction(instant.requested, plan, instant.state is State.INFLIGHT, is_alive, is_ours)
 
 
 def planned_slice(operation: CompactionOperation) -> FileSlice:

@@ -3,76 +3,34 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_locks.clock import Clock
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
-from hudi_locks.services import Clustering
-from hudi_locks.spark.cancelling import cancelled_when_vain
 from hudi_locks.spark.cluster_task import ClusterTask
-from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP
-from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.planned_job import PlannedJob
 from hudi_locks.spark.rows import column_named
 from hudi_locks.table import RECORD_KEY, BaseFileFormat, Table, add_meta_schema
 from hudi_locks.transaction import Transaction
 
 __all__ = ["ClusteringJob"]
 
-Report = Callable[[str], None]
 
+class ClusteringJob(PlannedJob[ClusteringPlan]):
+    """Clusters one table."""
 
-@dataclass(frozen=True)
-class ClusteringJob:
-    """Clusters one table.
-
-    Attributes:
-        spark: Session of the job.
-        clustering: Plans and publishes.
-        codec: Compression of base files.
-        clock: Its source of time.
-    """
-
-    spark: SparkSession
-    clustering: Clustering
-    codec: str
-    clock: Clock
-
-    def run(self, instant: str | None, report: Report) -> WriteResult | None:
-        """Run a plan that waits; None if none waits.
-
-        Raises:
-            WriteConflict: A write changed one of the file groups first; the plan is taken back.
-            WriteAborted: `instant` cannot be run, or was rolled back meanwhile.
-            OutcomeUnknown: The store did not say.
-        """
-        taken = self.clustering.take(instant)
-        return None if taken is None else self._run(*taken, report)
-
-    def _run(self, transaction: Transaction, plan: ClusteringPlan, report: Report) -> WriteResult:
-        began_ms = self.clock.wall_ms()
-        with transaction, cancelled_when_vain(transaction, self.spark), typed_task_errors():
-            report(f"clustering {len(plan.file_groups)} file groups")
-            metadata = self._write(transaction, plan)
-            report("publishing")
-            published = transaction.publish(metadata)
-        attempt = Attempt(
-            transaction.instant, began_ms, self.clock.wall_ms(), published.outcome, conflict=published.conflict
-        )
-        return WriteResult.of(published.raise_unless_committed(), metadata, attempts=[attempt])
+    doing = "clustering"
 
     def _write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
-        table = self.clustering.table
+        table = self.table
         schema = table.schema(table.timeline()) or pa.schema([])
         stats = self._run_job(self._make_task(transaction, schema), plan, schema)
         replaced: dict[str, tuple[str, ...]] = {}
@@ -95,7 +53,7 @@ class ClusteringJob:
 
     def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, schema: pa.Schema) -> DataFrame:
         """The rows of a group in as many parts as it is to have files, each in order."""
-        rows = self._read(self.clustering.table, group, schema).withColumn(GROUP, F.lit(number))
+        rows = self._read(self.table, group, schema).withColumn(GROUP, F.lit(number))
         order = [column_named(name) for name in plan.sort_columns]
         if group.output_groups == 1:
             spread = rows.coalesce(1)
@@ -111,6 +69,6 @@ class ClusteringJob:
         return read_files(self.spark, paths, columns)
 
     def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
-        avro = avro_schema(schema, self.clustering.table.config.name, with_meta_columns=True)
+        avro = avro_schema(schema, self.table.config.name, with_meta_columns=True)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, transaction.instant)
         return ClusterTask(transaction.files, add_meta_schema(schema), BaseFileFormat(avro, self.codec), seed)

@@ -44,7 +44,7 @@ class CompactedTable(ABC):
 
     def schedule_compaction(self) -> str | None:
         """Put a plan on the timeline, to be run here or elsewhere; None if there are no logs. See `compact`."""
-        return self._open_compaction().compaction.schedule()
+        return self._open_compaction().service.schedule()
 
     def run_compaction(self, instant: str | None = None) -> WriteResult | None:
         """Run the plan `instant`, or the oldest of this package that waits; None if none waits. See `compact`."""

@@ -1,0 +1,82 @@
+"""Running the plan of a table service as one Spark job. Runs on the driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from pyspark.sql import SparkSession
+
+from hudi_locks.clock import Clock
+from hudi_locks.format import CommitMetadata
+from hudi_locks.services import PlannedService
+from hudi_locks.spark.cancelling import cancelled_when_vain
+from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.table import Table
+from hudi_locks.transaction import Transaction
+
+__all__ = ["PlannedJob", "Report"]
+
+Report = Callable[[str], None]
+
+
+class _Plan(Protocol):
+    @property
+    def file_groups(self) -> frozenset[tuple[str, str]]: ...
+
+
+P = TypeVar("P", bound=_Plan)
+
+
+@dataclass(frozen=True)
+class PlannedJob(ABC, Generic[P]):
+    """Runs a service of one table.
+
+    Attributes:
+        spark: Session of the job.
+        service: Plans and publishes.
+        codec: Compression of base files.
+        clock: Its source of time.
+    """
+
+    spark: SparkSession
+    service: PlannedService[P]
+    codec: str
+    clock: Clock
+
+    doing: ClassVar[str]
+
+    @abstractmethod
+    def _write(self, transaction: Transaction, plan: P) -> CommitMetadata:
+        """Write what the plan asks for; the metadata of its commit."""
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.service.table
+
+    def run(self, instant: str | None, report: Report) -> WriteResult | None:
+        """Run a plan that waits; None if none waits.
+
+        Raises:
+            WriteConflict: A write changed one of the file groups first; the plan is taken back.
+            WriteAborted: `instant` cannot be run, or was rolled back meanwhile.
+            OutcomeUnknown: The store did not say.
+        """
+        taken = self.service.take(instant)
+        return None if taken is None else self._run(*taken, report)
+
+    def _run(self, transaction: Transaction, plan: P, report: Report) -> WriteResult:
+        began_ms = self.clock.wall_ms()
+        with transaction, cancelled_when_vain(transaction, self.spark), typed_task_errors():
+            report(f"{self.doing} {len(plan.file_groups)} file groups")
+            metadata = self._write(transaction, plan)
+            report("publishing")
+            published = transaction.publish(metadata)
+        attempt = Attempt(
+            transaction.instant, began_ms, self.clock.wall_ms(), published.outcome, conflict=published.conflict
+        )
+        return WriteResult.of(published.raise_unless_committed(), metadata, attempts=[attempt])
