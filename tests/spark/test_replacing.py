@@ -108,15 +108,15 @@ def test_rows_that_come_to_an_overwritten_partition_meanwhile_are_replaced_by_a_
     assert rows_of(ours, "id") == [("c",), ("n",), ("y",)]
 
 
-def test_an_update_of_a_partition_that_was_deleted_meanwhile_begins_anew(
+def test_an_update_of_a_partition_that_was_deleted_meanwhile_is_placed_anew(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
 ) -> None:
-    """Also of a row that was to stay as it was: after the deletion it is new."""
+    """Also of a row that was to stay as it was: after the deletion it is new, and goes to a new file."""
     ours = create(options=SHARED)
     ours.bulk_insert(frame(FIRST))
     after_job(lambda: load(SHARED).delete_partitions(["1"]))
     result = ours.upsert(frame([("a", "1", 1, 7.0), ("z", "2", 1, 1.0)]))
-    assert (result.conflicts[0].overwritten, result.rows_inserted) == (("1",), 2)
+    assert ([conflict.overwritten for conflict in result.avoided], result.rows_inserted) == ([("1",)], 2)
     assert rows_of(ours) == [("a", "1", 1, 7.0), FIRST[2], ("z", "2", 1, 1.0)]
 
 
