@@ -26,6 +26,7 @@ __all__ = ["command"]
 BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")]
 Schedule = Annotated[bool, typer.Option("--schedule", help="Only put a plan on the timeline.")]
 Run = Annotated[str | None, typer.Option("--run", metavar="INSTANT", help="Only run this plan.")]
+Abort = Annotated[str | None, typer.Option("--abort", metavar="INSTANT", help="Only take this plan back.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -36,6 +37,7 @@ def compact(
     path: BasePath,
     schedule: Schedule = False,  # noqa: FBT002  # typer's way of a flag
     run: Run = None,
+    abort: Abort = None,
     option: Settings = None,
     config: ConfigFile = None,
     zone: Zone = None,
@@ -46,19 +48,25 @@ def compact(
     Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
     same lock provider. The Spark session is that of spark-submit, else a local one.
     """
-    if schedule and run:
-        raise ConfigError("--schedule and --run exclude each other: give one of them")
+    if sum([schedule, bool(run), bool(abort)]) > 1:
+        raise ConfigError("--schedule, --run and --abort exclude each other: give one of them")
     options = check_options({**read_options(option, config), "hoodie.base.path": path})
-    said = _schedule(path, options, zone) if schedule else _describe(_run_job(path, options, run=run, zone=zone))
+    if schedule or abort:
+        said = _decide(path, options, abort=abort, zone=zone)
+    else:
+        said = _describe(_run_job(path, options, run=run, zone=zone))
     typer.echo(json.dumps(said) if as_json else "\n".join(map(_phrase, said)) or "there is nothing to do")
 
 
-def _schedule(path: str, options: Options, zone: str | None) -> list[dict[str, Any]]:
+def _decide(path: str, options: Options, *, abort: str | None, zone: str | None) -> list[dict[str, Any]]:
     """What needs no executors needs no Spark."""
     table = Table.load(open_storage(path), zone=zone, for_writing=True)
     locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
     try:
-        planned = Compaction(table, Transactions(table, locks, options=options)).schedule()
+        compaction = Compaction(table, Transactions(table, locks, options=options))
+        if abort:
+            return [{"instant": abort, "state": compaction.abort(abort).value.lower()}]
+        planned = compaction.schedule()
     finally:
         if locks is not None:
             locks.close()

@@ -1,11 +1,12 @@
 """Every hoodie.* key once, and typed access to them.
 
-The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `service_keys`, `table_keys`,
-`datasource_keys` and `ingest_keys`.
+The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
+`table_keys`, `datasource_keys` and `ingest_keys`.
 """
 
 from hudi_locks.config import (
     clustering_keys,
+    compaction_keys,
     datasource_keys,
     ingest_keys,
     lock_keys,
@@ -25,6 +26,7 @@ __all__ = [
     "Options",
     "check_options",
     "clustering_keys",
+    "compaction_keys",
     "datasource_keys",
     "find_key",
     "import_class",

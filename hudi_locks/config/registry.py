@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from hudi_locks.config import (
     clustering_keys,
+    compaction_keys,
     datasource_keys,
     ingest_keys,
     lock_keys,
@@ -20,7 +21,16 @@ from hudi_locks.config.key import Key
 
 __all__ = ["KEYS", "find_key", "nearest_key", "strip_member"]
 
-_MODULES: Final = (lock_keys, write_keys, clustering_keys, service_keys, table_keys, datasource_keys, ingest_keys)
+_MODULES: Final = (
+    lock_keys,
+    write_keys,
+    clustering_keys,
+    compaction_keys,
+    service_keys,
+    table_keys,
+    datasource_keys,
+    ingest_keys,
+)
 _TYPO_DISTANCE: Final = 2
 _SIMILAR: Final = 0.8
 

@@ -32,6 +32,12 @@ class Compaction(PlannedService[CompactionPlan]):
             raise UnsupportedTable(f"{path} is a copy-on-write table, which has no logs to compact", path=path)
         return self.transactions.schedule_compaction(self.make_plan)
 
+    def count_commits(self, timeline: Timeline) -> int:
+        """Delta commits that no compaction has taken yet, planned ones included."""
+        plans = [*timeline.pending((self.action,)), *timeline.completed(("commit",))]
+        since = max((instant.requested for instant in plans), default="")
+        return sum((instant.completion or "") > since for instant in timeline.completed(("deltacommit",)))
+
     def make_plan(self, timeline: Timeline) -> CompactionPlan | None:
         """What is to be compacted of the table that `timeline` shows."""
         busy = self._find_busy(timeline)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from hudi_locks.config import Options
 from hudi_locks.services import Clustering, ClusteringSettings
-from hudi_locks.spark.async_clustering import SERVICE_ERRORS, AsyncClustering
 from hudi_locks.spark.clustering import ClusteringJob
+from hudi_locks.spark.following_service import FollowingService
 from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.writing import Writer
@@ -19,7 +18,7 @@ from hudi_locks.transaction import Outcome
 __all__ = ["ClusteringService"]
 
 
-class ClusteringService:
+class ClusteringService(FollowingService):
     """Clustering of one table. Thread-safe.
 
     Args:
@@ -28,12 +27,14 @@ class ClusteringService:
         options: Hudi's keys.
     """
 
+    name = "clustering"
+
     def __init__(self, spark: SparkSession, writer: Writer, options: Options) -> None:
         self._spark = spark
         self._writer = writer
         self._options = options
         self._settings = self._read_settings()
-        self._beside = AsyncClustering(lambda: self._cluster_if_due(self._settings.async_commits))
+        super().__init__(inline_commits=self._settings.inline_commits, async_commits=self._settings.async_commits)
 
     def schedule(self, sort_by: Sequence[str] | None = None) -> str | None:
         """See `HoodieTable.schedule_clustering`."""
@@ -58,24 +59,7 @@ class ClusteringService:
         """See `HoodieTable.abort_clustering`."""
         return self._make(self._settings).abort(instant)
 
-    def follow(self, result: WriteResult) -> WriteResult:
-        """Cluster after a commit, if that is due, here or beside; the commit stands whatever comes of it."""
-        if self._settings.async_commits:
-            self._beside.ask()
-        if not self._settings.inline_commits:
-            return result
-        try:
-            self._cluster_if_due(self._settings.inline_commits)
-        except SERVICE_ERRORS as error:
-            return replace(result, warnings=(*result.warnings, f"inline clustering failed: {error}"))
-        return result
-
-    def wait(self) -> tuple[WriteResult, ...]:
-        """See `HoodieTable.wait_for_clustering`."""
-        self._beside.wait()
-        return tuple(self._beside.results)
-
-    def _cluster_if_due(self, commits: int) -> WriteResult | None:
+    def _run_if_due(self, commits: int) -> WriteResult | None:
         clustering = self._make(self._settings)
         is_due = clustering.count_commits(clustering.table.timeline()) >= commits
         return self.cluster() if is_due else self.run()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from hudi_locks.spark.compaction import CompactionJob
-from hudi_locks.spark.progress import show_progress
+from hudi_locks.spark.compaction_service import CompactionService
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.transaction import Outcome
 
 __all__ = ["CompactedTable"]
 
@@ -21,7 +21,7 @@ class CompactedTable(ABC):
     path: str
 
     @abstractmethod
-    def _open_compaction(self) -> CompactionJob:
+    def _compaction(self) -> CompactionService:
         """What compacts it."""
 
     def compact(self) -> WriteResult | None:
@@ -39,14 +39,24 @@ class CompactedTable(ABC):
             WriteConflict: A write replaced one of the file groups first.
             OutcomeUnknown: The store did not say; `resolve` finds out.
         """
-        with show_progress(f"compaction of {self.path}") as report:
-            return self._open_compaction().compact(report)
+        return self._compaction().compact()
 
     def schedule_compaction(self) -> str | None:
         """Put a plan on the timeline, to be run here or elsewhere; None if there are no logs. See `compact`."""
-        return self._open_compaction().service.schedule()
+        return self._compaction().schedule()
 
     def run_compaction(self, instant: str | None = None) -> WriteResult | None:
         """Run the plan `instant`, or the oldest of this package that waits; None if none waits. See `compact`."""
-        with show_progress(f"compaction of {self.path}") as report:
-            return self._open_compaction().run(instant, report)
+        return self._compaction().run(instant)
+
+    def abort_compaction(self, instant: str) -> Outcome:
+        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
+
+        Raises:
+            WriteAborted: There is no such plan of this package.
+        """
+        return self._compaction().abort(instant)
+
+    def wait_for_compaction(self) -> tuple[WriteResult, ...]:
+        """Wait for the thread of `hoodie.datasource.compaction.async.enable`; what it compacted so far."""
+        return self._compaction().wait()

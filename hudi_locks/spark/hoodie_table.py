@@ -15,10 +15,10 @@ from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.lock import LockManager
 from hudi_locks.observe import Metrics
-from hudi_locks.services import Compaction, TableServices
+from hudi_locks.services import TableServices
 from hudi_locks.spark.clustering_service import ClusteringService
 from hudi_locks.spark.compacted import CompactedTable
-from hudi_locks.spark.compaction import CompactionJob
+from hudi_locks.spark.compaction_service import CompactionService
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
@@ -65,6 +65,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         self._locks: LockManager | None = None
         self._writer: Writer | None = None
         self._service: ClusteringService | None = None
+        self._compactions: CompactionService | None = None
         self._services: TableServices | None = None
 
     @classmethod
@@ -273,11 +274,13 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
     def close(self) -> None:
         """Wait for table services, and let go of the lock provider's connection. The object can still read."""
         self.wait_for_clustering()
+        if self._compactions is not None:
+            self._compactions.wait()
         if self._services is not None:
             self._services.close()
         if self._locks is not None:
             self._locks.close()
-        self._locks = self._writer = self._service = self._services = None
+        self._locks = self._writer = self._service = self._compactions = self._services = None
 
     def _open_writer(self) -> Writer:
         if self._writer is None:
@@ -300,7 +303,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         """A write with the services that the options ask for: a sweep before it; clustering, clean, archival after."""
         services = self._open_services()
         before = services.precede_write()
-        result = self._clustering().follow(write())
+        result = self._compaction().follow(self._clustering().follow(write()))
         return replace(result, warnings=(*before, *result.warnings, *services.follow_write()))
 
     def _open_services(self) -> TableServices:
@@ -313,10 +316,10 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             self._service = ClusteringService(self.spark, self._open_writer(), self.options)
         return self._service
 
-    def _open_compaction(self) -> CompactionJob:
-        writer = self._open_writer()
-        compaction = Compaction(writer.table, writer.transactions)
-        return CompactionJob(self.spark, compaction, writer.settings.codec, self._clock)
+    def _compaction(self) -> CompactionService:
+        if self._compactions is None:
+            self._compactions = CompactionService(self.spark, self._open_writer(), self.options)
+        return self._compactions
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

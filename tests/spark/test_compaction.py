@@ -115,3 +115,32 @@ def test_a_copy_on_write_table_is_refused(create: Create, frame: Frame) -> None:
     plain.insert(frame(FIRST))
     with pytest.raises(UnsupportedTable, match="no logs to compact"):
         plain.compact()
+
+
+@pytest.mark.parametrize("switch", ["hoodie.compact.inline", "hoodie.datasource.compaction.async.enable"])
+def test_writes_are_followed_by_a_compaction_when_enough_of_them_came(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, switch: str
+) -> None:
+    following = load({**TOGETHER, switch: "true", "hoodie.compact.inline.max.delta.commits": "2"})
+    following.insert(frame(FIRST))
+    assert rows_of(table.read(read_optimized=True)) == []
+    following.upsert(frame([("a", "1", 2, 2.0)]))
+    following.wait_for_compaction()
+    compacted = [("a", "1", 2, 2.0), *FIRST[1:]]
+    assert rows_of(table.read(read_optimized=True)) == compacted
+    following.upsert(frame([("a", "1", 3, 3.0)]))
+    following.wait_for_compaction()
+    assert rows_of(table.read(read_optimized=True)) == compacted
+    assert rows_of(table) == [("a", "1", 3, 3.0), *FIRST[1:]]
+
+
+def test_a_write_may_only_schedule_and_a_plan_can_be_taken_back(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf
+) -> None:
+    scheduling = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    load({**TOGETHER, **scheduling}).insert(frame(FIRST))
+    [planned] = table.table.timeline().pending(("compaction",))
+    assert table.abort_compaction(planned.requested).name == "ABORTED"
+    assert table.table.timeline().pending(("compaction",)) == ()
+    assert rows_of(table.read(read_optimized=True)) == []
+    assert rows_of(table) == FIRST

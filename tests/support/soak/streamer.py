@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks import SystemClock
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.async_clustering import SERVICE_ERRORS
+from hudi_locks.spark.async_service import SERVICE_ERRORS
 from soak.flight_events import SCHEMA
 from soak.streams import StreamSpec
 

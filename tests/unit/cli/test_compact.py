@@ -42,6 +42,8 @@ def test_a_plan_is_made_once(hudi_locks: Command, table: Table) -> None:
     plan = Compaction(table, Transactions(table, None)).read_plan(planned["instant"])
     assert plan.file_groups == {("p", GROUP)}
     assert hudi_locks("compact", table.storage.base, "--schedule") == (0, "there is nothing to do\n", "")
+    status, out, _ = hudi_locks("compact", table.storage.base, "--abort", planned["instant"])
+    assert (status, out) == (0, f"compaction {planned['instant']}: state aborted\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Clustering beside the writes of a process, on a thread of its own. Runs on the driver."""
+"""A table service beside the writes of a process, on a thread of its own. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from pyspark.errors import PySparkException
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.spark.result import WriteResult
 
-__all__ = ["SERVICE_ERRORS", "AsyncClustering"]
+__all__ = ["SERVICE_ERRORS", "AsyncService"]
 
 SERVICE_ERRORS = (HudiLocksError, PySparkException, Py4JError)
 """What a table service may fail with after a commit that stands: a warning, since the write need not be repeated."""
 _log = logging.getLogger(__name__)
 
 
-class AsyncClustering:
+class AsyncService:
     """Does what it is told to once for each time that it is asked, one after the other. Thread-safe.
 
     The table lock is taken only to schedule and to publish, so that writes go on meanwhile. When the process ends, what
     is under way dies with it, and the next one plans it anew.
 
     Args:
-        cluster: Clusters if that is due; None if it was not.
+        name: Of the service, for a person.
+        run: Does it if that is due; None if it was not.
 
     Attributes:
-        results: What was clustered so far.
+        results: What was done so far.
         failures: What went wrong so far.
     """
 
-    def __init__(self, cluster: Callable[[], WriteResult | None]) -> None:
-        self._cluster = cluster
+    def __init__(self, name: str, run: Callable[[], WriteResult | None]) -> None:
+        self._name = name
+        self._do = run
         self._lock = threading.Lock()
         self._is_asked = False
         self._thread: threading.Thread | None = None
@@ -42,11 +44,11 @@ class AsyncClustering:
         self.failures: list[BaseException] = []
 
     def ask(self) -> None:
-        """Look, on the thread, whether clustering is due, once more if the thread is at work."""
+        """Look, on the thread, whether it is due, once more if the thread is at work."""
         with self._lock:
             self._is_asked = True
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="clustering", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
 
     def wait(self) -> None:
@@ -61,10 +63,10 @@ class AsyncClustering:
 
     def _work(self) -> None:
         try:
-            result = self._cluster()
+            result = self._do()
         except SERVICE_ERRORS as error:
             self.failures.append(error)
-            _log.warning("clustering beside the writes failed, the next commit tries again: %s", error)
+            _log.warning("%s beside the writes failed, the next commit tries again: %s", self._name, error)
         else:
             self.results += [] if result is None else [result]
 

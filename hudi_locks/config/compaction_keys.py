@@ -1,0 +1,35 @@
+"""Keys of compaction: when it follows the writes of a merge-on-read table."""
+
+from __future__ import annotations
+
+from hudi_locks.config.key import Key
+
+INLINE = Key(
+    "hoodie.compact.inline",
+    bool,
+    False,
+    "whether a write compacts after its commit, when enough delta commits came since the last time",
+    since="0.4.0",
+)
+INLINE_MAX_DELTA_COMMITS = Key(
+    "hoodie.compact.inline.max.delta.commits",
+    int,
+    5,
+    "how many delta commits make compaction due, inline, asynchronous, or only scheduled",
+    since="0.4.0",
+    minimum=1,
+)
+SCHEDULE_INLINE = Key(
+    "hoodie.compact.schedule.inline",
+    bool,
+    False,
+    "whether a write only schedules compaction when it is due, for `hudi-locks compact` to run",
+    since="0.11.0",
+)
+ASYNC_ENABLE = Key(
+    "hoodie.datasource.compaction.async.enable",
+    bool,
+    False,
+    "whether a thread of its own compacts beside the next write; the JVM's streams do so unless told otherwise",
+    since="0.6.0",
+)
