@@ -23,6 +23,7 @@ NAMES = (
     "locks_hive",
     "locks_storage",
     "locks_zookeeper",
+    "nbcc_slices",
 )
 
 

@@ -19,6 +19,7 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import (
     COMMIT_TIME,
     PARTITION_METADATA,
+    RECORD_KEY,
     BaseFile,
     FileSlice,
     Table,
@@ -103,14 +104,16 @@ class Reader:
         rows = self._open(plain, schema)
         if not merged:
             return rows
-        needed = add_meta_schema(self._narrow(schema if schema is not None else pa.schema([])))
+        needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
         task = MergeTask(self.table.storage, merged, needed, self.table.config.merge_rule)
         found = read_slices(self.spark, task, from_arrow_schema(needed, prefer_timestamp_ntz=True))
         return rows.select(found.columns).unionByName(found) if plain else found
 
     def _narrow(self, schema: pa.Schema) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows."""
-        needed = {*(schema.names if self.columns is None else self.columns), *self.table.config.merge_ordering}
+        user = set(schema.names).difference(META_COLUMNS) if self.columns is None else self.columns
+        meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
+        needed = {*user, *meta, *self.table.config.merge_ordering}
         return pa.schema([field for field in schema if field.name in needed])
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:

@@ -56,7 +56,9 @@ class LogMerge(UpsertMerge):
         return map(self._drop_deleted, super().remaining())
 
     def _drop_deleted(self, rows: pa.Table) -> pa.Table:
-        return rows.filter(pc.invert(rows.column(_DELETED))).select(self._schema.names)
+        deleted = rows.column(_DELETED)
+        kept = rows.filter(pc.invert(deleted)) if pc.any(deleted).as_py() else rows  # a filter copies every column
+        return kept.select(self._schema.names)
 
     @property
     def _deciding(self) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _decode_parquet(block: LogBlock, path: str, columns: Collection[str] | None)
     declared = _arrow_of(block.schema, path)
     schema = pa.schema([field for field in declared if columns is None or field.name in columns])
     try:
-        found = pq.read_table(pa.BufferReader(block.content), columns=schema.names)
+        found = pq.ParquetFile(pa.BufferReader(block.content)).read(columns=schema.names)
         return found.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise DamagedTable(f"{path}: a block of Parquet rows cannot be read: {error}", path=path) from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.base_file import read_base_file
 from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
@@ -17,6 +18,9 @@ from hudi_locks.table.meta_columns import conform
 from hudi_locks.table.ordering import MergeRule
 
 __all__ = ["read_slice"]
+
+_BATCH_ROWS: Final = 1 << 19
+"""Rows of the base file that are merged at a time: for each such piece the keys of the logs are hashed anew."""
 
 
 def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> Iterator[pa.Table]:
@@ -33,15 +37,16 @@ def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: M
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    merge = LogMerge((entry for log in piece.logs for entry in _read_entries(storage, log, schema.names)), schema, rule)
+    read = map_in_threads(lambda log: _read_entries(storage, log, schema.names), piece.logs)
+    merge = LogMerge((entry for entries in read for entry in entries), schema, rule)
     if piece.base is not None:
-        for rows in read_base_file(storage.native(piece.base.path), columns=schema.names):
+        for rows in read_base_file(storage.native(piece.base.path), columns=schema.names, batch_rows=_BATCH_ROWS):
             yield merge.apply(conform(rows, schema))
     yield from merge.remaining()
 
 
-def _read_entries(storage: Storage, log: LogFile, columns: list[str]) -> Iterator[LogEntry]:
+def _read_entries(storage: Storage, log: LogFile, columns: list[str]) -> list[LogEntry]:
     data = storage.read(log.path)
     if data is None:
         raise DamagedTable(f"{log.path} is gone: cleaned or removed since the timeline was loaded", path=log.path)
-    return read_log(data, log.path, columns=columns)
+    return list(read_log(data, log.path, columns=columns))
