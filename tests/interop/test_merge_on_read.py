@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from other_readers import JvmError, read_rust
+from other_readers import DEADLINE_S, JvmError, read_rust
 
 from hudi_locks.errors import WriteError
 from hudi_locks.format import LogFileName
@@ -181,3 +182,39 @@ def test_a_jvm_writer_beside_ours_on_one_file_group_meets_no_conflict(
     assert (result.retries, result.conflicts) == (0, ())
     expected = [*rows(KEYS[:1], 9, "theirs"), *rows(KEYS[1:2], 3, "ours"), *rows(KEYS[2:], 1, "ours")]
     assert all_read(table) == in_order(expected)
+
+
+@pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])
+def test_twenty_commits_of_each_side_meet_no_conflict_while_either_compacts(
+    jvm: Any, create_mor: Create, frame: Frame, all_read: AllRead
+) -> None:
+    """Of each key the greatest ordering value is left; ours are even and theirs odd, in an order that is their own."""
+    table, count = create_mor(), 20
+    table.insert(frame(rows(KEYS, 0, "ours")))
+    order = [(7 * number) % count for number in range(count)]
+    changes = {side: [rows(KEYS[n % 5 :: 3], 2 * n + side, f"{side} {n}") for n in order] for side in (0, 1)}
+    failed: list[BaseException] = []
+
+    def write_theirs() -> None:
+        try:
+            for change in changes[1]:
+                jvm.write(table, change, **THEIRS)
+        except BaseException as error:
+            failed.append(error)
+
+    beside = threading.Thread(target=write_theirs)
+    beside.start()
+    results = [table.upsert(frame(change)) for change in changes[0][:10]]
+    assert table.compact() is not None
+    results += [table.upsert(frame(change)) for change in changes[0][10:]]
+    beside.join(DEADLINE_S)
+    assert failed == []
+    assert [(result.retries, result.conflicts) for result in results] == [(0, ())] * count
+    newest: dict[str, Row] = {}
+    for row in [*rows(KEYS, 0, "ours"), *(row for side in changes.values() for change in side for row in change)]:
+        newest[row[0]] = max(newest.get(row[0], row), row, key=lambda found: found[2])
+    assert all_read(table) == in_order(newest.values())
+    run_compaction(jvm, table, "schedule")
+    run_compaction(jvm, table, "execute")
+    assert all_read(table) == in_order(newest.values())
+    assert table.read(read_optimized=True).count() == len(KEYS)
