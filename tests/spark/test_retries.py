@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput, WriteAborted
-from hudi_locks.spark import HoodieTable, intake, writing
+from hudi_locks.spark import HoodieTable, intake, task_making
 from hudi_locks.spark.task import WriteTask
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 
@@ -47,7 +47,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], i
                 raise RuntimeError("the executor is lost")
             yield from answers
 
-    monkeypatch.setattr(writing, "WriteTask", FailingTask)
+    monkeypatch.setattr(task_making, "WriteTask", FailingTask)
     return lambda: len(list(Path(folder).glob("*-0")))
 
 
@@ -87,7 +87,7 @@ def test_errors_of_tasks_arrive_as_what_they_were(
             raise BadInput("1 rows have no record key")
 
     table = create()
-    monkeypatch.setattr(writing, "WriteTask", RefusingTask)
+    monkeypatch.setattr(task_making, "WriteTask", RefusingTask)
     with pytest.raises(BadInput, match="1 rows have no record key") as caught:
         table.insert(frame(ROWS))
     assert caught.value.__cause__ is not None
@@ -114,7 +114,7 @@ def test_a_write_that_lost_its_heartbeat_is_cancelled_at_once(
     table = create(options={"hoodie.client.heartbeat.interval_in_ms": "1000"})
     table.upsert(frame(ROWS[:1]))
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "WriteTask", EndlessTask)
+        patch.setattr(task_making, "WriteTask", EndlessTask)
         patch.setattr(WriterHeartbeat, "_beat", bury)
         with pytest.raises(WriteAborted, match=r"its jobs are cancelled: .* was removed"):
             table.upsert(frame(ROWS))

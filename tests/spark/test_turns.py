@@ -102,8 +102,8 @@ def test_only_what_an_earlier_write_touched_is_written_again(
 
 
 def identify(path: str) -> set[Any]:
-    """Path and inode of each data file."""
-    return {(str(file.relative_to(path)), file.stat().st_ino) for file in Path(path).glob("[0-9]/*.parquet")}
+    """Path and time of each data file, which a file that is written again has not; it may have the same inode."""
+    return {(str(file.relative_to(path)), file.stat().st_mtime_ns) for file in Path(path).glob("[0-9]/*.parquet")}
 
 
 def test_one_write_after_the_other_is_gone_on_from_and_a_later_one_is_not(
