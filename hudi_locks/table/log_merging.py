@@ -65,11 +65,16 @@ class LogMerge(UpsertMerge):
         return (*super()._deciding, _RESETS)
 
     def _find_wins(self, newer: pa.Table, older: pa.Table) -> Mask:
-        return _flags(newer, _RESETS) & ~_flags(older, _RESETS) | super()._find_wins(newer, older)
+        return _begin_anew(newer, older) | super()._find_wins(newer, older)
 
     def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
-        apart = _flags(newer, _RESETS) & ~_flags(older, _RESETS) | _flags(older, _DELETED) | _flags(newer, _DELETED)
+        apart = _begin_anew(newer, older) | _flags(older, _DELETED) | _flags(newer, _DELETED)
         return fill_rows(older, newer, self._find_wins(newer, older), apart=apart)
+
+
+def _begin_anew(newer: pa.Table, older: pa.Table) -> Mask:
+    """Where a delete of everything lies between the two rows of a pair."""
+    return _flags(newer, _RESETS) & ~_flags(older, _RESETS)
 
 
 def _flags(rows: pa.Table, name: str) -> Mask:
