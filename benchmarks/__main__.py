@@ -23,7 +23,10 @@ NAMES = (
     "locks_hive",
     "locks_storage",
     "locks_zookeeper",
+    "nbcc_costs",
+    "nbcc_peers",
     "nbcc_slices",
+    "nbcc_writers",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.peer_value
+        return self.ours / self.peer_value if self.peer_value else math.nan
 
     def as_row(self) -> dict[str, Any]:
         return {
@@ -37,7 +38,7 @@ class Figure:
             "ours": self.ours,
             "peer": self.peer,
             "peer_value": self.peer_value,
-            "ratio": round(self.ratio, 3),
+            "ratio": round(self.ratio, 3) if self.peer_value else None,
             "unit": self.unit,
             "better": self.better,
         }

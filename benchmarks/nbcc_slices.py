@@ -23,6 +23,7 @@ from hudi_locks.markers import FinalFiles
 from hudi_locks.spark import Operation
 from hudi_locks.spark.compact_task import CompactTask
 from hudi_locks.spark.group_writer import STAT, decode_stat
+from hudi_locks.spark.log_compact_task import LogCompactTask
 from hudi_locks.spark.log_task import LogTask
 from hudi_locks.spark.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
@@ -71,15 +72,21 @@ def _prepare(flights: pa.Table) -> pa.Table:
 
 def _measure(bench: _Bench, *, rounds: int, rows: int) -> list[Figure]:
     logged = bench.newest()
+    bench.join(logged)
+    joined = bench.newest()
     bench.compact(logged)
     compacted = bench.newest()
     ways: dict[str, Callable[[], object]] = {
         "logs": lambda: bench.read(logged),
         "base": lambda: bench.read(compacted),
+        "joined": lambda: bench.read(joined),
         "user logs": lambda: bench.read(logged, tuple(bench.flights.column_names)),
         "user base": lambda: bench.read(compacted, tuple(bench.flights.column_names)),
+        "user joined": lambda: bench.read(joined, tuple(bench.flights.column_names)),
         "narrow logs": lambda: bench.read(logged, _NARROW),
         "narrow base": lambda: bench.read(compacted, _NARROW),
+        "narrow joined": lambda: bench.read(joined, _NARROW),
+        "log compaction": lambda: bench.join(logged),
         "compaction": lambda: bench.compact(logged),
         "rewrite": lambda: bench.rewrite(compacted),
     }
@@ -89,14 +96,16 @@ def _measure(bench: _Bench, *, rounds: int, rows: int) -> list[Figure]:
             seen.setdefault(name, []).append(_time(way))
     took_ms = {name: round(1000 * statistics.median(found), 1) for name, found in seen.items()}
     what = f"{rows:,} rows with {_LOGS} logs of {_CHANGED:.0%} each"
-    pairs = [
-        ("reading, meta columns too,", "logs", "base"),
-        ("reading", "user logs", "user base"),
-        ("reading two columns of", "narrow logs", "narrow base"),
-    ]
+    pairs = [("reading, meta columns too,", ""), ("reading", "user "), ("reading two columns of", "narrow ")]
+
+    def compare(doing: str, ours: str, peer: str, of_peer: str) -> Figure:
+        return Figure(f"{doing} {what}", took_ms[ours], peer, took_ms[of_peer], "ms", "lower")
+
     return [
-        *(Figure(f"{doing} {what}", took_ms[ours], "compacted", took_ms[p], "ms", "lower") for doing, ours, p in pairs),
-        Figure(f"compacting {what}", took_ms["compaction"], "pyarrow rewrite", took_ms["rewrite"], "ms", "lower"),
+        *(compare(doing, f"{kind}logs", "compacted", f"{kind}base") for doing, kind in pairs),
+        *(compare(f"log-compacted, {doing}", f"{kind}joined", "the logs", f"{kind}logs") for doing, kind in pairs),
+        compare("compacting", "compaction", "pyarrow rewrite", "rewrite"),
+        compare("merging the logs of", "log compaction", "compacting", "compaction"),
     ]
 
 
@@ -148,6 +157,12 @@ class _Bench:
             task = CompactTask(files, self.schema, form, rule, (piece,))
             stats.extend(_collect(task([pa.RecordBatch.from_pydict({"id": [0]})])))
 
+    def join(self, piece: FileSlice) -> None:
+        """Merge the logs of a slice into one log."""
+        with self._committing("logcompaction", "LOG_COMPACT") as (files, stats):
+            task = LogCompactTask(files, self.schema, LogFormat(self.avro), self.table.config.merge_rule, (piece,))
+            stats.extend(_collect(task([pa.RecordBatch.from_pydict({"id": [0]})])))
+
     def newest(self) -> FileSlice:
         [piece] = latest_file_slices(self.table.storage, self.table.timeline())
         return piece
@@ -181,7 +196,7 @@ class _Bench:
         yield files, stats
         done = pending.as_completed(add_ms(requested, 500))
         recorded = avro_schema(self.flights.schema, "flights")
-        metadata = CommitMetadata.of(stats, operation, schema=recorded, compacted=action == "compaction")
+        metadata = CommitMetadata.of(stats, operation, schema=recorded, compacted=action != "deltacommit")
         storage.create_if_absent(layout.path(done), metadata.encode(done.action, layout_version=layout.version))
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.config import Options, check_options, compaction_keys, lock_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockManager
-from hudi_locks.services import Compaction
+from hudi_locks.services import Compaction, LogCompaction
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
@@ -27,6 +27,7 @@ BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the 
 Schedule = Annotated[bool, typer.Option("--schedule", help="Only put a plan on the timeline.")]
 Run = Annotated[str | None, typer.Option("--run", metavar="INSTANT", help="Only run this plan.")]
 Abort = Annotated[str | None, typer.Option("--abort", metavar="INSTANT", help="Only take this plan back.")]
+Logs = Annotated[bool, typer.Option("--logs", help="Merge logs into larger logs; base files stay.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -38,6 +39,7 @@ def compact(
     schedule: Schedule = False,  # noqa: FBT002  # typer's way of a flag
     run: Run = None,
     abort: Abort = None,
+    logs: Logs = False,  # noqa: FBT002
     option: Settings = None,
     config: ConfigFile = None,
     zone: Zone = None,
@@ -46,24 +48,27 @@ def compact(
     """Merge the logs of a merge-on-read table into base files, while others write.
 
     Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
-    same lock provider. The Spark session is that of spark-submit, else a local one.
+    same lock provider. The Spark session is that of spark-submit, else a local one. With --logs only logs are merged,
+    of file slices that have many, and only while no write is under way.
     """
     if sum([schedule, bool(run), bool(abort)]) > 1:
         raise ConfigError("--schedule, --run and --abort exclude each other: give one of them")
     options = check_options({**read_options(option, config), "hoodie.base.path": path})
     if schedule or abort:
-        said = _decide(path, options, abort=abort, zone=zone)
+        said = _decide(path, options, abort=abort, logs=logs, zone=zone)
     else:
-        said = _describe(_run_job(path, options, run=run, zone=zone))
-    typer.echo(json.dumps(said) if as_json else "\n".join(map(_phrase, said)) or "there is nothing to do")
+        said = _describe(_run_job(path, options, run=run, logs=logs, zone=zone))
+    name = "log compaction" if logs else "compaction"
+    phrases = (_phrase(name, one) for one in said)
+    typer.echo(json.dumps(said) if as_json else "\n".join(phrases) or "there is nothing to do")
 
 
-def _decide(path: str, options: Options, *, abort: str | None, zone: str | None) -> list[dict[str, Any]]:
+def _decide(path: str, options: Options, *, abort: str | None, logs: bool, zone: str | None) -> list[dict[str, Any]]:
     """What needs no executors needs no Spark."""
     table = Table.load(open_storage(path), zone=zone, for_writing=True)
     locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
     try:
-        compaction = Compaction(table, Transactions(table, locks, options=options))
+        compaction = _open(table, Transactions(table, locks, options=options), options, logs=logs)
         if abort:
             return [{"instant": abort, "state": compaction.abort(abort).value.lower()}]
         planned = compaction.schedule()
@@ -73,7 +78,13 @@ def _decide(path: str, options: Options, *, abort: str | None, zone: str | None)
     return [] if planned is None else [{"instant": planned, "state": "scheduled"}]
 
 
-def _run_job(path: str, options: Options, *, run: str | None, zone: str | None) -> WriteResult | None:
+def _open(table: Table, transactions: Transactions, options: Options, *, logs: bool) -> Compaction:
+    if not logs:
+        return Compaction(table, transactions)
+    return LogCompaction(table, transactions, options.get_value(compaction_keys.LOG_BLOCKS_THRESHOLD))
+
+
+def _run_job(path: str, options: Options, *, run: str | None, logs: bool, zone: str | None) -> WriteResult | None:
     from pyspark.sql import SparkSession
 
     from hudi_locks.spark import HoodieTable
@@ -81,6 +92,8 @@ def _run_job(path: str, options: Options, *, run: str | None, zone: str | None) 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.appName(f"hudi-locks compact {path}").getOrCreate()
     with HoodieTable.load(spark, path, options=options, zone=zone) as table:
+        if logs:
+            return table.run_log_compaction(run) if run else table.compact_logs()
         return table.run_compaction(run) if run else table.compact()
 
 
@@ -91,6 +104,6 @@ def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
     return [{"instant": result.instant, "state": "done", **facts}]
 
 
-def _phrase(said: dict[str, Any]) -> str:
-    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items() if name != "instant")
-    return f"compaction {said['instant']}: {facts}"
+def _phrase(name: str, said: dict[str, Any]) -> str:
+    facts = ", ".join(f"{fact.replace('_', ' ')} {value}" for fact, value in said.items() if fact != "instant")
+    return f"{name} {said['instant']}: {facts}"

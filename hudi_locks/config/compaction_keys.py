@@ -1,4 +1,4 @@
-"""Keys of compaction: when it follows the writes of a merge-on-read table."""
+"""Keys of compaction and log compaction: when they follow the writes of a merge-on-read table."""
 
 from __future__ import annotations
 
@@ -32,4 +32,19 @@ ASYNC_ENABLE = Key(
     False,
     "whether a thread of its own compacts beside the next write; the JVM's streams do so unless told otherwise",
     since="0.6.0",
+)
+LOG_INLINE = Key(
+    "hoodie.log.compaction.inline",
+    bool,
+    False,
+    "whether a write merges logs into larger ones after its commit, when enough delta commits came since the last time",
+    since="0.13.0",
+)
+LOG_BLOCKS_THRESHOLD = Key(
+    "hoodie.log.compaction.blocks.threshold",
+    int,
+    5,
+    "how many logs of a file slice make it worth while to merge them, and how many delta commits make that due",
+    since="0.13.0",
+    minimum=2,
 )

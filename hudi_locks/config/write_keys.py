@@ -47,7 +47,7 @@ FOREIGN_WRITERS = Key(
     "hudi_locks.foreign_writers",
     bool,
     True,
-    "whether JVM Hudi writers may write to the table too; false drops the wait for clock skew",
+    "whether JVM Hudi writers may write to the table too; false drops the wait for clock skew and most listings",
 )
 
 USE_TRANSITION_TIME = "USE_TRANSITION_TIME"

@@ -16,7 +16,8 @@ __all__ = ["find_completed"]
 def find_completed(scene: Scene) -> Iterator[tuple[str, frozenset[FileGroupId]]]:
     """Each write that was completed since the snapshot, and the file groups that it wrote or replaced.
 
-    The JVM looks at what was written alone, so that a file group that clustering replaced passes its check.
+    The JVM looks at what was written alone, so that a file group that clustering replaced passes its check. Compactions
+    and log compactions are passed over: what is logged beside them is no conflict, or one that the publish alone tells.
 
     Raises:
         DamagedTable: A commit is unreadable: it may hide a conflict.
@@ -27,4 +28,5 @@ def find_completed(scene: Scene) -> Iterator[tuple[str, frozenset[FileGroupId]]]
         if instant.requested not in scene.known and instant.requested != scene.requested:
             commit = read_commit(scene.storage, timeline, requested=instant.requested)
             groups = commit.written_file_groups | commit.replaced_file_groups
-            yield instant.requested, frozenset(FileGroupId(*group) for group in groups)
+            if not commit.compacted:
+                yield instant.requested, frozenset(FileGroupId(*group) for group in groups)

@@ -17,11 +17,14 @@ from hudi_locks.format.bucket import (
     fixed_bucket_file_id,
     is_bucket_file_id,
 )
+from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.instant import (
     ACTIONS,
+    FIRST_TIME,
+    LAST_TIME,
     WRITE_ACTIONS,
     Instant,
     State,
@@ -43,11 +46,15 @@ from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, ca
 
 __all__ = [
     "ACTIONS",
+    "FIRST_TIME",
+    "INITIAL_BUCKET_COUNTS",
+    "LAST_TIME",
     "META_COLUMNS",
     "WRITE_ACTIONS",
     "WRITE_TOKEN",
     "ArchiveRow",
     "BaseFileName",
+    "BucketCounts",
     "CleanMetadata",
     "CleanPartition",
     "CleanPlan",

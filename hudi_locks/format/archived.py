@@ -125,7 +125,7 @@ def decode_rows(data: bytes, path: str) -> list[ArchiveRow]:
         DamagedTable: The bytes are no such part; it names `path`.
     """
     try:
-        found = pq.read_table(pa.BufferReader(data)).to_pylist()
+        found = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
         return [_decode_row(row) for row in found]
     except (pa.ArrowException, OSError, LookupError) as error:
         raise DamagedTable(f"{path} is no readable part of the archived timeline: {error}", path=path) from error

@@ -26,13 +26,15 @@ _UINT32: Final = 0xFFFFFFFF
 UInt32s = npt.NDArray[np.uint32]
 
 
-def assign_buckets(record_keys: pa.Array, hash_fields: Sequence[str], *, buckets: int) -> pa.Int32Array:
+def assign_buckets(
+    record_keys: pa.Array, hash_fields: Sequence[str], *, buckets: int | npt.NDArray[np.uint32]
+) -> pa.Int32Array:
     """The bucket of each record key.
 
     Args:
         record_keys: Strings without nulls, as they stand in `_hoodie_record_key`.
         hash_fields: Fields that are hashed; they matter for composite keys (`name:value,…`) only.
-        buckets: How many buckets a partition has.
+        buckets: How many buckets a partition has; or the partition of each key.
     """
     composite = pc.and_(pc.match_substring(record_keys, ","), pc.match_substring(record_keys, ":"))
     mask = _to_mask(composite)

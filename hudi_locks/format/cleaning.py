@@ -37,8 +37,7 @@ class CleanPlan:
     @property
     def paths(self) -> frozenset[str]:
         """What goes, relative to the base path: the partition is known, so a full path is not taken apart."""
-        named = ((partition, file.rsplit("/", 1)[-1]) for partition, files in self.files.items() for file in files)
-        return frozenset(f"{partition}/{name}" if partition else name for partition, name in named)
+        return _locate(self.files)
 
     def encode(self) -> bytes:
         """Its bytes: Avro in every layout."""
@@ -110,6 +109,11 @@ class CleanMetadata:
         """How many files are gone."""
         return sum(len(partition.deleted) for partition in self.partitions.values())
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """What is gone, relative to the base path."""
+        return _locate({partition: done.deleted for partition, done in self.partitions.items()})
+
     def encode(self) -> bytes:
         """Its bytes: Avro in every layout."""
         record = {
@@ -155,6 +159,12 @@ class CleanMetadata:
             "failedDeleteFiles": list(done.failed),
             "isPartitionDeleted": False,
         }
+
+
+def _locate(files: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Files of partitions, relative to the base path, whether they are there by their names or by full paths."""
+    named = ((partition, file.rsplit("/", 1)[-1]) for partition, found in files.items() for file in found)
+    return frozenset(f"{partition}/{name}" if partition else name for partition, name in named)
 
 
 def _encode_instant(instant: Instant) -> dict[str, str]:

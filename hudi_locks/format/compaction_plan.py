@@ -42,9 +42,11 @@ class CompactionPlan:
 
     Attributes:
         groups: What is merged.
+        compactor: Java class by which a JVM runs it; "" for that of compaction.
     """
 
     groups: tuple[CompactionOperation, ...]
+    compactor: str = ""
 
     @property
     def file_groups(self) -> frozenset[tuple[str, str]]:
@@ -61,6 +63,7 @@ class CompactionPlan:
             "operations": [_encode(operation) for operation in self.groups],
             "extraMetadata": {},
             "version": _VERSION,
+            "strategy": _encode_strategy(self.compactor),
             "preserveHoodieMetadata": True,
             "missingSchedulePartitions": [],
         }
@@ -76,8 +79,10 @@ class CompactionPlan:
         if not data:
             return cls(())
         with interpreting("readable plan", path):
-            operations: Iterable[Mapping[str, Any]] = decode_record(data, path).get("operations") or ()
-            return cls(tuple(_decode(operation) for operation in operations))
+            record = decode_record(data, path)
+            operations: Iterable[Mapping[str, Any]] = record.get("operations") or ()
+            strategy: Mapping[str, Any] = record.get("strategy") or {}
+            return cls(tuple(map(_decode, operations)), strategy.get("compactorClassName") or "")
 
 
 def compacted_file_groups(data: bytes, path: str) -> frozenset[tuple[str, str]]:
@@ -87,6 +92,10 @@ def compacted_file_groups(data: bytes, path: str) -> frozenset[tuple[str, str]]:
         DamagedTable: The bytes are no such plan; it names `path`.
     """
     return CompactionPlan.decode(data, path).file_groups
+
+
+def _encode_strategy(compactor: str) -> dict[str, Any] | None:
+    return {"compactorClassName": compactor, "strategyParams": {}, "version": 1} if compactor else None
 
 
 def _encode(operation: CompactionOperation) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from hudi_locks.errors import BadInput, DamagedTable
 
 __all__ = [
     "ACTIONS",
+    "FIRST_TIME",
+    "LAST_TIME",
     "WRITE_ACTIONS",
     "Instant",
     "State",
@@ -34,6 +36,10 @@ WRITE_ACTIONS: Final = frozenset(
     {"clustering", "commit", "compaction", "deltacommit", "logcompaction", "replacecommit"}
 )
 """Actions that bring data files: Hudi's write timeline."""
+FIRST_TIME: Final = "19700102000000000"
+"""Before every instant, and still a day after the epoch, for what is counted back from it."""
+LAST_TIME: Final = "9" * 17
+"""After every instant."""
 _COMPLETED_AS: Final = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")

@@ -85,6 +85,12 @@ class LogBlock:
         """Whether its rows have some of the columns only, and leave the others as they are."""
         return self.header.get(BlockHeader.IS_PARTIAL, "").lower() == "true"
 
+    @property
+    def stands_for(self) -> frozenset[str]:
+        """Requested times of the writes whose blocks a log compaction merged into it; of any other block none."""
+        times = self.header.get(BlockHeader.COMPACTED_BLOCK_TIMES, "")
+        return frozenset(time.strip() for time in times.split(",") if time.strip())
+
 
 def encode_block(block: LogBlock) -> bytes:
     """The bytes of one block; a log file is nothing but blocks one after the other.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import UNREADABLE
 
-__all__ = ["Deletes", "decode_deletes", "encode_deletes"]
+__all__ = ["Deletes", "decode_deletes", "encode_deletes", "encode_deletes_again"]
 
 _FORMAT: Final = 3
 _HEAD: Final = struct.Struct(">ii")
@@ -82,10 +82,12 @@ class Deletes:
         keys: Record keys, in their order.
         orderings: For each the value that a row must not exceed to go, a tuple where there are several ordering
             fields; None where every row goes that came before.
+        wrapped: The same values as the block has them, each with its type.
     """
 
     keys: tuple[str, ...]
     orderings: tuple[Any, ...]
+    wrapped: tuple[Any, ...] = ()
 
 
 def encode_deletes(keys: pa.Array | pa.ChunkedArray, partition: str) -> bytes:
@@ -110,6 +112,19 @@ def encode_deletes(keys: pa.Array | pa.ChunkedArray, partition: str) -> bytes:
     return _HEAD.pack(_FORMAT, len(data)) + data
 
 
+def encode_deletes_again(deletes: Iterable[tuple[str, Any]], partition: str) -> bytes:
+    """The content of a block with deletes out of other blocks, of which each keeps its ordering value and its type.
+
+    Args:
+        deletes: Record keys, each with what `Deletes.wrapped` says.
+        partition: Partition path of all of them.
+    """
+    records = [{"recordKey": key, "partitionPath": partition, "orderingVal": value} for key, value in deletes]
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, _LIST, {"deleteRecordList": records})
+    return _HEAD.pack(_FORMAT, out.tell()) + out.getvalue()
+
+
 def decode_deletes(content: bytes | memoryview, path: str) -> Deletes:
     """What a delete block holds.
 
@@ -124,7 +139,8 @@ def decode_deletes(content: bytes | memoryview, path: str) -> Deletes:
         found: Any = fastavro.schemaless_reader(stream, _LIST, None, return_record_name=True)
         records: list[Mapping[str, Any]] = found["deleteRecordList"]
         keys = tuple(str(record["recordKey"]) for record in records)
-        return Deletes(keys, tuple(_unwrap(record["orderingVal"]) for record in records))
+        wrapped = tuple(record["orderingVal"] for record in records)
+        return Deletes(keys, tuple(map(_unwrap, wrapped)), wrapped)
     except UNREADABLE as error:
         raise DamagedTable(f"{path}: a block of deletes cannot be read: {error}", path=path) from error
 

@@ -6,6 +6,7 @@ from hudi_locks.services.clustering import Clustering
 from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.log_compaction import LogCompaction
 from hudi_locks.services.planned import PendingPlan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
@@ -23,6 +24,7 @@ __all__ = [
     "ClusteringSettings",
     "Compaction",
     "Janitor",
+    "LogCompaction",
     "PendingPlan",
     "PlannedService",
     "RestoreResult",

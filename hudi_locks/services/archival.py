@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Final
 
 from hudi_locks.format import (
+    LAST_TIME,
     WRITE_ACTIONS,
     ArchiveRow,
     Instant,
@@ -17,8 +18,9 @@ from hudi_locks.format import (
 from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
+from hudi_locks.services.straddling import find_straddling
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import list_base_files, read_commit
+from hudi_locks.table import BaseFile, LogFile, list_data_files, read_commit
 from hudi_locks.timeline import Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import History
@@ -26,10 +28,13 @@ from hudi_locks.transaction import Coordination, StopPoint, View
 
 __all__ = ["ArchiveResult", "Archiver"]
 
-_BESIDE_WRITES: Final = ("clean", "rollback", "restore")
-"""What is archived together with the writes around it, as JVM Hudi does."""
+_BESIDE_WRITES: Final = ("clean", "rollback", "restore", "indexing", "schemacommit")
+"""What is archived together with the writes around it.
+
+JVM Hudi does so with cleans and rollbacks, and leaves the last two for ever. Nobody reads them once they are done, in a
+table without a metadata table; and what stays makes its readers blind to the history from there on.
+"""
 _HOUR_MS: Final = 3_600_000
-_LAST: Final = "9" * 17
 _PENDING: Final = (".requested", ".inflight")
 
 
@@ -52,6 +57,13 @@ class Archiver:
     Readers take a file whose time is before the start of the active timeline for committed. So nothing is archived
     behind a pending instant; the last write before a pending one stays, so that its files are told apart if it is
     rolled back; and before the start moves past a write that was rolled back, what its tasks may have left is swept.
+
+    JVM readers ask the history only for what is older than the first instant of the active timeline, whatever its
+    action, and take the logs of other archived writes for pending: a compaction would lose them. So what is archived is
+    always the oldest part of the timeline, without a gap.
+
+    hudi-rs asks the history for nothing. So a write stays, and what is later with it, while its log lies on top of a
+    compaction that was planned after it began: until a later compaction takes that log, or it is removed.
 
     Args:
         coordination: With the writers.
@@ -99,25 +111,42 @@ class Archiver:
         """What may go, by requested time: a run of writes without a gap, and what was done beside them."""
         writes = view.timeline.completed(WRITE_ACTIONS)
         surplus = writes[: len(writes) - self._settings.min_commits]
-        limit = self._find_limit(view.timeline)
         kept = self._find_kept(view)
+        limit = min([self._find_limit(view.timeline), *self._list_staying(view.timeline, kept)])
         going = list(takewhile(lambda write: self._may_go(view, write, limit=limit, kept=kept), surplus))
+        straddling = find_straddling(self._storage, view.timeline, going)
+        going = list(takewhile(lambda write: write.requested not in straddling, going))
         if not going:
             return []
         last = going[-1].requested
-        others = view.timeline.completed(_BESIDE_WRITES)
-        beside = [i for i in others if i.requested < last and i.requested not in kept and self._is_old(i)]
+        beside = [i for i in view.timeline.completed(_BESIDE_WRITES) if i.requested < last]
         return sorted([*going, *beside])
+
+    def _list_staying(self, timeline: Timeline, kept: frozenset[str]) -> Iterator[str]:
+        """Completed instants beside the writes that may not go: nothing later than one of them goes."""
+        for instant in timeline.completed():
+            if instant.action not in WRITE_ACTIONS:
+                may_go = instant.action in _BESIDE_WRITES and instant.requested not in kept and self._is_old(instant)
+                yield from () if may_go else (instant.requested,)
 
     def _find_limit(self, timeline: Timeline) -> str:
         """Only writes that were begun before this time may go."""
-        limits = [_LAST]
+        limits = [LAST_TIME, *self._list_uncompacted(timeline)]
         border = find_border(timeline, self._clean_settings, oldest_shown=self._oldest_shown())
-        limits += [] if border is None else [border.requested]
+        limits += [] if border is None else [border.requested, *_list_running_at(timeline, border.requested)]
         if pending := timeline.pending(WRITE_ACTIONS):
             before = [i.requested for i in timeline.completed(WRITE_ACTIONS) if i.requested < pending[0].requested]
             limits += before[-1:]
         return min([*limits, *timeline.savepoints])
+
+    def _list_uncompacted(self, timeline: Timeline) -> list[str]:
+        """The last compaction with what came after it, or as much of that as makes the next one due, as JVM Hudi."""
+        compactions = timeline.completed(("commit",))
+        since = compactions[-1].requested if compactions else ""
+        later = [i for i in timeline.completed(("deltacommit",)) if str(i.completion) > since]
+        newest = [instant.requested for instant in later[-self._settings.delta_commits :]]
+        is_due = len(later) >= self._settings.delta_commits
+        return newest if is_due or not (later and since) else [since, *newest]
 
     def _find_kept(self, view: View) -> frozenset[str]:
         """Instants that somebody may still be at: with a heartbeat file, or those of the last claim."""
@@ -141,14 +170,15 @@ class Archiver:
         """Whether files that a write replaced are there still: without it on the timeline they would show again."""
         commit = read_commit(self._storage, timeline, requested=write.requested)
         groups = commit.replaced_file_groups
-        files = list_base_files(self._storage, commit.replaced_file_ids)
+        listed = list_data_files(self._storage, commit.replaced_file_ids)
+        files: tuple[BaseFile | LogFile, ...] = (*listed.bases, *listed.logs)
         return any((file.partition, file.file_id) in groups and file.instant < write.requested for file in files)
 
     def _find_passed(self, timeline: Timeline, chosen: list[Instant]) -> Iterator[str]:
         """Writes that were rolled back, and that the start of the timeline moves past, whenever that was."""
         gone = frozenset(chosen)
         left = Timeline(timeline.layout, tuple(instant for instant in timeline.instants if instant not in gone))
-        first, limit = timeline.first_active or "", left.first_active or _LAST
+        first, limit = timeline.first_active or "", left.first_active or LAST_TIME
         for instant in timeline.completed(("rollback",)):
             data = read_instant(self._storage, timeline, instant=instant)
             metadata = RollbackMetadata.decode(data, timeline.paths[instant])
@@ -169,3 +199,10 @@ class Archiver:
     def _oldest_shown(self) -> str:
         now_ms = self._coordination.clock.wall_ms()
         return self._coordination.layout.time(now_ms - self._clean_settings.hours * _HOUR_MS)
+
+
+def _list_running_at(timeline: Timeline, moment: str) -> Iterator[str]:
+    """Writes that a snapshot of `moment` does not show yet: a cleaner takes archived ones for older than that."""
+    for write in timeline.completed(WRITE_ACTIONS):
+        if write.requested < moment < str(write.completion):
+            yield write.requested

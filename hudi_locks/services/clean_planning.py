@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hudi_locks.format import WRITE_ACTIONS, CleanMetadata, CleanPlan, CommitMetadata, Instant
+from hudi_locks.format import LAST_TIME, WRITE_ACTIONS, CleanPlan, CommitMetadata, Instant
 from hudi_locks.services.retention import Keep, choose_files, find_border
 from hudi_locks.services.savepointed import list_savepointed
 from hudi_locks.services.settings import CleanSettings
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table import BaseFile, list_base_files, list_partitions, read_commit
-from hudi_locks.timeline import Timeline, read_instant
+from hudi_locks.table import (
+    BaseFile,
+    Completion,
+    DataFiles,
+    LogFile,
+    find_completions,
+    list_data_files,
+    list_partitions,
+    read_commit,
+    read_last_clean,
+)
+from hudi_locks.timeline import Timeline
 
-__all__ = ["CleanPlanner", "count_commits_since_clean", "read_last_clean"]
+__all__ = ["CleanPlanner", "count_commits_since_clean"]
 
-_NEVER: Final = "9" * 17
 _NO_COMMIT_BEFORE: Final = "null"
-
-
-def read_last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
-    """What the last completed clean on the active timeline did; None if there is none.
-
-    Raises:
-        DamagedTable: It cannot be read.
-    """
-    cleans = timeline.completed(("clean",))
-    if not cleans:
-        return None
-    data = read_instant(storage, timeline, instant=cleans[-1])
-    return CleanMetadata.decode(data, timeline.paths[cleans[-1]]) if data else None
 
 
 def count_commits_since_clean(storage: Storage, timeline: Timeline) -> int:
@@ -48,11 +44,14 @@ class CleanPlanner:
         storage: The table's files.
         settings: What is kept.
         oldest_shown: What was completed after this time is kept, under KEEP_LATEST_BY_HOURS.
+        known: Partitions where a write made something old, by its requested time; a planner fills it for the next one,
+            so that a process reads each commit once.
     """
 
     storage: Storage
     settings: CleanSettings
     oldest_shown: str
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def plan(self, timeline: Timeline, *, everywhere: bool) -> CleanPlan | None:
         """The plan for the table as `timeline` shows it; None if there is nothing to remove.
@@ -69,7 +68,9 @@ class CleanPlanner:
         if border is None:
             return None
         keep = self._keep(timeline, border)
-        files = choose_files(list_base_files(self.storage, self._partitions(keep, everywhere=everywhere)), keep)
+        listed = list_data_files(self.storage, self._partitions(timeline, keep, everywhere=everywhere))
+        listed, completion = self._complete(timeline, listed)
+        files = choose_files(listed, keep, completion)
         if not files:
             return None
         last = timeline.completed(WRITE_ACTIONS)[-1].requested
@@ -79,7 +80,7 @@ class CleanPlanner:
 
     def _keep(self, timeline: Timeline, border: Instant) -> Keep:
         counts = self.settings.counts_versions
-        moment = _NEVER if counts and not timeline.pending(WRITE_ACTIONS) else border.requested
+        moment = LAST_TIME if counts and not timeline.pending(WRITE_ACTIONS) else border.requested
         replacing = [i for i in timeline.completed(("replacecommit",)) if str(i.completion) <= moment]
         replaced = {
             group: instant.requested
@@ -87,30 +88,48 @@ class CleanPlanner:
             for group in self._read(timeline, instant).replaced_file_groups
         }
         versions = self.settings.versions if counts else 1
-        return Keep(timeline, moment, versions, list_savepointed(self.storage, timeline), replaced)
+        return Keep(moment, versions, list_savepointed(self.storage, timeline), replaced)
 
-    def _partitions(self, keep: Keep, *, everywhere: bool) -> tuple[str, ...]:
-        since = self._find_start(keep)
+    def _complete(self, timeline: Timeline, listed: DataFiles) -> tuple[DataFiles, Completion]:
+        """What may be judged, and when it was completed: of logs by what timeline and history tell, or not at all.
+
+        Where there are no logs the archive is not asked: a base file of an archived write is older than all that is
+        kept, whenever it was completed.
+        """
+        if not listed.logs:
+            return listed, lambda requested: _complete_as_begun(timeline, requested)
+        completions = find_completions(self.storage, timeline, listed, exactly=True)
+        told = tuple(log for log in listed.logs if completions.find(log.instant) is not None)
+        return replace(listed, logs=told), completions.take
+
+    def _partitions(self, timeline: Timeline, keep: Keep, *, everywhere: bool) -> tuple[str, ...]:
+        since = self._find_start(timeline)
         if since is None and everywhere:
             return list_partitions(self.storage)
         superseding = [
             instant
-            for instant in keep.timeline.completed(WRITE_ACTIONS)
+            for instant in timeline.completed(WRITE_ACTIONS)
             if (since or "") < str(instant.completion) <= keep.moment
         ]
-        found = map_in_threads(lambda instant: self._read(keep.timeline, instant), superseding)
-        return tuple(sorted({partition for commit in found for partition in _superseded_in(commit)}))
+        found = map_in_threads(lambda instant: self._list_superseded(timeline, instant), superseding)
+        self.known.clear()
+        self.known.update(zip((instant.requested for instant in superseding), found, strict=True))
+        return tuple(sorted(frozenset[str]().union(*found)))
 
-    def _find_start(self, keep: Keep) -> str | None:
+    def _list_superseded(self, timeline: Timeline, instant: Instant) -> frozenset[str]:
+        known = self.known.get(instant.requested)
+        return frozenset(_superseded_in(self._read(timeline, instant))) if known is None else known
+
+    def _find_start(self, timeline: Timeline) -> str | None:
         """Writes completed until this time had their turn in an earlier clean; None if no such time is known."""
-        last = read_last_clean(self.storage, keep.timeline)
-        first = keep.timeline.first_active
+        last = read_last_clean(self.storage, timeline)
+        first = timeline.first_active
         if last is None or not self.settings.is_incremental or first is None or last.earliest < first:
             return None
-        gone = [time for time in last.savepoints if time not in keep.timeline.savepoints]
+        gone = [time for time in last.savepoints if time not in timeline.savepoints]
         return min([last.earliest, *gone])
 
-    def _by_partition(self, files: list[BaseFile]) -> dict[str, tuple[str, ...]]:
+    def _by_partition(self, files: Sequence[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for file in files:
             found[file.partition] = (*found.get(file.partition, ()), self.storage.native(file.path))
@@ -121,7 +140,15 @@ class CleanPlanner:
 
 
 def _superseded_in(commit: CommitMetadata) -> Iterator[str]:
+    """Partitions where a write made something old: a log does not, and the first base file above logs does."""
     yield from commit.replaced_file_ids
     for stat in commit.stats:
-        if stat.prev_commit != _NO_COMMIT_BEFORE:
+        if stat.log_version is None and (commit.compacted or stat.prev_commit != _NO_COMMIT_BEFORE):
             yield stat.partition_path
+
+
+def _complete_as_begun(timeline: Timeline, requested: str) -> str | None:
+    instant = timeline.get(requested)
+    if instant is None:
+        return requested if timeline.is_completed(requested) else None
+    return (instant.completion or requested) if instant.is_completed else None

@@ -40,7 +40,7 @@ class CleanResult:
 
 
 class Cleaner:
-    """Cleans one table. Runs on the driver; any number of them may run at the same time.
+    """Cleans one table. Runs on the driver; any number of them may run at the same time, each on one thread.
 
     Args:
         coordination: With the writers.
@@ -51,6 +51,7 @@ class Cleaner:
         self._coordination = coordination
         self._storage = coordination.storage
         self._settings = settings
+        self._known: dict[str, frozenset[str]] = {}
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether enough was committed since the last clean for an automatic one."""
@@ -98,7 +99,8 @@ class Cleaner:
         if timeline.pending(("restore",)):
             return None
         oldest_ms = self._coordination.clock.wall_ms() - self._settings.hours * _HOUR_MS
-        planner = CleanPlanner(self._storage, self._settings, self._coordination.layout.time(oldest_ms))
+        oldest = self._coordination.layout.time(oldest_ms)
+        planner = CleanPlanner(self._storage, self._settings, oldest, self._known)
         return planner.plan(timeline, everywhere=everywhere)
 
     def _request(self, before: View, plan: CleanPlan) -> Reserved | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hudi_locks.errors import UnsupportedTable
@@ -30,7 +31,7 @@ class Compaction(PlannedService[CompactionPlan]):
         if not self.table.is_merge_on_read:
             path = self.table.storage.base
             raise UnsupportedTable(f"{path} is a copy-on-write table, which has no logs to compact", path=path)
-        return self.transactions.schedule_compaction(self.make_plan)
+        return self._schedule()
 
     def count_commits(self, timeline: Timeline) -> int:
         """Delta commits that no compaction has taken yet, planned ones included."""
@@ -40,11 +41,17 @@ class Compaction(PlannedService[CompactionPlan]):
 
     def make_plan(self, timeline: Timeline) -> CompactionPlan | None:
         """What is to be compacted of the table that `timeline` shows."""
+        return self._plan(timeline, lambda piece: bool(piece.logs))
+
+    def _plan(self, timeline: Timeline, is_wanted: Callable[[FileSlice], bool]) -> CompactionPlan | None:
         busy = self._find_busy(timeline)
         slices = latest_file_slices(self.table.storage, timeline)
-        chosen = (piece for piece in slices if piece.logs and (piece.partition, piece.file_id) not in busy)
+        chosen = (piece for piece in slices if (piece.partition, piece.file_id) not in busy and is_wanted(piece))
         plan = CompactionPlan(tuple(_plan_slice(piece) for piece in chosen))
         return plan if plan.groups else None
+
+    def _schedule(self) -> str | None:
+        return self.transactions.schedule_compaction(self.make_plan)
 
     def _schedule_anew(self, pending: PendingPlan[CompactionPlan]) -> str | None:
         """Everything that has logs now, those that came since included."""
@@ -58,7 +65,7 @@ class Compaction(PlannedService[CompactionPlan]):
         return CompactionPlan.decode(data, path) if data else None
 
     def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
-        readers = {self.action: compacted_file_groups, "logcompaction": compacted_file_groups}
+        readers = dict.fromkeys(("compaction", "logcompaction"), compacted_file_groups)
         pending = timeline.pending((*readers, "clustering"))
         paths = [
             (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending

@@ -11,6 +11,7 @@ from hudi_locks.format import (
     WRITE_ACTIONS,
     BaseFileName,
     Instant,
+    LogFileName,
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
@@ -21,7 +22,7 @@ from hudi_locks.format import (
 from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import list_base_files, list_partitions
+from hudi_locks.table import BaseFile, LogFile, list_data_files, list_partitions
 from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
@@ -132,7 +133,9 @@ class Restorer:
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
-        for file in list_base_files(self._storage, list_partitions(self._storage)):
+        listed = list_data_files(self._storage, list_partitions(self._storage))
+        files: tuple[BaseFile | LogFile, ...] = (*listed.bases, *listed.logs)
+        for file in files:
             if file.instant in found:
                 found[file.instant].add(file.path)
         for time, paths in found.items():
@@ -163,8 +166,8 @@ class Restorer:
     def _by_partition(self, files: Iterable[str]) -> dict[str, RollbackPartition]:
         groups: dict[str, tuple[str, ...]] = {}
         for path in sorted(files):
-            if BaseFileName.parse(path.rpartition("/")[2]):
-                partition = path.rpartition("/")[0]
+            partition, _, name = path.rpartition("/")
+            if BaseFileName.parse(name) or LogFileName.parse(name):
                 groups[partition] = (*groups.get(partition, ()), self._storage.native(path))
         return {partition: RollbackPartition(deleted=paths) for partition, paths in groups.items()}
 

@@ -3,23 +3,24 @@
 The border of what is kept is a write: every snapshot from the moment when that write began stays readable, by
 completion time and by requested time. JVM Hudi compares requested times alone, and may remove the version below a
 write that was begun before the border and completed after it; what is chosen here is a part of what it would choose.
+
+A pending write is never behind the border, and a planned compaction or clustering is one: what it reads was shown when
+it was planned. Logs go with the slice to which they belong by the completion of their writes, whatever their names say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from hudi_locks.config import service_keys
 from hudi_locks.format import WRITE_ACTIONS, Instant
 from hudi_locks.services.settings import CleanSettings
-from hudi_locks.table import BaseFile
+from hudi_locks.table import BaseFile, Completion, DataFiles, FileSlice, LogFile, slice_file_groups
 from hudi_locks.timeline import Timeline
 
 __all__ = ["Keep", "choose_files", "find_border"]
 
-_NEVER: Final = "9" * 17
 Group = tuple[str, str]
 
 
@@ -28,14 +29,12 @@ class Keep:
     """What must stay.
 
     Attributes:
-        timeline: Says what is completed, and when.
         moment: Every snapshot from this time on stays.
-        versions: So many versions of a file group stay besides.
+        versions: So many slices of a file group stay besides.
         savepointed: Paths that a savepoint keeps.
         replaced: Requested time of the write that ended a file group before `moment`, by (partition, file id).
     """
 
-    timeline: Timeline
     moment: str
     versions: int = 1
     savepointed: frozenset[str] = frozenset()
@@ -73,26 +72,37 @@ def _before_replacing(timeline: Timeline, border: Instant) -> Instant:
     return border
 
 
-def choose_files(files: Iterable[BaseFile], keep: Keep) -> list[BaseFile]:
-    """Those of `files` that may go; all files of a file group must be among them, or none."""
-    groups: dict[Group, list[BaseFile]] = {}
-    for file in files:
-        if keep.timeline.is_completed(file.instant):
-            groups.setdefault((file.partition, file.file_id), []).append(file)
-    chosen = (file for group, members in groups.items() for file in _choose(members, keep, keep.replaced.get(group)))
-    return sorted(file for file in chosen if file.path not in keep.savepointed)
+def choose_files(files: DataFiles, keep: Keep, completion: Completion) -> list[BaseFile | LogFile]:
+    """Those of `files` that may go; all files of a file group must be among them, or none.
+
+    Args:
+        files: As they are listed.
+        keep: What must stay.
+        completion: When their writes completed. What is not completed stays.
+    """
+    bases = [file for file in files.bases if completion(file.instant) is not None]
+    logs = [file for file in files.logs if completion(file.instant) is not None]
+    listed: tuple[BaseFile | LogFile, ...] = (*bases, *logs)
+    groups = slice_file_groups(bases, logs, completion)
+    oldest = {group: _find_oldest(slices, keep, completion) for group, slices in groups.items()}
+
+    def may_go(file: BaseFile | LogFile) -> bool:
+        group = (file.partition, file.file_id)
+        if group in keep.replaced:
+            return file.instant < keep.replaced[group]
+        completed = str(completion(file.instant))
+        if isinstance(file, LogFile):
+            return completed < oldest[group]
+        return file.instant < oldest[group] and completed <= keep.moment
+
+    return [file for file in listed if may_go(file) and file.path not in keep.savepointed]
 
 
-def _choose(members: list[BaseFile], keep: Keep, replaced_by: str | None) -> list[BaseFile]:
-    if replaced_by is not None:
-        return [file for file in members if file.instant < replaced_by]
-    newest = sorted({file.instant for file in members}, reverse=True)
-    shown = [instant for instant in newest if _completion(keep.timeline, instant) <= keep.moment]
-    kept = {*newest[: keep.versions], *shown[:1]}
-    return [file for file in members if file.instant not in kept and file.instant in shown]
+def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion) -> str:
+    """The barrier of the oldest slice that stays; before all times if that is the oldest one.
 
-
-def _completion(timeline: Timeline, requested: str) -> str:
-    """When a write became visible; of an archived one its requested time, for it is older than all that is asked."""
-    instant = timeline.get(requested)
-    return (instant.completion if instant else None) or requested
+    It is one whose base file was there at the moment, and none above it hides it from the snapshots before.
+    """
+    shown = (n for n, piece in enumerate(slices) if piece.base and str(completion(piece.barrier)) <= keep.moment)
+    number = max(next(shown, len(slices)), keep.versions - 1)
+    return slices[number].barrier if number < len(slices) else ""

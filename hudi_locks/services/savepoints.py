@@ -8,9 +8,8 @@ from typing import Final
 
 from hudi_locks.errors import SavepointRefused
 from hudi_locks.format import WRITE_ACTIONS, CleanPlan, Instant, SavepointMetadata, State
-from hudi_locks.services.clean_planning import read_last_clean
 from hudi_locks.services.savepointed import find_missing, read_savepoint
-from hudi_locks.table import latest_base_files
+from hudi_locks.table import latest_file_slices, read_last_clean
 from hudi_locks.timeline import Timeline, create_instant, index_files
 from hudi_locks.transaction import Coordination, View
 
@@ -127,9 +126,9 @@ class Savepoints:
 
     def _list_files(self, timeline: Timeline, requested: str) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        for file in latest_base_files(self._storage, timeline, as_of_requested=requested):
-            name = file.path.rpartition("/")[2]
-            found[file.partition] = (*found.get(file.partition, ()), name)
+        for piece in latest_file_slices(self._storage, timeline, as_of_requested=requested):
+            names = (path.rpartition("/")[2] for path in piece.paths)
+            found[piece.partition] = (*found.get(piece.partition, ()), *names)
         return found
 
     def _refuse_cleaned(self, timeline: Timeline, requested: str, metadata: SavepointMetadata) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.config import Options, service_keys
+from hudi_locks.config import Options, compaction_keys, service_keys
 
 __all__ = ["ArchiveSettings", "CleanSettings"]
 
@@ -76,6 +76,7 @@ class ArchiveSettings:
         keep_versions: How many versions of the history stay readable.
         is_automatic: Whether archival follows each write.
         is_async: Whether it does so on a thread of its own.
+        delta_commits: So many delta commits that wait for compaction stay active, since they make it due.
         min_age_ms: How long ago an instant must have been completed, ms. A writer that slept since then, or whose
             clock is off, must still find the instant where it was.
     """
@@ -86,6 +87,7 @@ class ArchiveSettings:
     keep_versions: int
     is_automatic: bool
     is_async: bool
+    delta_commits: int
     min_age_ms: int = _AGE_MS
 
     @classmethod
@@ -103,4 +105,5 @@ class ArchiveSettings:
             keep_versions=given.get_value(service_keys.MANIFEST_RETAINED_VERSIONS),
             is_automatic=given.get_value(service_keys.ARCHIVE_AUTOMATIC),
             is_async=given.get_value(service_keys.ARCHIVE_ASYNC),
+            delta_commits=given.get_value(compaction_keys.INLINE_MAX_DELTA_COMMITS),
         )

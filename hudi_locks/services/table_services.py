@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hudi_locks.config import Options, service_keys
-from hudi_locks.errors import HudiLocksError, UnsupportedTable
+from hudi_locks.errors import HudiLocksError
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
@@ -26,8 +26,7 @@ class TableServices:
     """The services of one table in one process. Thread-safe. Runs on the driver.
 
     Every method that works raises AcquireTimeout if the table lock could not be had, DamagedTable if the timeline
-    cannot be read, and StorageError if the store failed: what was left undone is done by a later call, of anybody. On a
-    merge-on-read table a clean, archival, savepoint or restore raises UnsupportedTable.
+    cannot be read, and StorageError if the store failed: what was left undone is done by a later call, of anybody.
 
     Args:
         transactions: Of the table.
@@ -51,7 +50,6 @@ class TableServices:
 
     def clean(self) -> CleanResult:
         """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says."""
-        self._refuse_logs("a clean")
         self._roll_back_failed()
         with self._working:
             return self._cleaner.run()
@@ -63,18 +61,15 @@ class TableServices:
 
     def archive(self) -> ArchiveResult:
         """Move old instants to the history, if there are more commits than `hoodie.keep.max.commits`."""
-        self._refuse_logs("archival")
         with self._working:
             return self._archiver.run()
 
     def restore(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` showed; see `Restorer.run`."""
-        self._refuse_logs("a restore")
         return Restorer(self._coordination).run(instant)
 
     def save(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
         """Keep what a write shows; see `Savepoints.create`."""
-        self._refuse_logs("a savepoint")
         return self.savepoints.create(instant, user=user, comments=comments)
 
     def precede_write(self) -> tuple[str, ...]:
@@ -85,10 +80,7 @@ class TableServices:
         """What the options ask for after a write, here or on a thread of its own: first clean, then archive.
 
         The write is committed, so nothing is raised: what went wrong is returned in words, and done by a later one.
-        A merge-on-read table is neither cleaned nor archived.
         """
-        if self._transactions.is_merge_on_read:
-            return ()
         clean, archive = self._cleaning, self._archiving
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
@@ -101,13 +93,6 @@ class TableServices:
         """Wait for the threads of an earlier `follow_write`."""
         while self._threads:
             self._threads.popitem()[1].join()
-
-    def _refuse_logs(self, service: str) -> None:
-        """These services know base files alone, and would part them from their logs."""
-        if self._transactions.is_merge_on_read:
-            path = self._coordination.storage.base
-            message = f"{path} is a merge-on-read table, and {service} does not see to logs yet; let JVM Hudi do it"
-            raise UnsupportedTable(message, path=path, service=service)
 
     def _roll_back_failed(self) -> tuple[str, ...]:
         return tuple(self._transactions.roll_back_failed()) if self._coordination.cleans_failed_writes else ()

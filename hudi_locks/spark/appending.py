@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-import pyarrow as pa
-
 from hudi_locks.config import Key, Options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
-from hudi_locks.format import WRITE_ACTIONS, WriteStat, assign_buckets, bucket_of_file_id, fixed_bucket_file_id
+from hudi_locks.format import WRITE_ACTIONS, WriteStat, bucket_of_file_id, fixed_bucket_file_id
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
@@ -89,14 +87,14 @@ def check_fixed_groups(index: BucketIndex, snapshot: Snapshot) -> None:
     files = snapshot.data_files()
     _refuse_other_ids(index, files)
     for file, key in snapshot.sample_log_keys(files).items():
-        bucket = assign_buckets(pa.array([key]), index.hash_fields, buckets=index.buckets)[0].as_py()
+        bucket, count = index.bucket_of(key, file.partition), index.buckets.count(file.partition)
         if bucket != bucket_of_file_id(file.file_id):
             raise UnsupportedTable(
-                f"{file.path} holds the key {key!r}, which {index.buckets} buckets over {', '.join(index.hash_fields)}"
+                f"{file.path} holds the key {key!r}, which {count} buckets over {', '.join(index.hash_fields)}"
                 f" would put into bucket {bucket}; set hoodie.bucket.index.num.buckets and"
                 " hoodie.bucket.index.hash.field to what the table was written with",
                 path=file.path,
-                buckets=index.buckets,
+                buckets=count,
             )
 
 
@@ -129,15 +127,17 @@ class FixedGroups:
 
 def _refuse_other_ids(index: BucketIndex, files: Iterable[BaseFile | LogFile | WriteStat]) -> None:
     for file in files:
+        partition = file.partition_path if isinstance(file, WriteStat) else file.partition
+        count = index.buckets.count(partition)
         bucket = bucket_of_file_id(file.file_id) if file.file_id[:8].isdigit() else None
-        if bucket is None or bucket >= index.buckets or file.file_id != fixed_bucket_file_id(bucket):
+        if bucket is None or bucket >= count or file.file_id != fixed_bucket_file_id(bucket):
             raise UnsupportedTable(
-                f"{file.path} belongs to no file group that {index.buckets} buckets give, whose ids are such as"
+                f"{file.path} belongs to no file group that {count} buckets give, whose ids are such as"
                 f" {fixed_bucket_file_id(0)}: it was made by a writer that did not use the simple bucket index with"
                 " NON_BLOCKING_CONCURRENCY_CONTROL, or by one with more buckets, and a key could be there twice; write"
                 " with what made it, or load its rows into a new table",
                 path=file.path,
-                buckets=index.buckets,
+                buckets=count,
             )
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import assign_buckets, bucket_of_file_id
+from hudi_locks.format import BucketCounts, bucket_of_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement, Regrouped
-from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
-__all__ = ["BucketIndex", "refuse_partition_counts"]
-
-_PARTITION_COUNTS: Final = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+__all__ = ["BucketIndex"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class BucketIndex:
     """
 
     hash_fields: Sequence[str]
-    buckets: int
+    buckets: BucketCounts
 
     def locate(self, rows: DataFrame) -> DataFrame:
         """Give each row its bucket, which follows from its key."""
@@ -106,62 +102,54 @@ class BucketIndex:
         """
         self._by_bucket(base_files)
         for file, key in samples.items():
-            bucket = assign_buckets(pa.array([key]), self.hash_fields, buckets=self.buckets)[0].as_py()
+            bucket, count = self.bucket_of(key, file.partition), self.buckets.count(file.partition)
             if bucket != _read_bucket(file):
                 fields = ", ".join(self.hash_fields)
                 raise UnsupportedTable(
-                    f"{file.path} holds the key {key!r}, which {self.buckets} buckets over {fields} would put"
+                    f"{file.path} holds the key {key!r}, which {count} buckets over {fields} would put"
                     f" into bucket {bucket}; set hoodie.bucket.index.num.buckets and"
                     " hoodie.bucket.index.hash.field to what the table was written with",
                     path=file.path,
                     partition=file.partition,
-                    buckets=self.buckets,
+                    buckets=count,
                     hash_fields=list(self.hash_fields),
                 )
+
+    def bucket_of(self, key: str, partition: str) -> int:
+        """The bucket of one record key."""
+        keys, partitions = pa.array([key]), pa.array([partition])
+        return int(self.buckets.assign(keys, self.hash_fields, partitions=partitions)[0].as_py())
 
     def _bucket_column(self) -> Column:
         hash_fields, buckets = list(self.hash_fields), self.buckets
 
-        def bucket(keys):  # type: ignore[no-untyped-def]  # Spark reads the annotations of a Pandas UDF and knows few
-            """A series of record keys to a series of buckets."""
+        def bucket(keys, *paths):  # type: ignore[no-untyped-def]  # Spark reads annotations of a Pandas UDF and knows few
+            """A series of record keys, and where it matters one of partition paths, to a series of buckets."""
             import pandas as pd
 
-            column = pa.array(keys, pa.string(), from_pandas=True)
-            return pd.Series(assign_buckets(column.fill_null(""), hash_fields, buckets=buckets).to_numpy())
+            columns = [pa.array(column, pa.string(), from_pandas=True).fill_null("") for column in (keys, *paths)]
+            partitions = columns[1] if paths else None
+            return pd.Series(buckets.assign(columns[0], hash_fields, partitions=partitions).to_numpy())
 
-        return F.pandas_udf(bucket, "int")(F.col(RECORD_KEY))
+        paths = [F.col(PARTITION_PATH)] if self.buckets.expressions else []
+        return F.pandas_udf(bucket, "int")(F.col(RECORD_KEY), *paths)
 
     def _by_bucket(self, base_files: Iterable[BaseFile]) -> dict[tuple[str, int], BaseFile]:
         found: dict[tuple[str, int], BaseFile] = {}
         for file in base_files:
-            key = (file.partition, _read_bucket(file))
-            if key in found or key[1] >= self.buckets:
+            key, count = (file.partition, _read_bucket(file)), self.buckets.count(file.partition)
+            if key in found or key[1] >= count:
                 raise UnsupportedTable(
-                    f"partition {file.partition!r} holds {file.path} for bucket {key[1]} of {self.buckets}, which"
+                    f"partition {file.partition!r} holds {file.path} for bucket {key[1]} of {count}, which"
                     f" {'another file group serves too' if key in found else 'is out of range'}; set"
                     " hoodie.bucket.index.num.buckets to the number that the table was written with",
                     path=file.path,
                     partition=file.partition,
                     bucket=key[1],
-                    buckets=self.buckets,
+                    buckets=count,
                 )
             found[key] = file
         return found
-
-
-def refuse_partition_counts(storage: Storage) -> None:
-    """Refuse a table whose partitions have numbers of buckets of their own (Hudi's PartitionBucketIndexHashingConfig).
-
-    Raises:
-        UnsupportedTable: It has: one number for all would put keys where no other writer looks for them.
-    """
-    found = [name for name in storage.list_names(_PARTITION_COUNTS) if name.endswith(".hashing_config")]
-    if found:
-        path = f"{_PARTITION_COUNTS}/{max(found)}"
-        message = (
-            f"{path} gives partitions numbers of buckets of their own, which is not read here: write with JVM Hudi"
-        )
-        raise UnsupportedTable(message, path=path)
 
 
 def _read_bucket(file: BaseFile) -> int:

@@ -9,7 +9,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_locks.errors import WriteAborted
 from hudi_locks.transaction import Conflict, Transaction
 
 __all__ = ["EarlyConflictMet", "cancelled_when_vain"]
@@ -24,7 +23,6 @@ def cancelled_when_vain(transaction: Transaction, spark: SparkSession) -> Iterat
 
     Raises:
         EarlyConflictMet: A task has met an earlier write; in place of what Spark says of the job.
-        WriteAborted: The heartbeat is lost; in place of what Spark says of cancelled jobs.
     """
     tag, context = f"hudi_locks-{transaction.instant}", spark.sparkContext
     context.addJobTag(tag)
@@ -33,8 +31,10 @@ def cancelled_when_vain(transaction: Transaction, spark: SparkSession) -> Iterat
         with transaction.call_at_conflict(lambda: context.cancelJobsWithTag(tag)):
             yield
     except (PySparkException, Py4JError) as error:
-        _explain(transaction, error)
-        raise
+        conflict = None if transaction.lost_because else transaction.find_early_conflict()
+        if conflict is None:
+            raise
+        raise EarlyConflictMet(conflict) from error
     finally:
         context.removeJobTag(tag)
 
@@ -49,12 +49,3 @@ class EarlyConflictMet(Exception):
     def __init__(self, conflict: Conflict) -> None:
         super().__init__(str(conflict))
         self.conflict = conflict
-
-
-def _explain(transaction: Transaction, error: Exception) -> None:
-    """Raise why the jobs failed, if it is known here."""
-    if reason := transaction.lost_because:
-        message = f"instant {transaction.instant} is given up, and its jobs are cancelled: {reason}"
-        raise WriteAborted(message, instant=transaction.instant, reason=reason) from error
-    if conflict := transaction.find_early_conflict():
-        raise EarlyConflictMet(conflict) from error

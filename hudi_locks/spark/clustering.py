@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP
 from hudi_locks.spark.planned_job import PlannedJob
 from hudi_locks.spark.rows import column_named
+from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.table import RECORD_KEY, BaseFileFormat, Table, add_meta_schema
 from hudi_locks.transaction import Transaction
 
@@ -44,11 +46,11 @@ class ClusteringJob(PlannedJob[ClusteringPlan]):
         if not parts:
             return []
 
-        def write(batches):  # type: ignore[no-untyped-def]  # Spark reads the annotations of such functions
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             """Record batches to one batch of stats."""
             return task(batches, TaskContext.get().partitionId())
 
-        reported = reduce(DataFrame.unionByName, parts).mapInArrow(write, f"{STAT} string").collect()
+        reported = run_in_workers(reduce(DataFrame.unionByName, parts), write, f"{STAT} string").collect()
         return [decode_stat(row[STAT]) for row in reported]
 
     def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, schema: pa.Schema) -> DataFrame:

@@ -14,7 +14,7 @@ from hudi_locks.format import WriteStat
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.group_writer import GroupWriter, encode_stats
 from hudi_locks.spark.placement import FileGroup
-from hudi_locks.table import BaseFileFormat, FileSlice, MergeRule, read_slice
+from hudi_locks.table import FILE_NAME, BaseFileFormat, FileSlice, MergeRule, read_slice
 
 __all__ = ["CompactTask"]
 
@@ -49,7 +49,8 @@ class CompactTask:
         group = FileGroup(piece.partition, piece.file_id, piece.base)
         with GroupWriter(self.files, self.schema, form=self.form, group=group) as writer:
             if not writer.is_done:
-                for rows in read_slice(self.files.storage, piece, self.schema, rule=self.rule):
+                kept = pa.schema([field for field in self.schema if field.name != FILE_NAME])
+                for rows in read_slice(self.files.storage, piece, kept, rule=self.rule):
                     for batch in rows.to_batches():
                         writer.carry(batch)
             return writer.finish_always()

@@ -8,8 +8,10 @@ from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_sc
 from hudi_locks.services import planned_slice
 from hudi_locks.spark.compact_task import CompactTask
 from hudi_locks.spark.group_writer import STAT, decode_stat
+from hudi_locks.spark.log_compact_task import LogCompactTask
 from hudi_locks.spark.planned_job import PlannedJob, Report
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.table import BaseFileFormat, add_meta_schema
 from hudi_locks.transaction import Transaction
 
@@ -42,8 +44,8 @@ class CompactionJob(PlannedJob[CompactionPlan]):
         recorded = avro_schema(schema, table.config.name) if schema.names else None
         return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)
 
-    def _run_job(self, task: CompactTask) -> list[WriteStat]:
+    def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
         count = len(task.slices)
         numbers = self.spark.range(0, count, 1, max(1, count))
-        reported = numbers.mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
+        reported = run_in_workers(numbers, task, f"{STAT} string").collect()
         return [decode_stat(row[STAT]) for row in reported]

@@ -19,6 +19,7 @@ from hudi_locks.services import TableServices
 from hudi_locks.spark.clustering_service import ClusteringService
 from hudi_locks.spark.compacted import CompactedTable
 from hudi_locks.spark.compaction_service import CompactionService
+from hudi_locks.spark.log_compaction_service import LogCompactionService
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
 from hudi_locks.spark.progress import show_progress
@@ -66,6 +67,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         self._writer: Writer | None = None
         self._service: ClusteringService | None = None
         self._compactions: CompactionService | None = None
+        self._log_compactions: LogCompactionService | None = None
         self._services: TableServices | None = None
 
     @classmethod
@@ -280,7 +282,8 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             self._services.close()
         if self._locks is not None:
             self._locks.close()
-        self._locks = self._writer = self._service = self._compactions = self._services = None
+        self._locks = self._writer = self._service = self._services = None
+        self._compactions = self._log_compactions = None
 
     def _open_writer(self) -> Writer:
         if self._writer is None:
@@ -300,10 +303,11 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         return self._writer
 
     def _with_services(self, write: Callable[[], WriteResult]) -> WriteResult:
-        """A write with the services that the options ask for: a sweep before it; clustering, clean, archival after."""
+        """A write with the services that the options ask for: a sweep before it, all others after."""
         services = self._open_services()
         before = services.precede_write()
         result = self._compaction().follow(self._clustering().follow(write()))
+        result = self._log_compaction().follow(result)
         return replace(result, warnings=(*before, *result.warnings, *services.follow_write()))
 
     def _open_services(self) -> TableServices:
@@ -320,6 +324,11 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         if self._compactions is None:
             self._compactions = CompactionService(self.spark, self._open_writer(), self.options)
         return self._compactions
+
+    def _log_compaction(self) -> LogCompactionService:
+        if self._log_compactions is None:
+            self._log_compactions = LogCompactionService(self.spark, self._open_writer(), self.options)
+        return self._log_compactions
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

@@ -90,7 +90,7 @@ class Intake:
     def _keep_spread(self, keyed: KeyedRows, bucket_index: BucketIndex) -> Iterator[DataFrame]:
         """Buckets follow from keys alone, so the one shuffle that a write needs is its memory too."""
         located = bucket_index.locate(keyed.frame)
-        tasks = self.settings.count_tasks(located.sparkSession, bucket_index.buckets)
+        tasks = self.settings.count_tasks(located.sparkSession, bucket_index.buckets.most)
         with typed_task_errors(), _keep_shuffled(_spread(located, keyed.columns, tasks=tasks)) as kept:
             yield kept if keyed.columns is None else keyed.columns.add_to(kept)
 

@@ -12,8 +12,8 @@ import dataclasses
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -43,15 +43,26 @@ class LogGroupWriter:
         form: How they are encoded.
         group: The file group.
         is_update: Whether its rows count as updates: nobody looks which of their keys are there.
+        stands_for: Requested times of the writes whose logs a log compaction merges; else none.
     """
 
-    def __init__(self, files: FinalFiles, form: LogFormat, *, group: FileGroup, is_update: bool) -> None:
+    def __init__(
+        self,
+        files: FinalFiles,
+        form: LogFormat,
+        *,
+        group: FileGroup,
+        is_update: bool,
+        stands_for: Collection[str] = (),
+    ) -> None:
         self._files = files
         self._group = group
         self._is_update = is_update
         self._token = "-".join(str(secrets.randbelow(_TOKEN_LIMIT)) for _ in range(3))
         self._staged = [self._stage(name_log_marker(group, files.requested))]
-        self._writer = LogWriter(self._open, form, instant=files.requested, partition=group.partition)
+        self._writer = LogWriter(
+            self._open, form, instant=files.requested, partition=group.partition, stands_for=stands_for
+        )
 
     @property
     def is_done(self) -> bool:
@@ -67,6 +78,11 @@ class LogGroupWriter:
         """Take out the rows of these keys."""
         with self._files.within_turn():
             self._writer.delete(keys)
+
+    def delete_again(self, deletes: Sequence[tuple[str, Any]]) -> None:
+        """Take out rows as deletes of other logs do; see `LogWriter.delete_again`."""
+        with self._files.within_turn():
+            self._writer.delete_again(deletes)
 
     def finish(self) -> list[WriteStat]:
         """Name the files, the one that decides last; the stats of those that count.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.config import datasource_keys
+from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.appending import FixedGroups, check_fixed_groups, check_not_replaced
-from hudi_locks.spark.bucket_index import refuse_partition_counts
 from hudi_locks.spark.intake import KeyedRows
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Placement, Regrouped
@@ -22,7 +22,7 @@ from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.simple_index import SimpleIndex
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
-from hudi_locks.table import BaseFile
+from hudi_locks.table import BaseFile, find_bucket_counts
 
 __all__ = ["Placer", "check_index"]
 
@@ -116,9 +116,9 @@ def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:
 
     Raises:
         UnsupportedTable: They lie elsewhere.
+        ConfigError: The table names other numbers of buckets.
     """
-    if settings.bucket_index() is not None:
-        refuse_partition_counts(snapshot.table.storage)
+    _check_counts(settings, snapshot)
     if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
         return
     bucket_index = settings.bucket_index()
@@ -134,3 +134,19 @@ def check_index(settings: PipelineSettings, snapshot: Snapshot) -> None:
             " hoodie.bucket.index.num.buckets to the number that the table was written with",
             path=base_files[0].path,
         )
+
+
+def _check_counts(settings: PipelineSettings, snapshot: Snapshot) -> None:
+    """Whether the numbers of buckets are those that the table itself names, if it does."""
+    found = find_bucket_counts(snapshot.table.storage, snapshot.timeline)
+    if settings.bucket_index() is None or found is None or found == settings.buckets:
+        return
+    number, expressions = datasource_keys.BUCKET_INDEX_NUM_BUCKETS, datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS
+    raise ConfigError(
+        f"the table has {found.default} buckets in each partition, and others by {found.text!r}, while the options say"
+        f" {settings.buckets.default} and {settings.buckets.text!r}; set {number.name}={found.default} and"
+        f" {expressions.name}={found.text}, or keys would be there twice",
+        key=expressions.name,
+        asked=settings.buckets.text,
+        table=found.text,
+    )

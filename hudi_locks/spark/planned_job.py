@@ -15,6 +15,7 @@ from hudi_locks.services import PlannedService
 from hudi_locks.spark.cancelling import cancelled_when_vain
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.taken_away import told_when_taken_away
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transaction
 
@@ -71,7 +72,8 @@ class PlannedJob(ABC, Generic[P]):
 
     def _run(self, transaction: Transaction, plan: P, report: Report) -> WriteResult:
         began_ms = self.clock.wall_ms()
-        with transaction, cancelled_when_vain(transaction, self.spark), typed_task_errors():
+        taken, vain = told_when_taken_away(transaction), cancelled_when_vain(transaction, self.spark)
+        with transaction, taken, vain, typed_task_errors():
             report(f"{self.doing} {len(plan.file_groups)} file groups")
             metadata = self._write(transaction, plan)
             report("publishing")

@@ -72,6 +72,8 @@ class Readable:
 
         Raises:
             BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
+            TableError: What the table showed then was cleaned. After cleans by versions that is not known, and the
+                files that are left are shown.
             DamagedTable: See `read`.
         """
         return self._reader(meta_columns, columns, partitions).snapshot(completed=time, requested=requested)
@@ -105,6 +107,39 @@ class Readable:
         """
         policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
         return self._reader(meta_columns, columns, partitions).changes(begin, end, holes_policy=policy)
+
+    def change_data(
+        self,
+        begin: str,
+        end: str | None = None,
+        *,
+        meta_columns: bool = True,
+        columns: Sequence[str] | None = None,
+        partitions: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """What commits with begin < completion time <= end made of each row, deletes too: `op`, `before`, `after`.
+
+        `op` is "i" for a row that was not there at `begin`, "d" for one that is not there at `end`, "u" for one that
+        another write wrote since; `before` and `after` are structs of its columns, null where there was or is no row.
+        Changes of one row are summed up: ask for commit after commit to see each of them. A row that moves to another
+        partition is deleted there and inserted here. It reads the changed file groups as they were and as they are, so
+        the table keeps no change log for it (`hoodie.table.cdc.enabled`), and whatever was committed counts, by the
+        JVM too.
+
+        Args:
+            begin: A completion time; "0" for the beginning of the table.
+            end: Another one; None for now.
+            meta_columns: Whether the structs begin with Hudi's five.
+            columns: See `read`; of the structs.
+            partitions: See `read`.
+
+        Raises:
+            BadInput: A time is none, or see `read`.
+            TableError: What the table showed at `begin` or `end` was cleaned; or see `incremental`.
+        """
+        policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
+        reader = self._reader(True, columns, partitions)
+        return reader.change_data(begin, end, holes_policy=policy, meta_columns=meta_columns)
 
     def _reader(
         self,

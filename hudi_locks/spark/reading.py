@@ -11,9 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_locks.errors import BadInput
-from hudi_locks.format import META_COLUMNS, parse_moment
+from hudi_locks.format import META_COLUMNS, is_time, parse_moment
+from hudi_locks.spark.change_data import compare
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
+from hudi_locks.spark.packing import pack_slices
 from hudi_locks.spark.rows import column_named
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import (
@@ -27,6 +29,8 @@ from hudi_locks.table import (
     files_changed,
     latest_file_slices,
     list_partitions,
+    refuse_cleaned,
+    refuse_removed,
     slices_changed,
 )
 from hudi_locks.timeline import end_before_holes
@@ -69,10 +73,34 @@ class Reader:
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
         self._check(snapshot)
-        slices = latest_file_slices(self.table.storage, snapshot.timeline, partitions=self.partitions, **limits)
+        slices = self._list_slices(snapshot, **limits)
         if read_optimized:
             slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
         return self._select(self._merge(slices, snapshot.schema))
+
+    def change_data(self, begin: str, end: str | None, *, holes_policy: str, meta_columns: bool) -> DataFrame:
+        """What commits with begin < completion time <= end made of each row; see `compare`.
+
+        The reader has the meta columns, which tell versions of a row apart; `meta_columns` says whether they are shown.
+        """
+        snapshot = Snapshot.load(self.table)
+        self._check(snapshot)
+        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+        before = self._list_slices(snapshot, as_of=begin) if is_time(begin) else ()
+        now = self._list_slices(snapshot, **({} if end is None else {"as_of": end}))
+        there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
+        columns = [name for name in there if meta_columns or name not in META_COLUMNS]
+        return self._compare(snapshot, before, now, columns=columns)
+
+    def _compare(
+        self, snapshot: Snapshot, before: Sequence[FileSlice], now: Sequence[FileSlice], *, columns: Sequence[str]
+    ) -> DataFrame:
+        """Slices that are the same in both states are not read."""
+        same = set(before) & set(now)
+        old, new = (
+            self._merge([piece for piece in slices if piece not in same], snapshot.schema) for slices in (before, now)
+        )
+        return compare(old, new, columns=columns)
 
     def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
         """Rows written by commits with begin < completion time <= end, each as the last of them left it.
@@ -81,9 +109,20 @@ class Reader:
         """
         snapshot = Snapshot.load(self.table)
         self._check(snapshot)
-        begin, end = parse_moment(begin), end if end is None else parse_moment(end)
-        end = end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
+        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
         return self._select(self._find_changes(snapshot, begin, end))
+
+    def _bound(self, snapshot: Snapshot, begin: str, end: str | None, *, holes_policy: str) -> tuple[str, str | None]:
+        begin, end = parse_moment(begin), end if end is None else parse_moment(end)
+        return begin, end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
+
+    def _list_slices(self, snapshot: Snapshot, **limits: str) -> tuple[FileSlice, ...]:
+        storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
+        moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
+        refuse_cleaned(storage, timeline, **moment)
+        slices = latest_file_slices(storage, timeline, partitions=partitions, **limits)
+        refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
+        return slices
 
     def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
         storage, timeline = self.table.storage, snapshot.timeline
@@ -105,7 +144,8 @@ class Reader:
         if not merged:
             return rows
         needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
-        task = MergeTask(self.table.storage, merged, needed, self.table.config.merge_rule)
+        packs = pack_slices(merged, cores=self.spark.sparkContext.defaultParallelism)
+        task = MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule)
         found = read_slices(self.spark, task, from_arrow_schema(needed, prefer_timestamp_ntz=True))
         return rows.select(found.columns).unionByName(found) if plain else found
 
@@ -143,5 +183,8 @@ class Reader:
         return self.partitions is None or partition in self.partitions
 
     def _select(self, rows: DataFrame) -> DataFrame:
-        user = [name for name in rows.columns if name not in META_COLUMNS] if self.columns is None else self.columns
-        return rows.select(*(META_COLUMNS if self.meta_columns else ()), *map(column_named, user))
+        return rows.select(*map(column_named, self._shown(rows.columns)))
+
+    def _shown(self, there: Sequence[str]) -> Sequence[str]:
+        user = [name for name in there if name not in META_COLUMNS] if self.columns is None else self.columns
+        return (*(META_COLUMNS if self.meta_columns else ()), *user)

@@ -12,8 +12,8 @@ from hudi_locks.transaction import Conflict, Outcome, PublishResult
 __all__ = ["Attempt", "WriteResult"]
 
 
-_SERVICES: Final = ("CLUSTER", "COMPACT")
-"""Clustering and compaction count the rows of their files as inserted, as the JVM does; none of them is new."""
+_SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
+"""These count the rows of their files as inserted, as the JVM does, and deletes of logs again; none of them is new."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class WriteResult:
     @classmethod
     def of(cls, published: PublishResult, metadata: CommitMetadata, *, attempts: Sequence[Attempt]) -> WriteResult:
         """Sum up a committed publish and what it wrote."""
-        stats = metadata.stats
+        stats, is_service = metadata.stats, metadata.operation in _SERVICES
         return cls(
             published.instant,
             published.completion_time or "",
             published.outcome,
-            rows_inserted=0 if metadata.operation in _SERVICES else sum(stat.num_inserts for stat in stats),
+            rows_inserted=0 if is_service else sum(stat.num_inserts for stat in stats),
             rows_updated=sum(stat.num_update_writes for stat in stats),
-            rows_deleted=sum(stat.num_deletes for stat in stats),
+            rows_deleted=0 if is_service else sum(stat.num_deletes for stat in stats),
             rows_written=sum(stat.num_writes for stat in stats),
             file_groups=len(metadata.written_file_groups),
             file_groups_replaced=len(metadata.replaced_file_groups),

@@ -8,18 +8,20 @@ from pyspark.sql import SparkSession
 
 from hudi_locks.config import Options, check_options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks.format import BucketCounts
 from hudi_locks.spark.appending import refuse_unfit
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.table_options import LAYOUT_KEYS
-from hudi_locks.table import MergeRule, TableConfig
+from hudi_locks.table import LogFormat, MergeRule, TableConfig
 
 __all__ = ["PipelineSettings", "check_pipeline"]
 
 _INDEXES = ("SIMPLE", "BUCKET")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
+_LOG_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class PipelineSettings:
         combine_before_upsert: Whether an upsert does.
         drop_duplicates: Whether an insert leaves out rows whose key the table has.
         index_type: SIMPLE or BUCKET.
-        buckets: Buckets of a partition.
+        buckets: Buckets of each partition.
         hash_fields: Record key fields that a bucket index hashes.
         tasks: Number of write tasks; 0 to let the input decide.
         log_form: Of rows in log files: parquet or avro.
@@ -57,7 +59,7 @@ class PipelineSettings:
     combine_before_upsert: bool
     drop_duplicates: bool
     index_type: str
-    buckets: int
+    buckets: BucketCounts
     hash_fields: tuple[str, ...]
     tasks: int
     log_form: str
@@ -85,7 +87,7 @@ class PipelineSettings:
             combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
             drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
             index_type=_read_index_type(options),
-            buckets=options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS),
+            buckets=_read_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks=options.get_value(datasource_keys.SHUFFLE_PARALLELISM_UPSERT),
             log_form=options.get_value(datasource_keys.LOGFILE_BLOCK_FORMAT).lower(),
@@ -103,9 +105,18 @@ class PipelineSettings:
         wanted = max(spark.sparkContext.defaultParallelism * _TASKS_PER_CORE, groups)
         return self.tasks or min(wanted, _MOST_TASKS)
 
+    def count_log_tasks(self, spark: SparkSession, rows: int) -> int:
+        """How many tasks log so many rows: a PySpark task costs as much as logging a good many, whatever it does."""
+        return self.tasks or max(spark.sparkContext.defaultParallelism, rows // _LOG_ROWS)
+
     def bucket_index(self) -> BucketIndex | None:
         """The bucket index, if that is what the options ask for."""
         return BucketIndex(self.hash_fields, self.buckets) if self.index_type == "BUCKET" else None
+
+    def log_format(self, avro: str) -> LogFormat:
+        """How logs are encoded whose rows have this Avro schema."""
+        sizes = {"block_bytes": self.log_block_bytes, "file_bytes": self.log_file_bytes}
+        return LogFormat(avro, self.log_form, self.codec, **sizes)
 
     def looks_up(self, operation: Operation) -> bool:
         """Whether the keys of the table decide what becomes of a row."""
@@ -161,6 +172,11 @@ def _with_index_of(config: TableConfig, options: Options) -> Options:
                 table=kept[key.name],
             )
     return options | kept
+
+
+def _read_counts(options: Options) -> BucketCounts:
+    expressions = options.find(datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS) or ""
+    return BucketCounts.parse(expressions, options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS))
 
 
 def _read_codec(options: Options) -> str:

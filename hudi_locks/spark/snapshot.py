@@ -78,9 +78,13 @@ class Snapshot:
         """The columns after a write of `incoming`.
 
         Raises:
-            BadInput: A column changed its type or is missing.
+            BadInput: A column changed its type, or is missing where rows of some columns do not mean the others as they
+                are.
         """
-        return merge_schemas(self.schema if self.schema is not None else incoming, incoming)
+        known = self.schema if self.schema is not None else incoming
+        left_out = [field for field in known if field.name not in incoming.names]
+        fills = self.table.config.merge_rule.fills_nulls
+        return merge_schemas(known, pa.schema([*incoming, *left_out]) if fills else incoming)
 
     @cached_property
     def planned_groups(self) -> frozenset[tuple[str, str]]:

@@ -14,6 +14,7 @@ LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     datasource_keys.INDEX_TYPE,
     datasource_keys.BUCKET_INDEX_NUM_BUCKETS,
     datasource_keys.BUCKET_INDEX_HASH_FIELD,
+    datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS,
 )
 """Options that decide where a key lies. A table remembers those that it was made with, since a writer that is given
 others would look for its rows in the wrong place and double them."""

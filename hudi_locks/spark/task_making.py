@@ -11,7 +11,7 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Groups
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.task import WriteTask
-from hudi_locks.table import BaseFileFormat, LogFormat, MergeRule, Table, add_meta_schema
+from hudi_locks.table import BaseFileFormat, MergeRule, Table, add_meta_schema
 
 __all__ = ["TaskMaker"]
 
@@ -63,13 +63,7 @@ class TaskMaker:
         return LogTask(
             files=files,
             schema=schema,
-            form=LogFormat(
-                avro,
-                settings.log_form,
-                settings.codec,
-                block_bytes=settings.log_block_bytes,
-                file_bytes=settings.log_file_bytes,
-            ),
+            form=settings.log_format(avro),
             groups=groups,
             operation=operation,
             rule=MergeRule() if operation is Operation.DELETE else config.merge_rule,

@@ -29,9 +29,11 @@ from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.setting_aside import write_around
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.taken_away import told_when_taken_away
 from hudi_locks.spark.task import WriteTask
 from hudi_locks.spark.task_making import TaskMaker
 from hudi_locks.spark.turns import Made, Turns
+from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
@@ -174,7 +176,8 @@ class Writer:
         transaction = self.transactions.begin(action, operation.value.upper())
         try:
             left = self.settings.conflict_retries - len(attempts)
-            with transaction, typed_task_errors(), work(transaction, left) as draft:
+            taken = told_when_taken_away(transaction)
+            with transaction, taken, typed_task_errors(), work(transaction, left) as draft:
                 report("publishing")
                 published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
         except EarlyConflictMet as met:
@@ -260,13 +263,16 @@ class Writer:
         self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
     ) -> list[WriteStat]:
         report("writing logs" if self.table.is_merge_on_read else "writing base files")
-        reported = self._spread(placement, keyed).mapInArrow(lambda batches: task(batches), f"{STAT} string").collect()
+        reported = run_in_workers(self._spread(placement, keyed), task, f"{STAT} string").collect()
         stats, checks_s = decode_report(row[STAT] for row in reported)
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
 
     def _spread(self, placement: Placement, keyed: KeyedRows) -> DataFrame:
+        if placement.expected_groups is None and self.table.is_merge_on_read:
+            session, rows = placement.rows.sparkSession, sum(keyed.counts.values())
+            return placement.rows.coalesce(self.settings.count_log_tasks(session, rows))
         if placement.expected_groups is None:
             return placement.rows
         tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups)

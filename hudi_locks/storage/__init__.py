@@ -4,6 +4,6 @@ from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import open_storage
 from hudi_locks.storage.storage import Entry, Storage
-from hudi_locks.storage.threads import map_in_threads
+from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
-__all__ = ["Entry", "LocalStorage", "MemoryStorage", "Storage", "map_in_threads", "open_storage"]
+__all__ = ["Entry", "LocalStorage", "MemoryStorage", "Storage", "map_in_threads", "open_storage", "reading_ahead"]

@@ -1,13 +1,14 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
+from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
+from hudi_locks.table.cleaned import read_last_clean, refuse_cleaned
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
-from hudi_locks.table.data_files import BaseFile, LogFile, list_base_files, list_partitions
-from hudi_locks.table.file_groups import find_changed, latest_base_files, latest_file_slices
-from hudi_locks.table.file_slices import FileSlice
+from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile, list_base_files, list_data_files, list_partitions
+from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
+from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
-from hudi_locks.table.log_merging import LogMerge
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
@@ -32,8 +33,9 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
-from hudi_locks.table.slice_reading import read_slice
+from hudi_locks.table.slice_reading import join_slice, read_slice
 from hudi_locks.table.table import Table, read_commit
 
 __all__ = [
@@ -50,11 +52,12 @@ __all__ = [
     "BaseFileFormat",
     "BaseFileWriter",
     "Changes",
+    "Completion",
+    "DataFiles",
     "DeleteMerge",
     "FileSlice",
     "LogFile",
     "LogFormat",
-    "LogMerge",
     "LogPart",
     "LogWriter",
     "Merge",
@@ -74,10 +77,14 @@ __all__ = [
     "count_log",
     "create_partition_metadata",
     "files_changed",
+    "find_bucket_counts",
     "find_changed",
+    "find_completions",
+    "join_slice",
     "latest_base_files",
     "latest_file_slices",
     "list_base_files",
+    "list_data_files",
     "list_partitions",
     "newest_rows",
     "parse_partition_path",
@@ -86,10 +93,14 @@ __all__ = [
     "read_commit",
     "read_counts",
     "read_first_key",
+    "read_last_clean",
     "read_log",
     "read_partition_metadata",
     "read_slice",
+    "refuse_cleaned",
+    "refuse_removed",
     "rename_file",
+    "slice_file_groups",
     "slices_changed",
     "stamp_rows",
 ]

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, StorageError
-from hudi_locks.table.meta_columns import COMMIT_SEQNO, RECORD_KEY
+from hudi_locks.table.dictionaries import find_encoded, find_repetitive
+from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_first_key"]
 
@@ -25,9 +26,6 @@ _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
-_UNIQUE: Final = (RECORD_KEY, COMMIT_SEQNO)
-_SAMPLE_ROWS: Final = 1 << 15
-_MOST_DISTINCT: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class BaseFileWriter:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         codec = None if self._form.codec == "uncompressed" else self._form.codec
-        dictionary = _find_repetitive(first.slice(0, _SAMPLE_ROWS))
+        dictionary = find_repetitive(first)
         return pq.ParquetWriter(
             self._path, self._schema, compression=codec, use_dictionary=dictionary, store_schema=False
         )
@@ -135,23 +133,17 @@ class BaseFileWriter:
         }
 
 
-def _find_repetitive(rows: pa.Table) -> list[str]:
-    """Columns that a dictionary makes smaller; on others it makes files larger and Spark's reads slower."""
-    most = rows.num_rows * _MOST_DISTINCT
-    return [name for name in rows.schema.names if name not in _UNIQUE and _count_distinct(rows.column(name)) <= most]
-
-
-def _count_distinct(column: pa.ChunkedArray) -> int:
-    return 0 if pa.types.is_nested(column.type) else int(pc.count_distinct(column).as_py())
-
-
 def _bloom_that_holds_all() -> str:
     """Hudi's InternalBloomFilter of 8 bits, one hash, all set: version -1, count, murmur, size, bits."""
     return base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
 
 
 def read_base_file(
-    path: str, *, columns: Collection[str] | None = None, batch_rows: int = 1 << 17
+    path: str,
+    *,
+    columns: Collection[str] | None = None,
+    batch_rows: int = 1 << 17,
+    encoded: Collection[str] = (),
 ) -> Iterator[pa.Table]:
     """The rows of a base file in bounded pieces, in file order.
 
@@ -159,14 +151,26 @@ def read_base_file(
         path: As Arrow opens it.
         columns: Only these, as far as the file has them; all if None.
         batch_rows: The bound.
+        encoded: Of these, texts that the file has as dictionaries stay dictionaries.
 
     Raises:
         DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
     """
-    with _open(path) as file:
+    with _open(path) as found, _open(path, metadata=found.metadata, encoded=encoded) as file:
         names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-        for batch in file.iter_batches(batch_size=batch_rows, columns=names):
-            yield pa.Table.from_batches([batch])
+        yield from _gather(file.iter_batches(batch_size=batch_rows, columns=names), batch_rows)
+
+
+def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
+    """A batch with dictionaries ends where its row group does."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in batches:
+        if gathered and sum(map(len, gathered)) + len(batch) > most_rows:
+            yield pa.Table.from_batches(gathered)
+            gathered = []
+        gathered.append(batch)
+    if gathered:
+        yield pa.Table.from_batches(gathered)
 
 
 def read_counts(path: str) -> dict[str, int]:
@@ -195,8 +199,9 @@ def _read_footer(path: str) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
 
 
-def _open(path: str) -> pq.ParquetFile:
+def _open(path: str, *, metadata: pq.FileMetaData | None = None, encoded: Collection[str] = ()) -> pq.ParquetFile:
+    kept = find_encoded(metadata, encoded) if metadata is not None else None
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, metadata=metadata, read_dictionary=kept)
     except (pa.ArrowInvalid, FileNotFoundError) as error:
         raise DamagedTable(f"{path} cannot be read as Parquet: {error}", path=path) from error

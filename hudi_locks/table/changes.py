@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_locks.errors import TableError
-from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant, State, is_time
+from hudi_locks.format import (
+    FIRST_TIME,
+    LAST_TIME,
+    WRITE_ACTIONS,
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    State,
+    is_time,
+)
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table.data_files import BaseFile
+from hudi_locks.table.data_files import BaseFile, LogFile
 from hudi_locks.table.file_groups import latest_file_slices
 from hudi_locks.table.file_slices import FileSlice
+from hudi_locks.table.removed import find_removed
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times
 
 __all__ = ["Changes", "SliceChanges", "files_changed", "slices_changed"]
 
-_LATE: Final = "9" * 17
-_BEGINNING: Final = "19700102000000000"
 
 _Commit = tuple[Instant, CommitMetadata]
+_Group = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,9 @@ class SliceChanges:
 def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str | None = None) -> Changes:
     """What commits with begin < completion time <= end changed in a table without logs.
 
-    Commits that are archived are read from the history.
+    Commits that are archived are read from the history. Each file is named by a commit of the span and holds all rows
+    of its file group, so one that a clean has taken can only be missed, never stand for fewer rows: of active commits
+    the reader that opens it says so.
 
     Raises:
         TableError: Files of archived commits are cleaned, so that the answer would not be whole; or the table has
@@ -73,30 +83,51 @@ def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str 
 def slices_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str | None = None) -> SliceChanges:
     """What commits with begin < completion time <= end changed, logs included: the slices are listed, and merged then.
 
+    A row of the span may be merged with files from before it. So with an end the slices must be whole as of that time.
+
     Raises:
-        TableError: A file that the span ends with is cleaned, so that the answer would not be whole; or the table has
-            version 6, whose archive is not read.
+        TableError: A file that the span ends with, or is merged with there, is cleaned, so that the answer would not
+            be whole; or the table has version 6, whose archive is not read.
         DamagedTable: A commit, or the history, cannot be read.
     """
     commits = _list_commits(storage, timeline, begin=begin, end=end)
-    newest = {
-        (stat.partition_path, stat.file_id): stat.path for _, commit in commits for stat in commit.stats if stat.path
-    }
-    partitions = {partition for partition, _ in newest}
+    written = {(stat.partition_path, stat.file_id) for _, commit in commits for stat in commit.stats if stat.path}
+    partitions = {partition for partition, _ in written}
     listed = latest_file_slices(storage, timeline, partitions=partitions, as_of=end)
-    slices = tuple(piece for piece in listed if (piece.partition, piece.file_id) in newest)
+    slices = {(piece.partition, piece.file_id): piece for piece in listed}
+    gone = None if end is None else _find_gone(storage, timeline, commits, slices=slices, end=end)
+    if gone is not None:
+        raise _refusal(begin, timeline.first_active, f"{gone} was cleaned", path=gone)
+    shown = tuple(piece for group, piece in slices.items() if group in written)
+    return SliceChanges(tuple(instant.requested for instant, _ in commits), shown)
+
+
+def _find_gone(
+    storage: Storage, timeline: Timeline, commits: list[_Commit], *, slices: Mapping[_Group, FileSlice], end: str
+) -> str | None:
+    """A file that the end of the span needs, and that is not there: one of its own, or one that it is merged with."""
+    if gone := sorted(_list_gone(commits, slices)):
+        return gone[0]
+    written = frozenset(group for _, commit in commits for group in commit.written_file_groups)
+
+    def is_wanted(file: BaseFile | LogFile) -> bool:
+        return (file.partition, file.file_id) in written
+
+    return find_removed(storage, timeline, slices.values(), moment=end, is_wanted=is_wanted) if written else None
+
+
+def _list_gone(commits: list[_Commit], slices: Mapping[_Group, FileSlice]) -> Iterator[str]:
+    """Files of the span that its end needs, and that are not there: what no base file below the end took over."""
     replaced = frozenset(group for _, commit in commits for group in commit.replaced_file_groups)
-    there = {path for piece in slices for path in _paths_of(piece)}
-    gone = [path for group, path in sorted(newest.items()) if path not in there and group not in replaced]
-    if gone and end is not None:
-        raise _refusal(begin, timeline.first_active, f"{gone[0]} was cleaned", path=gone[0])
-    return SliceChanges(tuple(instant.requested for instant, _ in commits), slices)
-
-
-def _paths_of(piece: FileSlice) -> Iterator[str]:
-    yield from (log.path for log in piece.logs)
-    if piece.base is not None:
-        yield piece.base.path
+    there = {path for piece in slices.values() for path in piece.paths}
+    for instant, commit in commits:
+        for stat in commit.stats:
+            group = (stat.partition_path, stat.file_id)
+            piece = slices.get(group)
+            barrier = piece.base.instant if piece is not None and piece.base is not None else ""
+            since = str(instant.completion) if stat.log_version is not None else instant.requested
+            if stat.path and stat.path not in there and since >= barrier and group not in replaced:
+                yield stat.path
 
 
 def _list_commits(storage: Storage, timeline: Timeline, *, begin: str, end: str | None) -> list[_Commit]:
@@ -116,11 +147,11 @@ def _files_of(instant: Instant, commit: CommitMetadata) -> Iterator[BaseFile]:
 
 def _read_archived(storage: Storage, timeline: Timeline, *, begin: str, end: str | None) -> list[_Commit]:
     """Archived writes with begin < completion time <= end, without those that were archived since `timeline`."""
-    since = begin if is_time(begin) else _BEGINNING
+    since = begin if is_time(begin) else FIRST_TIME
     if not list_archived_times(storage, timeline.layout, completed_after=since):
         return []
     found = list_archived_since(storage, timeline.layout, completed_after=since)
-    inside = [i for i in found if i.action in WRITE_ACTIONS and begin < i.completion <= (end or _LATE)]
+    inside = [i for i in found if i.action in WRITE_ACTIONS and begin < i.completion <= (end or LAST_TIME)]
     return [
         (
             Instant(i.requested, i.action, State.COMPLETED, i.completion),

@@ -166,6 +166,9 @@ class TableConfig:
             strategy, payload = _MERGERS[self.merge_mode]
             named[table_keys.RECORD_MERGE_STRATEGY_ID.name] = strategy
             named[table_keys.PAYLOAD_CLASS.name] = _PAYLOADS + payload
+        if ordering and self.table_type == "MERGE_ON_READ":
+            # The procedure run_compaction of JVM Hudi 1.0 knows no other name of it, and lets older logs win otherwise.
+            named[datasource_keys.PRECOMBINE_FIELD.name] = ordering
         return named
 
     def in_zone(self, zone: str | None) -> TableConfig:

@@ -33,6 +33,12 @@ class BaseFile:
     path: str
     size: int
 
+    @classmethod
+    def parse(cls, partition: str, name: str, size: int) -> BaseFile | None:
+        """The base file of this name in a partition; None if it is none."""
+        found = BaseFileName.parse(name)
+        return None if found is None else cls(partition, found.file_id, found.instant, _join(partition, name), size)
+
 
 @dataclass(frozen=True, order=True)
 class LogFile:
@@ -104,9 +110,8 @@ def list_data_files(storage: Storage, partitions: Iterable[str]) -> DataFiles:
 
 
 def _base_files(partition: str, entries: Iterable[Entry]) -> Iterator[BaseFile]:
-    for entry in entries:
-        if not entry.is_folder and (name := BaseFileName.parse(entry.name)):
-            yield BaseFile(partition, name.file_id, name.instant, _join(partition, entry.name), entry.size)
+    named = (BaseFile.parse(partition, entry.name, entry.size) for entry in entries if not entry.is_folder)
+    return filter(None, named)
 
 
 def _logs(folder: str, entries: Iterable[Entry]) -> Iterator[LogFile]:

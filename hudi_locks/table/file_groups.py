@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.table.data_files import BaseFile, DataFiles, list_data_files, list_partitions
-from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
+from hudi_locks.table.file_slices import FileSlice, slice_file_groups
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_completions
 
-__all__ = ["find_changed", "latest_base_files", "latest_file_slices"]
+__all__ = ["Completions", "find_changed", "find_completions", "latest_base_files", "latest_file_slices"]
+
+
+@dataclass(frozen=True)
+class Completions:
+    """When the writes of some files completed.
+
+    Attributes:
+        timeline: What was asked first.
+        late: Instants that looked archived, and came to the timeline after it was loaded.
+        archived: Completion times that the history told, by requested time.
+    """
+
+    timeline: Timeline
+    late: frozenset[str]
+    archived: Mapping[str, str]
+
+    def find(self, requested: str) -> str | None:
+        """The completion time as timeline or history tell it; None for a pending write, and where neither tells."""
+        instant = self.timeline.get(requested)
+        if instant is not None:
+            return instant.completion or (requested if instant.is_completed else None)
+        return None if requested in self.late else self.archived.get(requested)
+
+    def take(self, requested: str) -> str | None:
+        """The same as readers take it: what is older than the timeline, and untold, was completed when it was begun."""
+        is_told = self.timeline.get(requested) is not None or requested in self.late
+        untold = requested if not is_told and self.timeline.is_completed(requested) else None
+        return self.find(requested) or untold
 
 
 def latest_file_slices(
@@ -39,7 +68,7 @@ def latest_file_slices(
         DamagedTable: A replacing commit, or the archive where it is needed, cannot be read.
     """
     listed = list_data_files(storage, list_partitions(storage) if partitions is None else partitions)
-    completion = _find_completions(storage, timeline, listed, exactly=as_of is not None)
+    completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
 
     def shows(requested: str) -> bool:
         completed = completion(requested)
@@ -74,27 +103,20 @@ def find_changed(before: Iterable[BaseFile], now: Iterable[BaseFile]) -> frozens
     return frozenset(group for group in known | found if known.get(group) != found.get(group))
 
 
-def _find_completions(storage: Storage, timeline: Timeline, files: DataFiles, *, exactly: bool) -> Completion:
+def find_completions(storage: Storage, timeline: Timeline, files: DataFiles, *, exactly: bool) -> Completions:
     """When the writes of these files completed.
 
     The archive is asked only where it matters: for logs, and for what would be taken for pending otherwise. A base
     file of an archived write counts as completed when it was begun, unless `exactly` is wanted.
+
+    Raises:
+        DamagedTable: The archive cannot be read.
     """
     logged = {file.instant for file in files.logs}
     absent = {time for time in logged | {file.instant for file in files.bases} if timeline.get(time) is None}
     late = _find_late(storage, timeline, absent)
     asked = {t for t in absent - late if exactly or t in logged or not timeline.is_completed(t)}
-    archived = find_archived_completions(storage, timeline.layout, requested=asked)
-
-    def complete(requested: str) -> str | None:
-        instant = timeline.get(requested)
-        if instant is not None:
-            return instant.completion or (requested if instant.is_completed else None)
-        if requested in late:
-            return None
-        return archived.get(requested) or (requested if timeline.is_completed(requested) else None)
-
-    return complete
+    return Completions(timeline, late, find_archived_completions(storage, timeline.layout, requested=asked))
 
 
 def _find_late(storage: Storage, timeline: Timeline, absent: Collection[str]) -> frozenset[str]:

@@ -37,6 +37,12 @@ class FileSlice:
     base: BaseFile | None = None
     logs: tuple[LogFile, ...] = ()
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of its files, relative to the base path."""
+        bases = () if self.base is None else (self.base.path,)
+        return (*bases, *(log.path for log in self.logs))
+
 
 def slice_file_group(
     bases: Iterable[BaseFile], logs: Iterable[LogFile], completion: Completion, *, planned: str | None = None

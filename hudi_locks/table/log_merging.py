@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
+from hudi_locks.storage import map_in_threads
 from hudi_locks.table.log_rows import LogEntry
-from hudi_locks.table.merging import UpsertMerge
+from hudi_locks.table.merging import Merge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
-from hudi_locks.table.ordering import Mask, MergeRule
+from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
 from hudi_locks.table.partial_updates import fill_rows
 
-__all__ = ["LogMerge"]
+__all__ = ["JoinedLogs", "join_logs", "merge_logs"]
 
 _DELETED: Final = "_hudi_locks_deleted"
 _RESETS: Final = "_hudi_locks_resets"
 _FLAGS: Final = (_DELETED, _RESETS)
+_PLACE: Final = "_hudi_locks_place"
+_PIECE_ROWS: Final = 1 << 16
 
 
-class LogMerge(UpsertMerge):
+def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> Merge:
     """What the logs of a slice make of its base rows, which stream by.
 
     Entries take effect one after the other. A row replaces the one before it if its ordering value is not less; a
@@ -32,23 +37,153 @@ class LogMerge(UpsertMerge):
 
     Args:
         entries: Of all logs, in their order.
-        schema: Of the base rows, meta columns included; columns that an older block lacks are null.
-        rule: Which of two rows with one key wins.
+        schema: Of the merged rows, meta columns included; columns that an older block lacks are null.
+        rule: Which of two rows with one key wins. Unless it fills nulls, columns that decide nothing may come as
+            dictionaries, of base rows too, and are text again in the rows that are left.
 
     Raises:
         UnsupportedTable: A block has some of the columns only.
     """
+    read = list(map(_refuse_partial, entries))
+    return _FilledRows(read, schema, rule) if rule.fills_nulls else _WholeRows(read, schema, rule)
 
-    def __init__(self, entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> None:
+
+@dataclass(frozen=True)
+class JoinedLogs:
+    """What several logs say together: applied in this order it does what they do, once or again after them.
+
+    Attributes:
+        resets: Keys of which every row goes that came before.
+        deletes: Other deletes, with their ordering values as their blocks have them.
+        rows: The rows that are left, one for each key.
+    """
+
+    resets: pa.ChunkedArray
+    deletes: tuple[tuple[str, Any], ...]
+    rows: pa.Table
+
+
+def join_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> JoinedLogs:
+    """The logs of a slice as one, without its base file, which may hold rows that they replace or take out.
+
+    Args:
+        entries: Of all logs, in their order.
+        schema: Of the rows, meta columns included.
+        rule: Which of two rows with one key wins.
+
+    Raises:
+        UnsupportedTable: A block has some of the columns only, or a null says nothing: then what a row does depends on
+            the rows below it.
+    """
+    if rule.fills_nulls:
+        raise UnsupportedTable("rows that fill columns of other rows cannot be joined without those; compact instead")
+    merged = _WholeRows(list(map(_refuse_partial, entries)), schema, rule)
+    rows = pa.concat_tables([schema.empty_table(), *merged.remaining()])
+    return JoinedLogs(merged.resets, merged.list_deletes(), rows)
+
+
+def _refuse_partial(entry: LogEntry) -> LogEntry:
+    if entry.is_partial:
+        message = f"write {entry.instant} has rows of some columns only, which are not merged here; compact it first"
+        raise UnsupportedTable(message, instant=entry.instant)
+    return entry
+
+
+class _WholeRows(Merge):
+    """Each row that is left is one row of a file: keys and ordering values choose, and only then rows are copied.
+
+    Of each piece of the base file come first the rows that stay, then those that replace others.
+    """
+
+    def __init__(self, entries: Sequence[LogEntry], schema: pa.Schema, rule: MergeRule) -> None:
+        self._schema = schema
+        self._rule = rule
+        self._entries = entries
+        self._deciding = pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.ordering)])
+        stacked = _stack_all(entries, self._deciding, rule)
+        stacked = _drop_reset(stacked.append_column(_PLACE, pa.array(np.arange(stacked.num_rows))))
+        winners = newest_rows(stacked, rule)
+        self._chosen = stacked if winners is None else stacked.take(pa.array(winners))
+        self._keys = pa.concat_arrays([pa.array([], pa.string()), *self._chosen.column(RECORD_KEY).chunks])
+        self._is_left = ~_flags(self._chosen, _DELETED)
+        self._used = np.zeros(self._chosen.num_rows, dtype=np.bool_)
+
+    def apply(self, existing: pa.Table) -> pa.Table:
+        """See `Merge.apply`."""
+        positions = pc.index_in(existing.column(RECORD_KEY), value_set=self._keys)
+        places = np.flatnonzero(positions.is_valid().to_numpy())
+        found = np.asarray(positions.drop_null().to_numpy(), dtype=np.int64)
+        self._used[found] = True
+        wins = self._find_wins(found, existing, places)
+        stays = np.ones(existing.num_rows, dtype=np.bool_)
+        stays[places[wins]] = False
+        replacing = found[wins]
+        self.updates += int(self._is_left[replacing].sum())
+        self.deletes += int((~self._is_left[replacing]).sum())
+        return pa.concat_tables([self._schema.empty_table(), *self._keep(existing, stays), *self._copy(replacing)])
+
+    def remaining(self) -> Iterator[pa.Table]:
+        """See `Merge.remaining`."""
+        yield from self._copy(np.flatnonzero(~self._used))
+
+    @property
+    def resets(self) -> pa.ChunkedArray:
+        """Keys of which some log takes out every row that came before."""
+        return self._chosen.column(RECORD_KEY).filter(self._chosen.column(_RESETS))
+
+    def list_deletes(self) -> tuple[tuple[str, Any], ...]:
+        """Deletes that are left and have an ordering value, which keeps lesser rows out that come later."""
+        places = self._chosen.column(_PLACE).filter(pa.array(~self._is_left)).to_numpy()
+        return tuple(delete for n, part in self._spread(places) for delete in self._list_deletes_of(n, part))
+
+    def _list_deletes_of(self, number: int, places: Indices) -> Iterator[tuple[str, Any]]:
+        entry = self._entries[number]
+        keys = entry.rows.column(RECORD_KEY).take(pa.array(places)).to_pylist()
+        for key, place in zip(keys, places, strict=True):
+            if entry.orderings is not None and entry.orderings[place] is not None:
+                yield key, entry.wrapped[place]
+
+    def _find_wins(self, found: Indices, existing: pa.Table, places: Indices) -> Mask:
+        newer = self._chosen.take(pa.array(found))
+        older = _narrow(existing, self._deciding).take(pa.array(places))
+        return _flags(newer, _RESETS) | find_wins(newer, older, self._rule.ordering)
+
+    def _keep(self, existing: pa.Table, stays: Mask) -> list[pa.Table]:
+        def keep(start: int) -> pa.Table:
+            mask = pa.array(stays[start : start + _PIECE_ROWS])
+            return conform(existing.slice(start, _PIECE_ROWS).filter(mask), self._schema)
+
+        return map_in_threads(keep, range(0, existing.num_rows, _PIECE_ROWS), threads=os.cpu_count() or 1)
+
+    def _copy(self, chosen: Indices) -> list[pa.Table]:
+        """The chosen rows out of their logs, deletes left out."""
+        left = self._chosen.column(_PLACE).take(pa.array(chosen[self._is_left[chosen]]))
+        work = [(self._entries[number], part) for number, part in self._spread(left.to_numpy())]
+        return map_in_threads(lambda one: self._copy_from(*one), work, threads=os.cpu_count() or 1)
+
+    def _spread(self, places: Indices) -> list[tuple[int, Indices]]:
+        """Places among all entries as places in each of those that have some, by its number."""
+        ordered = np.sort(places)
+        starts = np.cumsum([0, *(entry.rows.num_rows for entry in self._entries)])
+        _, *parts = np.split(ordered, np.searchsorted(ordered, starts))
+        return [(n, part - starts[n]) for n, part in enumerate(parts[: len(self._entries)]) if len(part)]
+
+    def _copy_from(self, entry: LogEntry, places: Indices) -> pa.Table:
+        return conform(entry.whole.take(pa.array(places)), self._schema)
+
+
+class _FilledRows(UpsertMerge):
+    """Rows may be made of several rows, each of which sets some of the columns."""
+
+    def __init__(self, entries: Sequence[LogEntry], schema: pa.Schema, rule: MergeRule) -> None:
         self._schema = schema
         self._flagged = pa.schema([*schema, *(pa.field(flag, pa.bool_()) for flag in _FLAGS)])
-        pieces = [_stack(entry, self._flagged, rule) for entry in entries]
-        super().__init__(_drop_reset(pa.concat_tables([self._flagged.empty_table(), *pieces])), rule)
+        super().__init__(_drop_reset(_stack_all(entries, schema, rule)), rule)
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
         nothing = pa.repeat(False, existing.num_rows)
-        flagged = pa.table([*existing.columns, nothing, nothing], schema=self._flagged)
+        flagged = pa.table([*conform(existing, self._schema).columns, nothing, nothing], schema=self._flagged)
         return self._drop_deleted(super().apply(flagged))
 
     def remaining(self) -> Iterator[pa.Table]:
@@ -72,6 +207,10 @@ class LogMerge(UpsertMerge):
         return fill_rows(older, newer, self._find_wins(newer, older), apart=apart)
 
 
+def _narrow(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return conform(rows.select([name for name in schema.names if name in rows.schema.names]), schema)
+
+
 def _begin_anew(newer: pa.Table, older: pa.Table) -> Mask:
     """Where a delete of everything lies between the two rows of a pair."""
     return _flags(newer, _RESETS) & ~_flags(older, _RESETS)
@@ -81,11 +220,14 @@ def _flags(rows: pa.Table, name: str) -> Mask:
     return np.asarray(rows.column(name).to_numpy(), np.bool_)
 
 
+def _stack_all(entries: Sequence[LogEntry], schema: pa.Schema, rule: MergeRule) -> pa.Table:
+    """These columns of all entries, of what deletes take out too, and what each row does to those before it."""
+    flagged = pa.schema([*schema, *(pa.field(flag, pa.bool_()) for flag in _FLAGS)])
+    return pa.concat_tables([flagged.empty_table(), *(_stack(entry, flagged, rule) for entry in entries)])
+
+
 def _stack(entry: LogEntry, flagged: pa.Schema, rule: MergeRule) -> pa.Table:
     """The rows of an entry, or the keys that it takes out with their ordering values, in one schema."""
-    if entry.is_partial:
-        message = f"write {entry.instant} has rows of some columns only, which are not merged here; compact it first"
-        raise UnsupportedTable(message, instant=entry.instant)
     rows, orderings = entry.rows, entry.orderings
     if orderings is not None:
         values = [value if isinstance(value, tuple) else (value,) * len(rule.ordering) for value in orderings]
@@ -106,5 +248,5 @@ def _drop_reset(stacked: pa.Table) -> pa.Table:
     last = last.group_by("key").aggregate([("place", "max")])
     found = pc.index_in(stacked.column(RECORD_KEY), value_set=last["key"].combine_chunks())
     behind = pc.less(places, last["place_max"].take(found))
-    marked = stacked.set_column(stacked.num_columns - 1, _RESETS, found.is_valid())
+    marked = stacked.set_column(stacked.schema.get_field_index(_RESETS), _RESETS, found.is_valid())
     return marked.filter(pc.invert(pc.fill_null(behind, fill_value=False)))

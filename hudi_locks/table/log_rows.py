@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import fastavro
@@ -18,12 +19,15 @@ from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, arrow_schema
 from hudi_locks.format.avro import UNREADABLE
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
-from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
+from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
+from hudi_locks.table.dictionaries import find_encoded, find_repetitive
 from hudi_locks.table.meta_columns import RECORD_KEY, add_meta_schema
 
-__all__ = ["LogEntry", "encode_deleted", "encode_rows", "read_log"]
+__all__ = ["LogEntry", "encode_deleted", "encode_deleted_again", "encode_rows", "find_stood_for", "read_log"]
 
 _AVRO_FORMAT: Final = 3
+_SERIAL_ROWS: Final = 1 << 17
+"""Up to so many rows the columns of a block are read one after the other: logs are read side by side."""
 _COUNT: Final = struct.Struct(">i")
 _BLOCK_FORMATS: Final = {"parquet": BlockType.PARQUET, "avro": BlockType.AVRO}
 
@@ -38,16 +42,35 @@ class LogEntry:
         orderings: Of a delete: for each key the ordering value that a row must not exceed to go, None where every row
             goes; of rows None.
         is_partial: Whether columns that `rows` lacks stay as they are.
+        wrapped: Of a delete: the ordering values as its block has them, each with its type.
+        load: Reads the rows with all columns that were asked for, where `rows` has those that decide alone.
     """
 
     instant: str
     rows: pa.Table
     orderings: tuple[Any, ...] | None = None
     is_partial: bool = False
+    wrapped: tuple[Any, ...] = ()
+    load: Callable[[], pa.Table] | None = field(default=None, compare=False)
+
+    @property
+    def whole(self) -> pa.Table:
+        """The rows with all columns.
+
+        Raises:
+            DamagedTable: They cannot be read.
+        """
+        return self.rows if self.load is None else self.load()
 
 
 def encode_rows(
-    rows: pa.Table, avro_schema: str, *, instant: str, form: str = "parquet", codec: str = "zstd"
+    rows: pa.Table,
+    avro_schema: str,
+    *,
+    instant: str,
+    form: str = "parquet",
+    codec: str = "zstd",
+    stands_for: Collection[str] = (),
 ) -> LogBlock:
     """A block with these rows.
 
@@ -57,60 +80,152 @@ def encode_rows(
         instant: Requested time of the write.
         form: "parquet", or "avro", which is ten times slower to write and read here.
         codec: Parquet compression.
+        stands_for: Requested times of the writes that a log compaction merged into it.
     """
-    header = {BlockHeader.INSTANT_TIME: instant, BlockHeader.SCHEMA: avro_schema}
+    header = _make_header(instant, avro_schema, stands_for)
     content = _encode_parquet(rows, avro_schema, codec) if form == "parquet" else _encode_avro(rows, avro_schema)
     return LogBlock(_BLOCK_FORMATS[form], header, content)
 
 
-def encode_deleted(keys: pa.ChunkedArray, partition: str, *, instant: str, avro_schema: str) -> LogBlock:
+def encode_deleted(
+    keys: pa.ChunkedArray, partition: str, *, instant: str, avro_schema: str, stands_for: Collection[str] = ()
+) -> LogBlock:
     """A block that takes out whatever rows of these keys came before it."""
-    header = {BlockHeader.INSTANT_TIME: instant, BlockHeader.SCHEMA: avro_schema}
+    header = _make_header(instant, avro_schema, stands_for)
     return LogBlock(BlockType.DELETE, header, encode_deletes(keys, partition))
 
 
-def read_log(data: bytes | memoryview, path: str, *, columns: Collection[str] | None = None) -> Iterator[LogEntry]:
-    """What the blocks of a log file do, in their order; of Parquet blocks with these columns only, unless it is None.
+def encode_deleted_again(
+    deletes: Sequence[tuple[str, Any]], partition: str, *, instant: str, avro_schema: str, stands_for: Collection[str]
+) -> LogBlock:
+    """A block with deletes out of other blocks: each takes out rows up to its ordering value, as it did there."""
+    header = _make_header(instant, avro_schema, stands_for)
+    return LogBlock(BlockType.DELETE, header, encode_deletes_again(deletes, partition))
+
+
+def _make_header(instant: str, avro_schema: str, stands_for: Collection[str]) -> dict[BlockHeader, str]:
+    header = {BlockHeader.INSTANT_TIME: instant, BlockHeader.SCHEMA: avro_schema}
+    times = {BlockHeader.COMPACTED_BLOCK_TIMES: ",".join(sorted(stands_for))} if stands_for else {}
+    return header | times
+
+
+def read_log(
+    data: bytes | memoryview, path: str, *, columns: Collection[str] | None = None, idle: Collection[str] = ()
+) -> Iterator[LogEntry]:
+    """What the blocks of a log file do, in their order.
+
+    Args:
+        data: Its bytes.
+        path: Where it is, for errors.
+        columns: Of Parquet blocks only these; all if None.
+        idle: Of these, which decide nothing: Parquet blocks are read without them until rows of theirs are needed, and
+            texts that they have as dictionaries stay dictionaries.
 
     Raises:
         DamagedTable: A block cannot be read whole.
         UnsupportedTable: A block is of a kind that is not read here.
     """
     for block in decode_blocks(data, path):
-        yield _interpret(block, path, columns)
+        yield _interpret(block, path, columns, idle)
 
 
-def _interpret(block: LogBlock, path: str, columns: Collection[str] | None) -> LogEntry:
+def find_stood_for(data: bytes | memoryview, path: str) -> frozenset[str]:
+    """Requested times of the writes for which a log file stands, as one that a log compaction made; mostly none.
+
+    Raises:
+        DamagedTable: A block cannot be read whole.
+    """
+    return frozenset[str]().union(*(block.stands_for for block in decode_blocks(data, path)))
+
+
+def _interpret(block: LogBlock, path: str, columns: Collection[str] | None, idle: Collection[str]) -> LogEntry:
     if not block.instant:
         raise DamagedTable(f"{path} has a block that does not name its instant", path=path)
     if block.kind is BlockType.DELETE:
         found = decode_deletes(block.content, path)
-        return LogEntry(block.instant, pa.table({RECORD_KEY: pa.array(found.keys, pa.string())}), found.orderings)
+        keys = pa.table({RECORD_KEY: pa.array(found.keys, pa.string())})
+        return LogEntry(block.instant, keys, found.orderings, wrapped=found.wrapped)
     if block.kind not in _BLOCK_FORMATS.values():
         message = f"{path} has a block of type {block.kind.name}, which is not read here; compact the file group first"
         raise UnsupportedTable(message, path=path, block=block.kind.name)
-    is_parquet = block.kind is BlockType.PARQUET
-    rows = _decode_parquet(block, path, columns) if is_parquet else _decode_avro(block, path)
-    return LogEntry(block.instant, rows, is_partial=block.is_partial)
+    if block.kind is BlockType.AVRO:
+        return LogEntry(block.instant, _decode_avro(block, path), is_partial=block.is_partial)
+    source = _ParquetRows.open(block, path, columns=columns, idle=idle)
+    rows = source.read(source.deciding)
+    load = None if len(source.deciding) == len(source.schema) else cache(lambda: source.add_idle(rows))
+    return LogEntry(block.instant, rows, is_partial=block.is_partial, load=load)
 
 
 def _encode_parquet(rows: pa.Table, avro_schema: str, codec: str) -> bytes:
     out = pa.BufferOutputStream()
     compression = None if codec == "uncompressed" else codec
-    with pq.ParquetWriter(out, rows.schema, compression=compression, store_schema=False) as writer:
+    repetitive = find_repetitive(rows)
+    with pq.ParquetWriter(
+        out, rows.schema, compression=compression, use_dictionary=repetitive, store_schema=False
+    ) as writer:
         writer.add_key_value_metadata({"parquet.avro.schema": avro_schema})
         writer.write_table(rows)
     return bytes(out.getvalue())
 
 
-def _decode_parquet(block: LogBlock, path: str, columns: Collection[str] | None) -> pa.Table:
-    declared = _arrow_of(block.schema, path)
-    schema = pa.schema([field for field in declared if columns is None or field.name in columns])
+@dataclass(frozen=True)
+class _ParquetRows:
+    """A block of Parquet rows that is open.
+
+    Attributes:
+        file: Its content.
+        schema: Of the columns that are wanted.
+        idle: Of these, which decide nothing.
+        encoded: Of these again, what stays dictionaries.
+        path: Of the log file, for errors.
+    """
+
+    file: pq.ParquetFile
+    schema: pa.Schema
+    idle: Collection[str]
+    encoded: Collection[str]
+    path: str
+
+    @classmethod
+    def open(
+        cls, block: LogBlock, path: str, *, columns: Collection[str] | None, idle: Collection[str]
+    ) -> _ParquetRows:
+        declared = _arrow_of(_Declared(block.schema, path))
+        schema = pa.schema([field for field in declared if columns is None or field.name in columns])
+        with _reporting(path):
+            source = pa.BufferReader(block.content)
+            metadata = pq.read_metadata(source)
+            encoded = find_encoded(metadata, idle)
+            file = pq.ParquetFile(source, metadata=metadata, read_dictionary=encoded)
+            return cls(file, schema, idle, encoded, path)
+
+    @property
+    def deciding(self) -> list[str]:
+        return [name for name in self.schema.names if name not in self.idle]
+
+    def read(self, names: list[str]) -> pa.Table:
+        with _reporting(self.path):
+            use_threads = self.file.metadata.num_rows > _SERIAL_ROWS
+            found = self.file.read(columns=names, use_threads=use_threads).select(names)
+            wanted = (found.schema.field(n) if n in self.encoded else self.schema.field(n) for n in names)
+            return _cast(found, pa.schema(wanted))
+
+    def add_idle(self, rows: pa.Table) -> pa.Table:
+        """The same rows with the columns that were left out."""
+        idle = self.read([name for name in self.schema.names if name not in rows.schema.names])
+        return pa.table({n: (rows if n in rows.schema.names else idle).column(n) for n in self.schema.names})
+
+
+@contextmanager
+def _reporting(path: str) -> Iterator[None]:
     try:
-        found = pq.ParquetFile(pa.BufferReader(block.content)).read(columns=schema.names)
-        return found.select(schema.names).cast(schema)
+        yield
     except (pa.ArrowException, KeyError, OSError) as error:
         raise DamagedTable(f"{path}: a block of Parquet rows cannot be read: {error}", path=path) from error
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return rows if rows.schema.equals(schema) else rows.cast(schema)
 
 
 def _encode_avro(rows: pa.Table, avro_schema: str) -> bytes:
@@ -125,7 +240,7 @@ def _encode_avro(rows: pa.Table, avro_schema: str) -> bytes:
 
 def _decode_avro(block: LogBlock, path: str) -> pa.Table:
     try:
-        return pa.Table.from_pylist(list(_read_avro(block)), _arrow_of(block.schema, path))
+        return pa.Table.from_pylist(list(_read_avro(block)), _arrow_of(_Declared(block.schema, path)))
     except (*UNREADABLE, pa.ArrowException) as error:
         raise DamagedTable(f"{path}: a block of Avro rows cannot be read: {error}", path=path) from error
 
@@ -148,8 +263,17 @@ def _parse(avro_schema: str) -> Any:
     return fastavro.parse_schema(json.loads(avro_schema))
 
 
-def _arrow_of(avro_schema: str, path: str) -> pa.Schema:
+@dataclass(frozen=True)
+class _Declared:
+    """What a block says of its columns; the path is for errors, and makes no difference."""
+
+    avro_schema: str
+    path: str = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _arrow_of(declared: _Declared) -> pa.Schema:
     """The columns that a block declares; of a partial one those of the meta columns that it has."""
-    whole = add_meta_schema(arrow_schema(avro_schema, path))
-    declared = {field["name"] for field in json.loads(avro_schema)["fields"]}
-    return pa.schema([field for field in whole if field.name in declared or field.name not in META_COLUMNS])
+    whole = add_meta_schema(arrow_schema(declared.avro_schema, declared.path))
+    names = {field["name"] for field in json.loads(declared.avro_schema)["fields"]}
+    return pa.schema([field for field in whole if field.name in names or field.name not in META_COLUMNS])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format.log_block import LogBlock, encode_block
-from hudi_locks.table.log_rows import encode_deleted, encode_rows, read_log
+from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
 
 __all__ = ["LogFormat", "LogPart", "LogWriter", "count_log"]
 
@@ -64,30 +64,43 @@ class LogWriter:
         form: How blocks are encoded.
         instant: Requested time of the write.
         partition: Partition path, which deletes name.
+        stands_for: Requested times of the writes whose logs a log compaction merges into this one; else none.
     """
 
-    def __init__(self, make_path: Callable[[int], str], form: LogFormat, *, instant: str, partition: str) -> None:
+    def __init__(
+        self,
+        make_path: Callable[[int], str],
+        form: LogFormat,
+        *,
+        instant: str,
+        partition: str,
+        stands_for: Collection[str] = (),
+    ) -> None:
         self._make_path = make_path
         self._form = form
-        self._instant = instant
         self._partition = partition
+        self._said: Any = {"instant": instant, "stands_for": stands_for}
         self._parts: list[_OpenPart] = []
 
     def write(self, rows: pa.Table) -> None:
         """Add stamped rows, meta columns first."""
         form = self._form
         for piece in _cut(rows, min(form.block_bytes, form.file_bytes)):
-            block = encode_rows(piece, form.avro_schema, instant=self._instant, form=form.form, codec=form.codec)
+            block = encode_rows(piece, form.avro_schema, form=form.form, codec=form.codec, **self._said)
             self._append(block, rows=piece.num_rows)
 
     def delete(self, keys: pa.ChunkedArray) -> None:
         """Take out whatever rows of these keys came before this write."""
         named = pa.table({"key": keys})
         for piece in _cut(named, min(self._form.block_bytes, self._form.file_bytes)):
-            block = encode_deleted(
-                piece["key"], self._partition, instant=self._instant, avro_schema=self._form.avro_schema
-            )
+            block = encode_deleted(piece["key"], self._partition, avro_schema=self._form.avro_schema, **self._said)
             self._append(block, deletes=piece.num_rows)
+
+    def delete_again(self, deletes: Sequence[tuple[str, Any]]) -> None:
+        """Take out rows as deletes of other logs do, each with its ordering value as `LogEntry.wrapped` has it."""
+        if deletes:
+            block = encode_deleted_again(deletes, self._partition, avro_schema=self._form.avro_schema, **self._said)
+            self._append(block, deletes=len(deletes))
 
     def close(self) -> tuple[LogPart, ...]:
         """End the last file; the parts in their order, none where nothing was added."""

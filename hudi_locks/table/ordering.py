@@ -42,16 +42,37 @@ def newest_rows(rows: pa.Table, rule: MergeRule) -> Indices | None:
 
     Among equal ordering values the later row wins.
     """
-    keys = rows.column(RECORD_KEY)
-    if pc.count_distinct(keys).as_py() == rows.num_rows:
+    keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if len(keys.dictionary) == rows.num_rows:
         return None
-    row = pa.array(np.arange(rows.num_rows))
-    columns = [column for name in rule.ordering for column in (_rank(rows.column(name)), rows.column(name))]
-    sortable = pa.table([*columns, row], [str(place) for place in range(len(columns) + 1)])
-    order = pc.sort_indices(sortable, sort_keys=[(name, "ascending") for name in sortable.column_names])
-    ranked = pa.table({"key": keys.take(order), "rank": row})
-    best = ranked.group_by("key", use_threads=False).aggregate([("rank", "max")])["rank_max"]
-    return np.sort(np.asarray(order.take(best).to_numpy(), dtype=np.int64))
+    order = _order_rows(rows, rule)
+    newest = np.empty(len(keys.dictionary), dtype=np.int64)
+    newest[np.asarray(keys.indices.to_numpy())[order]] = order  # of several values for one place the last one stays
+    return np.sort(newest)
+
+
+def _order_rows(rows: pa.Table, rule: MergeRule) -> Indices:
+    """Positions from the least ordering value to the greatest, equal ones as they came."""
+    columns = [column for name in rule.ordering for column in _sortable(rows.column(name))]
+    if not columns or (len(columns) == 1 and _is_sorted(columns[0])):
+        return np.arange(rows.num_rows)
+    sortable = pa.table(columns, [str(place) for place in range(len(columns))])
+    order = pc.sort_indices(sortable, sort_keys=[(name, "ascending") for name in sortable.column_names])  # stable
+    return np.asarray(order.to_numpy(), dtype=np.int64)
+
+
+def _sortable(column: pa.ChunkedArray) -> list[Any]:
+    return [column] if _ranks_alike(column) else [_rank(column), column]
+
+
+def _is_sorted(column: pa.ChunkedArray) -> bool:
+    """Whether no value is less than the one before it, as in logs of events that come in their order."""
+    return bool(pc.all(pc.less_equal(column[:-1], column[1:]), min_count=0).as_py())
+
+
+def _ranks_alike(column: pa.ChunkedArray) -> bool:
+    """Whether all of it are values that compare in Arrow as in Java."""
+    return column.null_count == 0 and not pa.types.is_floating(column.type)
 
 
 def find_wins(newer: pa.Table, older: pa.Table, ordering: tuple[str, ...]) -> Mask:
@@ -64,12 +85,16 @@ def find_wins(newer: pa.Table, older: pa.Table, ordering: tuple[str, ...]) -> Ma
 
 
 def _is_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
+    if _ranks_alike(left) and _ranks_alike(right):
+        return np.asarray(pc.equal(left, right).to_numpy(), np.bool_)
     same = pc.fill_null(pc.equal(left, right), fill_value=False)
     not_numbers = pc.and_(pc.not_equal(_rank(left), _VALUE), pc.equal(_rank(left), _rank(right)))
     return np.asarray(pc.or_(same, not_numbers).to_numpy(), np.bool_)
 
 
 def _is_greater(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
+    if _ranks_alike(left) and _ranks_alike(right):
+        return np.asarray(pc.greater(left, right).to_numpy(), np.bool_)
     greater = pc.fill_null(pc.greater(left, right), fill_value=False)
     return np.asarray(pc.or_(greater, pc.greater(_rank(left), _rank(right))).to_numpy(), np.bool_)
 

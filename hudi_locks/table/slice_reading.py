@@ -8,16 +8,16 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.storage import Storage, map_in_threads, reading_ahead
 from hudi_locks.table.base_file import read_base_file
 from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
-from hudi_locks.table.log_merging import LogMerge
-from hudi_locks.table.log_rows import LogEntry, read_log
-from hudi_locks.table.meta_columns import conform
+from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
+from hudi_locks.table.log_rows import LogEntry, find_stood_for, read_log
+from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
 
-__all__ = ["read_slice"]
+__all__ = ["join_slice", "read_slice"]
 
 _BATCH_ROWS: Final = 1 << 19
 """Rows of the base file that are merged at a time: for each such piece the keys of the logs are hashed anew."""
@@ -37,16 +37,61 @@ def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: M
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    read = map_in_threads(lambda log: _read_entries(storage, log, schema.names), piece.logs)
-    merge = LogMerge((entry for entries in read for entry in entries), schema, rule)
-    if piece.base is not None:
-        for rows in read_base_file(storage.native(piece.base.path), columns=schema.names, batch_rows=_BATCH_ROWS):
-            yield merge.apply(conform(rows, schema))
+    encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
+    with reading_ahead(_read_base(storage, piece, schema.names, encoded)) as pieces:
+        if not piece.logs:
+            yield from (conform(rows, schema) for rows in pieces)
+            return
+        merge = merge_logs(_read_logs(storage, piece, schema.names, rule, encoded), schema, rule)
+        for rows in pieces:
+            yield merge.apply(rows)
     yield from merge.remaining()
 
 
-def _read_entries(storage: Storage, log: LogFile, columns: list[str]) -> list[LogEntry]:
+def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
+    """Columns that decide nothing."""
+    return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.ordering))
+
+
+def _read_base(storage: Storage, piece: FileSlice, columns: list[str], encoded: tuple[str, ...]) -> Iterator[pa.Table]:
+    if piece.base is not None:
+        path = storage.native(piece.base.path)
+        yield from read_base_file(path, columns=columns, batch_rows=_BATCH_ROWS, encoded=encoded)
+
+
+def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> JoinedLogs:
+    """What the logs of a slice say together; its base file is not read. Runs on executors; the logs are in memory.
+
+    For arguments and errors see `read_slice`.
+    """
+    return join_logs(_read_logs(storage, piece, schema.names, rule), schema, rule)
+
+
+def _read_logs(
+    storage: Storage, piece: FileSlice, columns: list[str], rule: MergeRule, idle: tuple[str, ...] = ()
+) -> Iterator[LogEntry]:
+    """What the logs do, without those for which a log compaction stands: its own log comes after them, and is enough.
+
+    Where nulls take values of other rows it would not be the same without them.
+    """
+    needed = _drop_done(map_in_threads(lambda log: _read_log(storage, log), piece.logs), rule)
+    decoded = map_in_threads(lambda one: list(read_log(one[1], one[0].path, columns=columns, idle=idle)), needed)
+    return (entry for entries in decoded for entry in entries)
+
+
+def _drop_done(read: list[tuple[LogFile, bytes]], rule: MergeRule) -> list[tuple[LogFile, bytes]]:
+    done = frozenset() if rule.fills_nulls else _find_done(read)
+    return [(log, data) for log, data in read if log.instant not in done]
+
+
+def _find_done(read: list[tuple[LogFile, bytes]]) -> frozenset[str]:
+    """Writes that a later one of these logs stands for."""
+    stood_for = ((log, find_stood_for(data, log.path)) for log, data in read)
+    return frozenset(time for log, times in stood_for for time in times if time < log.instant)
+
+
+def _read_log(storage: Storage, log: LogFile) -> tuple[LogFile, bytes]:
     data = storage.read(log.path)
     if data is None:
         raise DamagedTable(f"{log.path} is gone: cleaned or removed since the timeline was loaded", path=log.path)
-    return list(read_log(data, log.path, columns=columns))
+    return log, data

@@ -11,6 +11,7 @@ import pyarrow as pa
 from hudi_locks.errors import NotATable, TableExists
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
 from hudi_locks.storage import Storage
+from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
@@ -50,6 +51,7 @@ class Table:
         data = encode_properties(config.to_properties(), _COMMENT)
         if not storage.create_if_absent(PROPERTIES_PATH, data):
             raise _taken(storage)
+        create_bucket_counts(storage, config)
         return cls.load(storage)
 
     @classmethod

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import Instant, add_ms
+from hudi_locks.format import LAST_TIME, Instant, add_ms
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
@@ -28,7 +28,6 @@ __all__ = [
 _NAME: Final = re.compile(r"(\d+)_(\d+)_\d+\.parquet")
 _LONGEST_WRITE_MS: Final = 86_400_000
 """Hudi's own bound when it looks for archived instants by completion time."""
-_LAST: Final = "9" * 17
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def list_archived_since(storage: Storage, layout: TimelineLayout, *, completed_a
 
 
 def list_archived_times(
-    storage: Storage, layout: TimelineLayout, *, completed_after: str, completed_before: str = _LAST
+    storage: Storage, layout: TimelineLayout, *, completed_after: str, completed_before: str = LAST_TIME
 ) -> frozenset[str]:
     """Requested times of what `list_archived_since` would give now, for less reading.
 
@@ -143,6 +142,7 @@ def _read_part(storage: Storage, path: str, columns: list[str]) -> pa.Table | No
     if data is None:
         return None
     try:
-        return pq.read_table(pa.BufferReader(data), columns=columns)
-    except (pa.ArrowException, OSError) as error:
+        # A dataset, as `pq.read_table` makes one, takes five times as long for a file of so few rows.
+        return pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=False).select(columns)
+    except (pa.ArrowException, OSError, KeyError) as error:
         raise DamagedTable(f"{path} is no readable part of the archived timeline: {error}", path=path) from error

@@ -73,7 +73,7 @@ def find_expired(storage: Storage, requested: Iterable[str], *, limit_ms: int) -
     An instant that has just completed looks the same: load the timeline again before acting on the answer.
     """
     asked = frozenset(requested)
-    return asked - find_alive(storage, asked, limit_ms=limit_ms).keys()
+    return asked - find_alive(storage, sorted(asked), limit_ms=limit_ms).keys()
 
 
 def _is_over(storage: Storage, beat: Entry) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
@@ -16,6 +17,8 @@ from hudi_locks.timeline.layout import TimelineLayout
 
 __all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files"]
 
+_FEW: Final = 100
+"""When files of more instants are gone, as after archival, all names are looked at anew."""
 _SAVEPOINT: Final = "savepoint"
 _MAY_END_TWICE: Final = ("clean", "rollback", "savepoint")
 """JVM cleaners go on with each other's pending work without a look whether it is done; of these, either will do."""
@@ -33,11 +36,13 @@ class Timeline:
         layout: Where it was loaded from.
         instants: Each instant once, in its latest state, ordered by requested time.
         paths: File of each instant, relative to the base path.
+        reserved: A time that somebody has taken for an instant which need not be among these; None if not known.
     """
 
     layout: TimelineLayout
     instants: tuple[Instant, ...]
     paths: Mapping[Instant, str] = field(default_factory=dict, repr=False, compare=False)
+    reserved: str | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def load(cls, storage: Storage, layout: TimelineLayout) -> Timeline:
@@ -77,8 +82,8 @@ class Timeline:
         return {instant.requested: instant for instant in self.instants if instant.action != _SAVEPOINT}
 
     def newest_time(self) -> str | None:
-        """The latest of all requested and completion times; None for an empty timeline."""
-        return self._newest_time
+        """The latest of all requested and completion times, and of the reserved one; None for an empty timeline."""
+        return max(filter(None, (self._newest_time, self.reserved)), default=None)
 
     @cached_property
     def _newest_time(self) -> str | None:
@@ -120,12 +125,55 @@ class Timeline:
 
     def completed_since(self, before: Timeline) -> tuple[Instant, ...]:
         """Writes that are completed here and were not on `before`, by requested time."""
-        new = self._completed_times - before._completed_times
-        return tuple(i for i in self.completed(WRITE_ACTIONS) if i.requested in new) if new else ()
+        new = self._completed_times - before._completed_times if before.instants is not self.instants else ()
+        first = bisect_left(self._completed, min(new), key=_REQUESTED) if new else len(self._completed)
+        return _select(tuple(i for i in self._completed[first:] if i.requested in new), WRITE_ACTIONS)
 
     @cached_property
     def _completed_times(self) -> frozenset[str]:
         return frozenset(map(_REQUESTED, self._completed))
+
+    def completing(self, writes: Sequence[Instant]) -> Timeline:
+        """This timeline once `writes` are completed, each of which it shows as pending or not at all.
+
+        What was derived of this one is not derived anew but carried over, so that next to nothing depends on how many
+        instants there are.
+        """
+        if not writes:
+            return self
+        begun = [found for write in writes if (found := self.get(write.requested))]
+        paths = {**self.paths, **{write: self.layout.path(write) for write in writes}}
+        for instant in begun:
+            del paths[instant]
+        after = Timeline(self.layout, _exchange(self.instants, begun, writes), paths)
+        after.__dict__.update(self._carry_over(begun, writes))
+        return after
+
+    def reserving(self, requested: str) -> Timeline:
+        """This timeline, and that somebody has taken the time `requested`, if that is later than all others."""
+        if requested <= (self.newest_time() or ""):
+            return self
+        after = copy(self)  # with what was derived
+        object.__setattr__(after, "reserved", requested)
+        return after
+
+    def _carry_over(self, begun: list[Instant], writes: Sequence[Instant]) -> dict[str, object]:
+        """What is known of this timeline, by name, as it is after `writes`: only what was asked for before."""
+        known = self.__dict__
+        carried: dict[str, object] = {name: known[name] for name in ("savepoints",) if name in known}
+        if "_completed" in known:
+            carried["_completed"] = _exchange(self._completed, (), writes)
+        if "_pending" in known:
+            carried["_pending"] = _exchange(self._pending, begun, ())
+        if "_by_time" in known:
+            carried["_by_time"] = {**self._by_time, **{write.requested: write for write in writes}}
+        if "_newest_time" in known:
+            carried["_newest_time"] = max(filter(None, (self._newest_time, *map(_COMPLETION, writes))))
+        if "_completed_times" in known:
+            carried["_completed_times"] = self._completed_times.union(map(_REQUESTED, writes))
+        if "_by_completion" in known:
+            carried["_by_completion"] = _add_in_order(self._by_completion, _select(tuple(writes), WRITE_ACTIONS))
+        return carried
 
 
 class TimelineReader:
@@ -140,12 +188,24 @@ class TimelineReader:
         """See `Timeline.load`."""
         seen, names = self._seen, frozenset(self._storage.list_names(self._layout.folder))
         new = names - seen.names
-        if len(names) - len(new) < len(seen.names):  # some are gone
-            seen, new = _Seen(frozenset(), {}, Timeline(self._layout, ())), names
+        if len(names) - len(new) < len(seen.names):
+            seen, new = self._forget(seen, names)
         elif not new:
             return seen.timeline
         self._seen = self._add(seen, names, new)
         return self._seen.timeline
+
+    def _forget(self, seen: _Seen, names: frozenset[str]) -> tuple[_Seen, frozenset[str]]:
+        """What was seen less the instants of which a file is gone, and the names to look at then."""
+        gone = (_parse(name, self._layout.folder) for name in seen.names - names)
+        times = frozenset(instant.requested for instant in gone if instant is not None)
+        if len(times) > _FEW:
+            return _Seen(frozenset(), {}, Timeline(self._layout, ())), names
+        kept = {key: found for key, found in seen.latest.items() if key[0] not in times}
+        instants = tuple(instant for instant in seen.timeline.instants if instant.requested not in times)
+        paths = {instant: path for instant, path in seen.timeline.paths.items() if instant.requested not in times}
+        left = frozenset(name for name in names if name.startswith(tuple(times))) if times else frozenset()
+        return _Seen(names - left, kept, Timeline(self._layout, instants, paths)), left | (names - seen.names)
 
     def _add(self, seen: _Seen, names: frozenset[str], new: frozenset[str]) -> _Seen:
         latest, instants, paths = dict(seen.latest), list(seen.timeline.instants), dict(seen.timeline.paths)
@@ -167,6 +227,23 @@ def _find_place(instants: list[Instant], instant: Instant) -> int:
     if last <= order:
         return len(instants) - (last == order)
     return bisect_left(instants, order, key=_ORDER)
+
+
+def _exchange(instants: tuple[Instant, ...], gone: Iterable[Instant], new: Iterable[Instant]) -> tuple[Instant, ...]:
+    """`instants` in their order, with those of `new` in place of those that are `gone`."""
+    kept = list(instants)
+    for instant in gone:
+        del kept[_find_place(kept, instant)]
+    for instant in new:
+        kept.insert(_find_place(kept, instant), instant)
+    return tuple(kept)
+
+
+def _add_in_order(instants: tuple[Instant, ...], new: Iterable[Instant]) -> tuple[Instant, ...]:
+    found = list(instants)
+    for instant in new:
+        insort(found, instant, key=_COMPLETION_ORDER)
+    return tuple(found)
 
 
 @dataclass(frozen=True)

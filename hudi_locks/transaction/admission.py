@@ -13,11 +13,10 @@ from hudi_locks.format import Instant
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.heartbeat import find_alive
 from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.pending import INGESTION
 
-__all__ = ["INGESTION", "Admission"]
+__all__ = ["Admission"]
 
-INGESTION: Final = ("commit", "deltacommit", "replacecommit")
-"""Actions of writers, as opposed to those of table services."""
 _BOOTSTRAPS: Final = frozenset({"00000000000001", "00000000000002"})
 """Hudi gives a bootstrap one of these requested times, whenever it runs."""
 

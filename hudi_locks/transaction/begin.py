@@ -17,10 +17,11 @@ from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
-from hudi_locks.transaction.admission import INGESTION, Admission
+from hudi_locks.transaction.admission import Admission
 from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.pending import INGESTION
 from hudi_locks.transaction.retreat import Retreat
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
@@ -68,7 +69,7 @@ class Begin:
         early = self._list_archived()
         with hold_table(self._useful_locks(), self._context.clock):
             archived = self._look_again(early)
-            head, timeline = self._read()
+            head, timeline = self._list()
         claims = self._context.log.since(begun.claim_head, head)
         if any(claim.kind is ClaimKind.RESTORE for claim in claims) or timeline.get(begun.instant.requested) is None:
             return None
@@ -86,7 +87,7 @@ class Begin:
         """Roll back every pending write whose heartbeat expired; returns their requested times."""
         cleaned: list[str] = []
         with hold_table(self._locks, self._context.clock):
-            while found := self._clean_one(self._read()[1]):
+            while found := self._clean_one(self._list()[1]):
                 cleaned += found
         return cleaned
 
@@ -133,9 +134,13 @@ class Begin:
     def _read(self) -> tuple[ClaimEntry, Timeline]:
         head = self._forward.to_head()
         self._context.trace(StopPoint.BEGIN_FORWARDED)
-        timeline = self._context.load_timeline()
+        timeline = self._context.follow_timeline(head)
         self._context.trace(StopPoint.BEGIN_LISTED)
         return head, timeline
+
+    def _list(self) -> tuple[ClaimEntry, Timeline]:
+        """As `_read`, with what is pending as it is now."""
+        return self._forward.to_head(), self._context.load_timeline()
 
     def _clean_one(self, timeline: Timeline) -> list[str]:
         """Roll back the last of the expired writes; what was looked at again and lives or is done counts as none."""
@@ -166,9 +171,11 @@ class Begin:
             if begun.heartbeat.start():
                 with _dying_if_it_fails(begun.heartbeat):
                     self._context.trace(StopPoint.BEGIN_HEARTBEAT)
-                    if self._context.is_free(time) and self._create(begun.instant):
+                    taken = self._context.find_taken(time, since=head)
+                    if taken is None and self._create(begun.instant):
                         self._context.trace(StopPoint.BEGIN_REQUESTED)
                         return begun
+                    time = taken or time
                 begun.heartbeat.stop()
             time = add_ms(time, 1)
 

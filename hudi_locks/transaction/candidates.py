@@ -39,9 +39,11 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
 
     Plans are left out: the timeline shows which of them are still to be carried out.
     """
-    before = {instant.requested for instant in known.completed()}
     for claim in drop_void(claims):
-        if claim.kind in (ClaimKind.PUBLISH, ClaimKind.RESTORE) and claim.instant not in before:
+        before = known.get(claim.instant)
+        if before is not None and before.is_completed:
+            continue
+        if claim.kind in (ClaimKind.PUBLISH, ClaimKind.RESTORE):
             yield ConcurrentOperation(
                 requested=claim.instant,
                 action=claim.action,
@@ -114,7 +116,7 @@ def _operation(instant: Instant | ArchivedInstant, metadata: CommitMetadata) -> 
     return ConcurrentOperation(
         instant.requested,
         instant.action,
-        "COMPACT" if metadata.compacted else metadata.operation,
+        "COMPACT" if metadata.compacted and metadata.operation != "LOG_COMPACT" else metadata.operation,
         is_completed=True,
         groups=file_groups(metadata),
         paths=metadata.paths,

@@ -22,7 +22,12 @@ from hudi_locks.transaction.conflicts import ConcurrentOperation, ConflictResolu
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import find_unclaimed
 from hudi_locks.transaction.outcome import Conflict
-from hudi_locks.transaction.pending import find_planner, living_operations, planned_operations
+from hudi_locks.transaction.pending import (
+    earlier_operations,
+    find_planner,
+    living_operations,
+    planned_operations,
+)
 from hudi_locks.transaction.read_set import AbsentKeys, ReadSet
 from hudi_locks.transaction.schemas import find_schema, unite_schemas
 
@@ -142,10 +147,14 @@ class ConcurrentWrites:
     def _under_way(self, timeline: Timeline) -> list[ConcurrentOperation]:
         storage = self._context.storage
         planned = [*planned_operations(storage, timeline)]
+        limit_ms = self._context.settings.heartbeat_limit_ms
+        if self._this.is_log_compaction:
+            load, this = self._context.load_timeline, self._this
+            return [*planned, *earlier_operations(storage, load, this=this, limit_ms=limit_ms)]
         if not self._strategy.heeds_living_writers(self._this):
             return planned
-        limit_ms = self._context.settings.heartbeat_limit_ms
-        return [*planned, *living_operations(storage, timeline, limit_ms=limit_ms)]
+        now = self._context.load_timeline() if self._context.goes_by_claims else timeline
+        return [*planned, *living_operations(storage, now, limit_ms=limit_ms)]
 
     def _unclaimed(self, timeline: Timeline, claims: Iterable[Claim], *, known: Timeline) -> list[Instant]:
         found = find_unclaimed(timeline, known=known, claims=claims)

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 _COMPACT: Final = "COMPACT"
+_LOG_COMPACT: Final = "LOG_COMPACT"
 _CLUSTER: Final = "CLUSTER"
 
 
@@ -74,8 +75,13 @@ class ConcurrentOperation:
 
     @property
     def is_compaction(self) -> bool:
-        """Whether it merges logs into base files."""
-        return self.operation == _COMPACT or self.action in ("compaction", "logcompaction")
+        """Whether it merges logs into base files, or into other logs."""
+        return self.operation == _COMPACT or self.action == "compaction" or self.is_log_compaction
+
+    @property
+    def is_log_compaction(self) -> bool:
+        """Whether it merges logs into a log."""
+        return self.operation == _LOG_COMPACT or self.action == "logcompaction"
 
     @property
     def is_service(self) -> bool:
@@ -119,11 +125,26 @@ class ConflictResolutionStrategy(ABC):
         """Whether `this` must not be published because of `other`."""
         if other.covers_table or this.find_unseen(other) or this.find_outdated(other):
             return True
+        if this.is_log_compaction:
+            return self._is_order_broken(this, other)
+        if this.action == "deltacommit" and other.is_log_compaction and other.is_completed:
+            return self._is_order_broken(this, other)
         if this.is_compaction and other.action == "deltacommit":
             return False  # what is logged after the plan lies on top of the new base file
         return self.is_candidate(this, other) and bool(
             self.conflicting_groups(this, other) or self.outdated_groups(this, other)
         )
+
+    def _is_order_broken(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
+        """Whether the log of a log compaction, one of the two, would not come right behind those that it merged.
+
+        Logs are applied in the order of their requested times. A write that began later lies on top of it; one that
+        began earlier and was not merged, whether it is completed or not, would lie below. And a compaction that was
+        planned meanwhile takes the merged logs and not this one, which would bring their rows back above its base file.
+        """
+        merging, beside = (this, other) if this.is_log_compaction else (other, this)
+        is_on_top = beside.action == "deltacommit" and beside.requested > merging.requested
+        return not is_on_top and bool(self.conflicting_groups(this, other))
 
     def _find_common(self, ours: frozenset[FileGroupId], theirs: frozenset[FileGroupId]) -> frozenset[FileGroupId]:
         if not self.is_bucketed:

@@ -8,17 +8,20 @@ from functools import cached_property
 from hudi_locks.clock import Clock
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State, add_ms, epoch_ms
-from hudi_locks.format.claim import Claim
+from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
-from hudi_locks.timeline.claims import ClaimLog
+from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
+from hudi_locks.transaction.known_timeline import KnownTimeline
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.settings import Settings
 from hudi_locks.transaction.stop import Tracer
 
 __all__ = ["Context"]
+
+_LOG_COMPACTION = "logcompaction"
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,29 @@ class Context:
         """Remembers the timeline between two looks."""
         return TimelineReader(self.storage, self.layout)
 
+    @cached_property
+    def known_timeline(self) -> KnownTimeline:
+        """What is known of the timeline without a look at it."""
+        return KnownTimeline(self.storage, self.reader, log=self.log, notices=self.notices, clock=self.clock)
+
+    @property
+    def goes_by_claims(self) -> bool:
+        """Whether every change of the table that a write must know of has a claim, so that few looks are needed.
+
+        A single writer looks for others, of which the claims do not tell before they publish.
+        """
+        return self.settings.is_multi_writer and not self.expects_foreign_writers()
+
     def load_timeline(self) -> Timeline:
         """What is on the timeline now."""
         return self.reader.load()
+
+    def follow_timeline(self, head: ClaimEntry) -> Timeline:
+        """As `load_timeline`, once `head` was seen to; where all writers claim, mostly by what they claimed.
+
+        Pending instants of the last second may be missing then, and archived ones be there.
+        """
+        return self.known_timeline.at(head) if self.goes_by_claims else self.load_timeline()
 
     def path(self, instant: Instant, state: State) -> str:
         """The pending file of `instant` in `state`."""
@@ -71,6 +94,27 @@ class Context:
         shows what was done before.
         """
         return self.load_timeline().get(requested) is None
+
+    def find_taken(self, requested: str, *, since: ClaimEntry) -> str | None:
+        """As `is_free`, for a write: None if it may have this time, else one after which it is to look for another.
+
+        Where all writers claim it is enough to look at the claims that came after the one after whose times it was
+        taken, for nothing is done without one. A log compaction that was planned meanwhile must stay behind every write
+        of an earlier time, so that a write that is not under way yet takes a later one.
+
+        Args:
+            requested: The time.
+            since: That claim.
+        """
+        if not self.goes_by_claims:
+            return None if self.is_free(requested) else requested
+        later = self.log.since(since.number, self.log.read_head())
+        if any(requested in (claim.instant, claim.rollback_instant) for claim in later):
+            return requested
+        planned = (
+            claim.time for claim in later if claim.kind is ClaimKind.SCHEDULE and claim.action == _LOG_COMPACTION
+        )
+        return max((time for time in planned if time > requested), default=None)
 
     def later_than(self, *times: str | None) -> str:
         """Now, or one millisecond after the latest of `times` if that is later."""

@@ -123,7 +123,7 @@ class RollForward:
     def _complete(self, claim: Claim) -> bool:
         content = self._log.read_content(claim)
         if content is None:
-            return True  # a later claim is there: its maker has made the file
+            return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
         self._context.trace(StopPoint.PUBLISH_LOOKED)
         self._storage.create_if_absent(self._completed_path(claim), content)
         self._context.trace(StopPoint.PUBLISH_COMPLETED)

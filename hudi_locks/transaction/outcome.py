@@ -135,7 +135,8 @@ class PublishResult:
         """This result, if it is committed.
 
         Raises:
-            HoodieEarlyConflictDetectionException: The same, found before the files were written.
+            HoodieEarlyConflictDetectionException: The same, found before the files were written; with kind (`marker` or
+                `commit`) besides.
             WriteConflict: Another writer was first, with instant, partition, file_id, groups, other, other_action,
                 other_writer, other_age_ms, other_is_pending and advice as facts.
             WriteAborted: It was aborted for another reason.
@@ -157,4 +158,5 @@ def _facts_of(conflict: Conflict) -> dict[str, object]:
         "instant", "partition", "file_id", "groups", "other", "other_action", "other_writer", "other_age_ms", "advice",
         "columns", "keys", "partitions", "overwritten", "other_is_pending", "is_read",
     )  # fmt: skip
-    return {name: getattr(conflict, name) for name in names}
+    kind = {"kind": "marker" if conflict.other_is_pending else "commit"} if conflict.is_early else {}
+    return {**{name: getattr(conflict, name) for name in names}, **kind}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from hudi_locks.format import CommitMetadata, Instant, State, clustered_file_groups
@@ -12,11 +12,13 @@ from hudi_locks.markers import read_markers
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
-from hudi_locks.timeline.heartbeat import find_alive
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
 from hudi_locks.transaction.conflicts import ConcurrentOperation
 
-__all__ = ["find_plan", "find_planner", "living_operations", "planned_operations"]
+__all__ = ["INGESTION", "earlier_operations", "find_plan", "find_planner", "living_operations", "planned_operations"]
 
+INGESTION: Final = ("commit", "deltacommit", "replacecommit")
+"""Actions of writers, as opposed to those of table services."""
 _COMPACTIONS: Final = ("compaction", "logcompaction")
 _PLANNED: Final = ("clustering", "replacecommit", *_COMPACTIONS)
 _WRITES: Final = ("commit", "deltacommit")
@@ -49,6 +51,23 @@ def living_operations(storage: Storage, timeline: Timeline, *, limit_ms: int) ->
         groups = {FileGroupId(marker.partition_path, marker.file_id) for marker in markers}
         groups |= {FileGroupId(*group) for group in _forecast(storage, timeline, instant)}
         yield ConcurrentOperation(requested, instant.action, None, False, frozenset(groups), writer="a writer at work")
+
+
+def earlier_operations(
+    storage: Storage, load_timeline: Callable[[], Timeline], *, this: ConcurrentOperation, limit_ms: int
+) -> Iterator[ConcurrentOperation]:
+    """Writes that began before `this` and are under way, or are just beginning: each may log to any file group.
+
+    The heartbeats are listed first. A writer makes its own before it looks whether its time is free, and begins to be
+    seen on the timeline after that: so whoever is in neither list will find the claim of `this`, and take a later time.
+    """
+    beats = [entry.name for entry in storage.list(HEARTBEAT_FOLDER) if entry.name < this.requested]
+    alive = find_alive(storage, beats, limit_ms=limit_ms)
+    timeline = load_timeline()
+    begun = {i.requested for i in timeline.pending(INGESTION) if i.requested < this.requested}
+    beginning = {time for time in alive if timeline.get(time) is None}
+    for requested in sorted(begun | beginning):
+        yield ConcurrentOperation(requested, "deltacommit", None, False, this.groups, writer="a writer at work")
 
 
 def find_planner(log: ClaimLog, requested: str) -> str | None:

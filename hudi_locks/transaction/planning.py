@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import (
+    LAST_TIME,
     ClusteringPlan,
     CommitMetadata,
     CompactionOperation,
@@ -28,18 +29,17 @@ from hudi_locks.transaction.candidates import archived_operations, completed_ope
 from hudi_locks.transaction.conflicts import ConcurrentOperation
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
-from hudi_locks.transaction.pending import find_plan, planned_operations
+from hudi_locks.transaction.pending import INGESTION, find_plan, planned_operations
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Locks, hold_table
 
-__all__ = ["CompactionPlanning", "MakeCompactionPlan", "MakePlan", "Planning"]
+__all__ = ["CompactionPlanning", "LogCompactionPlanning", "MakeCompactionPlan", "MakePlan", "Planning"]
 
 P = TypeVar("P", ClusteringPlan, CompactionPlan)
 MakePlan = Callable[[Timeline], ClusteringPlan | None]
 MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 
 _ATTEMPT = "hudi_locks.attempt"
-_LAST = "9" * 17
 
 
 class _Planning(Generic[P]):
@@ -55,7 +55,7 @@ class _Planning(Generic[P]):
 
     def schedule(self, make_plan: Callable[[Timeline], P | None]) -> str | None:
         """See `Transactions.schedule_clustering` and `Transactions.schedule_compaction`."""
-        since = self._context.earliest(self._context.later_than())
+        since = self._find_since(self._context.load_timeline())
         archived = self._list_archived(since)  # first, so that nothing is among it that the snapshot lacks
         before = self._context.load_timeline()
         plan = make_plan(before)
@@ -115,17 +115,19 @@ class _Planning(Generic[P]):
         others += planned_operations(storage, now)
         return _groups_of(others)
 
+    def _find_since(self, timeline: Timeline) -> str:
+        """Before all that is completed from now on, also if it was claimed long ago: its time is that of the claim."""
+        now = self._context.earliest(self._context.later_than())
+        begun = timeline.pending()
+        return min(now, begun[0].requested) if begun else now
+
     def _find_archived(self, since: str, before: Timeline, *, archived: frozenset[str]) -> frozenset[tuple[str, str]]:
-        """File groups that JVM writers changed since the plan was made, and archived at once."""
-        if not self._context.expects_foreign_writers():
-            return frozenset()
+        """File groups that changed since the plan was made, by writes that were archived at once."""
         found = list_archived_since(self._context.storage, self._context.layout, completed_after=since)
         return _groups_of(archived_operations(found, before, archived=archived))
 
-    def _list_archived(self, since: str, until: str = _LAST) -> frozenset[str]:
+    def _list_archived(self, since: str, until: str = LAST_TIME) -> frozenset[str]:
         """What was archived until now, as far as it was completed between these times."""
-        if not self._context.expects_foreign_writers():
-            return frozenset()
         storage, layout = self._context.storage, self._context.layout
         return list_archived_times(storage, layout, completed_after=since, completed_before=until)
 
@@ -209,9 +211,15 @@ class _Planning(Generic[P]):
             raise WriteAborted(f"another process made {claim.instant} inflight", instant=claim.instant)
         self._context.trace(StopPoint.RESUME_INFLIGHT)
         known = [i for i in timeline.instants if not i.is_completed or (i.completion or "") < claim.instant]
-        archived = self._list_archived(self._context.earliest(claim.instant), claim.instant)
+        archived = self._list_foreign_archived(claim)
         shown = replace(timeline, instants=tuple(known))
         return Begun(instant, shown, claim.number, heartbeat, archived=archived, mark=mark)
+
+    def _list_foreign_archived(self, claim: Claim) -> frozenset[str]:
+        """What was archived before the plan, where the claims do not tell all that came since."""
+        if not self._context.expects_foreign_writers():
+            return frozenset()
+        return self._list_archived(self._context.earliest(claim.instant), claim.instant)
 
 
 class Planning(_Planning[ClusteringPlan]):
@@ -244,6 +252,22 @@ class CompactionPlanning(_Planning[CompactionPlan]):
     def _read_commit(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
         data = read_instant(self._context.storage, timeline, instant=instant)
         return CommitMetadata.decode(data, timeline.paths[instant])
+
+
+class LogCompactionPlanning(CompactionPlanning):
+    """Of log compaction, whose log must come right behind those that it merges.
+
+    Logs are applied in the order of their requested times, by the readers of others also those that were merged. So
+    there is no plan while a write is under way that began before it: what that logs would lie below.
+    """
+
+    action = "logcompaction"
+    operation = "LOG_COMPACT"
+
+    def _bring_up_to_date(self, plan: CompactionPlan, before: Timeline, now: Timeline) -> CompactionPlan:
+        if now.pending(INGESTION):
+            return replace(plan, groups=())
+        return super()._bring_up_to_date(plan, before, now)
 
 
 def _add_logs(plan: CompactionPlan, stats: Iterable[WriteStat]) -> CompactionPlan:

@@ -16,6 +16,7 @@ from hudi_locks.transaction.concurrent import ConcurrentWrites
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import list_seen
 from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.loss import INFLIGHT_GONE, tell_undone
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.retreat import Retreat
 from hudi_locks.transaction.rollback import Rollback
@@ -105,7 +106,7 @@ class Publish:
         self._is_unanswered = False
         if (own := self._find_own(head, claims)) is not None:
             return self._conclude(own, self._begun.timeline)
-        timeline = self._context.load_timeline()
+        timeline = self._context.follow_timeline(head)
         if refusal := self._check_alive(hold, timeline) or (self._unless and self._unless(timeline)):
             return self._give_up(refusal)
         found = self._find_conflict(head, claims, timeline=timeline)
@@ -131,11 +132,15 @@ class Publish:
             return str(error)
         if not self._begun.heartbeat.is_fresh:
             return f"the heartbeat expired: {self._begun.heartbeat.lost_because or 'it was not renewed in time'}"
-        found = timeline.get(self._instant)
-        is_inflight = found is not None and found.state is State.INFLIGHT
-        if not is_inflight:
-            return "the inflight file is gone: another process rolled the instant back"
+        if not self._is_inflight(timeline):
+            return INFLIGHT_GONE
         return "" if self._is_own_attempt() else "another process runs the same plan"
+
+    def _is_inflight(self, timeline: Timeline) -> bool:
+        if self._context.goes_by_claims:  # `timeline` may be of before the begin
+            return self._context.storage.exists(self._context.path(self._begun.instant, State.INFLIGHT))
+        found = timeline.get(self._instant)
+        return found is not None and found.state is State.INFLIGHT
 
     def _is_own_attempt(self) -> bool:
         """A JVM writer takes a pending clustering for its own to run, after it has removed what was written for it."""
@@ -178,7 +183,7 @@ class Publish:
         return self._conclude(draft, timeline) if entry is not None else None
 
     def _take_time(self, head: ClaimEntry, timeline: Timeline) -> str:
-        time = self._context.later_than(head.time, timeline.newest_time())
+        time = self._context.later_than(head.time, timeline.newest_time(), self._instant)
         self._context.wait_for_skew(time)
         self._context.trace(StopPoint.PUBLISH_TIMED)
         return time
@@ -218,7 +223,7 @@ class Publish:
     def _conclude(self, claim: Claim, timeline: Timeline) -> PublishResult:
         self._context.trace(StopPoint.PUBLISH_CLAIMED)
         if claim.kind is not ClaimKind.PUBLISH:
-            return self._give_up(f"{claim.owner or 'another writer'} rolled the instant back by claim {claim.number}")
+            return self._give_up(tell_undone(claim))
         try:
             if not self._forward.settle(claim):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")

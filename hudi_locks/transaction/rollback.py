@@ -25,7 +25,7 @@ from hudi_locks.transaction.stop import StopPoint
 
 __all__ = ["Rollback"]
 
-_LISTED_ACTIONS = ("clustering", "commit", "compaction", "deltacommit", "replacecommit")
+_LISTED_ACTIONS = ("clustering", "commit", "compaction", "deltacommit", "logcompaction", "replacecommit")
 
 
 class Rollback:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import WRITE_ACTIONS, CommitMetadata
+from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, CommitMetadata
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 from hudi_locks.timeline.archive import list_archived_since
@@ -23,7 +23,6 @@ __all__ = ["StreamLog", "StreamPosition"]
 _BATCH_KEY: Final = "_hudi_streaming_sink_checkpoint"
 _QUERY_KEY: Final = "_hudi_locks_stream"
 _FOLDER: Final = ".hoodie/.hudi_locks/streams"
-_BEGINNING: Final = "19700102000000000"
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class StreamLog:
     def _look_at_archive(self) -> None:
         if self._position is None:
             self._position = self._read_hint()
-        since = self._position.completion_time if self._position else _BEGINNING
+        since = self._position.completion_time if self._position else FIRST_TIME
         for instant in list_archived_since(self._storage, self._layout, completed_after=since):
             if instant.action in WRITE_ACTIONS and instant.requested not in self._seen:
                 where = f"archived {instant.action} {instant.requested}"

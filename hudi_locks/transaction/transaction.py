@@ -17,6 +17,7 @@ from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.begun import Begun
+from hudi_locks.transaction.loss import tell_lost
 from hudi_locks.transaction.outcome import Conflict, PublishResult
 from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.read_set import ReadSet
@@ -84,8 +85,16 @@ class Transaction:
     @property
     def lost_because(self) -> str:
         """Why the write cannot be published any more, as far as its heartbeat tells; "" while others see it alive."""
-        heartbeat = self._begun.heartbeat
-        return heartbeat.lost_because or ("" if heartbeat.is_fresh else "the heartbeat was not renewed in time")
+        return tell_lost(self._begun.heartbeat)
+
+    def find_loss(self) -> str:
+        """The same by a look at the table, which knows it before the next beat; "" also for a write that has ended.
+
+        Raises:
+            DamagedTable: The claim log is unreadable.
+            StorageError: The store failed.
+        """
+        return "" if self._ended else self._transactions.find_loss(self._begun)
 
     def call_when_lost(self, callback: Callable[[str], None]) -> None:
         """Call `callback` with the reason as soon as the heartbeat is lost, to stop work that would be wasted.

@@ -23,10 +23,17 @@ from hudi_locks.transaction.coordination import Coordination
 from hudi_locks.transaction.early import Early
 from hudi_locks.transaction.forward import RollForward
 from hudi_locks.transaction.identity import name_this_process, refuse_unusable
+from hudi_locks.transaction.loss import find_loss
 from hudi_locks.transaction.notices import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.pending import find_plan
-from hudi_locks.transaction.planning import CompactionPlanning, MakeCompactionPlan, MakePlan, Planning
+from hudi_locks.transaction.planning import (
+    CompactionPlanning,
+    LogCompactionPlanning,
+    MakeCompactionPlan,
+    MakePlan,
+    Planning,
+)
 from hudi_locks.transaction.publish import Publish, Unless, tidy
 from hudi_locks.transaction.read_set import ReadSet
 from hudi_locks.transaction.resolve import resolve_instant
@@ -100,6 +107,7 @@ class Transactions:
         self._forward = RollForward(self._context, self._rollback)
         self._planning = Planning(self._context, self._forward, locks=locks)
         self._compaction = CompactionPlanning(self._context, self._forward, locks=locks)
+        self._log_compaction = LogCompactionPlanning(self._context, self._forward, locks=locks)
         self._begin = Begin(self._context, self._forward, rollback=self._rollback, locks=locks)
 
     @property
@@ -185,6 +193,18 @@ class Transactions:
         """Begin what `schedule_compaction` put on the timeline; see `resume`."""
         return Transaction(self, self._compaction.resume(instant), CompactionPlanning.operation)
 
+    def schedule_log_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
+        """Put a plan to merge logs into a log on the timeline, under a claim; nothing while a write is under way.
+
+        A write that begins later is read on top of the result. For arguments, result and errors see
+        `schedule_compaction`.
+        """
+        return self._log_compaction.schedule(make_plan)
+
+    def resume_log_compaction(self, instant: str) -> Transaction:
+        """Begin what `schedule_log_compaction` put on the timeline; see `resume`."""
+        return Transaction(self, self._log_compaction.resume(instant), LogCompactionPlanning.operation)
+
     def find_dead(self, instants: Iterable[str]) -> frozenset[str]:
         """Those of the instants whose process has given no sign of life for longer than it may."""
         limit_ms = self._context.settings.heartbeat_limit_ms
@@ -256,6 +276,10 @@ class Transactions:
         claims = self._context.log.since(begun.claim_head, self._context.log.read_head())
         concurrent = ConcurrentWrites(self._context, begun, metadata=metadata, strategy=self._strategy, reads=reads)
         return concurrent.find_conflict(timeline, claims)
+
+    def find_loss(self, begun: Begun) -> str:
+        """See `Transaction.find_loss`."""
+        return find_loss(self._context, begun)
 
     def look_again(self, begun: Begun) -> Begun | None:
         """See `Transaction.look_again`."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_tables import KEEP, THEIR_SERVICES, archive_now, archived
 
 from hudi_locks.format import BaseFileName
 from hudi_locks.spark import HoodieTable
 from hudi_locks.table import list_partitions
-from hudi_locks.timeline.archive import list_archived_since
 
 pytestmark = pytest.mark.interop
 
@@ -21,18 +20,6 @@ Create = Callable[..., HoodieTable]
 Frame = Callable[..., Any]
 AllRead = Callable[[HoodieTable], list[Row]]
 ROWS: list[Row] = [("a", "us_west", 1, 1.5, "first"), ("b", "us_west", 1, None, None), ("c", "eu", 1, 0.5, "")]
-KEEP = {
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-}
-THEIR_SERVICES = {
-    **{key.replace(".", "__"): value for key, value in KEEP.items()},
-    "hoodie__clean__automatic": "true",
-    "hoodie__archive__automatic": "true",
-    "hoodie__commits__archival__batch": "1",
-    "hoodie__timeline__compaction__batch__size": "3",
-}
 
 
 def updated(n: int) -> list[Row]:
@@ -43,22 +30,10 @@ def state(n: int) -> list[Row]:
     return sorted([*updated(n), *ROWS[1:]], key=repr)
 
 
-def archive_now(table: HoodieTable) -> int:
-    """Archive what was completed a moment ago."""
-    archiver = table._open_services()._archiver
-    archiver._settings = replace(archiver._settings, min_age_ms=0)
-    return table.archive().archived
-
-
 def versions(table: HoodieTable) -> list[str]:
     """Instants of the files of the group that is updated."""
     names = [BaseFileName.parse(file.name) for file in Path(table.path, "region=us_west").glob("*.parquet")]
     return sorted(name.instant for name in names if name)
-
-
-def archived(table: HoodieTable) -> list[list[str]]:
-    found = list_archived_since(table.table.storage, table.table.layout, completed_after="20200101000000000")
-    return sorted([instant.requested, instant.completion, instant.action] for instant in found)
 
 
 def test_cleaning_and_archival_of_both_kinds_go_on_from_each_other(

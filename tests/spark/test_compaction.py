@@ -144,3 +144,115 @@ def test_a_write_may_only_schedule_and_a_plan_can_be_taken_back(
     assert table.table.timeline().pending(("compaction",)) == ()
     assert rows_of(table.read(read_optimized=True)) == []
     assert rows_of(table) == FIRST
+
+
+# ---- log compaction ----
+
+OFTEN = {"hoodie.log.compaction.blocks.threshold": "2"}
+
+
+def logs_of(path: str) -> list[str]:
+    return sorted(file.name for file in Path(path).rglob(".0*.log.*"))
+
+
+def test_logs_become_one_log_and_rows_are_as_they_were(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, path: str
+) -> None:
+    merging = load({**TOGETHER, **OFTEN})
+    first = table.insert(frame(FIRST))
+    table.compact()
+    second = table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 0, 0.0), ("c", "2", 2, 2.0)]))
+    table.delete(frame([("c", "2")], KEYS))
+    before, changes = table.read().collect(), rows_of(table.incremental(first.completion_time))
+    assert table.compact_logs() is None
+    result = merging.compact_logs()
+    assert result is not None
+    assert (result.rows_written, result.rows_inserted, result.rows_deleted, result.file_groups) == (0, 0, 0, 1)
+    state = [("a", "1", 2, 2.0), FIRST[1]]
+    meta = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "id"]
+    assert sorted(table.read().select(*meta).collect()) == sorted(tuple(row[name] for name in meta) for row in before)
+    assert rows_of(table) == state
+    assert rows_of(table.as_of(second.completion_time)) == [*state, ("c", "2", 2, 2.0)]
+    assert rows_of(table.incremental(first.completion_time)) == changes == state[:1]
+    assert rows_of(table.incremental(result.instant)) == []
+    assert table.change_data(result.instant).count() == 0
+    assert rows_of(table.read(read_optimized=True)) == FIRST
+    table.upsert(frame([("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]))
+    state = [state[0], ("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]
+    assert rows_of(table) == state
+    assert merging.compact_logs() is not None
+    assert rows_of(table) == state
+    assert len([name for name in logs_of(path) if str(result.instant) in name]) == 1
+    table.compact()
+    assert rows_of(table.read(read_optimized=True)) == rows_of(table) == state
+    assert merging.compact_logs() is None
+
+
+def test_a_write_that_is_under_way_keeps_logs_from_being_merged(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
+) -> None:
+    merging, done = load({**TOGETHER, **OFTEN}), []
+    table.insert(frame(FIRST))
+    table.upsert(frame(FIRST[:1]))
+    after_job(lambda: done.append(merging.compact_logs()))
+    table.upsert(frame([("a", "1", 1, 5.0)]))
+    assert done == [None]
+    assert merging.compact_logs() is not None
+    assert rows_of(table) == [("a", "1", 1, 5.0), *FIRST[1:]]
+
+
+def test_a_write_that_begins_while_logs_are_merged_lies_on_top(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging = load({**TOGETHER, **OFTEN})
+    table.insert(frame(FIRST))
+    table.upsert(frame(FIRST[:1]))
+    run_job = CompactionJob._run_job
+
+    def write_meanwhile(self: CompactionJob, task: Any) -> Any:
+        table.upsert(frame([("a", "1", 1, 5.0)]))
+        return run_job(self, task)
+
+    monkeypatch.setattr(CompactionJob, "_run_job", write_meanwhile)
+    assert merging.compact_logs() is not None
+    assert rows_of(table) == [("a", "1", 1, 5.0), *FIRST[1:]]
+
+
+def test_writes_are_followed_by_a_log_compaction_when_enough_of_them_came(
+    table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, path: str
+) -> None:
+    following = load({**TOGETHER, **OFTEN, "hoodie.log.compaction.inline": "true"})
+    following.insert(frame(FIRST[:2]))
+    assert len(logs_of(path)) == 1
+    result = following.upsert(frame([("a", "1", 2, 2.0)]))
+    assert result.warnings == ()
+    assert len(logs_of(path)) == 3
+    following.upsert(frame([("a", "1", 3, 3.0)]))
+    assert len(logs_of(path)) == 4
+    assert rows_of(table) == [("a", "1", 3, 3.0), FIRST[1]]
+
+
+def test_the_command_merges_logs(
+    table: HoodieTable, frame: Frame, rows_of: RowsOf, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for row in (FIRST[0], ("a", "1", 2, 2.0)):
+        table.upsert(frame([row]))
+    options = [word for key, value in {**TOGETHER, **OFTEN}.items() for word in ("-o", f"{key}={value}")]
+    with pytest.raises(SystemExit) as caught:
+        main(["compact", path, "--logs", "--json", *options])
+    assert not caught.value.code
+    [said] = json.loads(capsys.readouterr().out)
+    assert (said["state"], said["rows"], said["file_groups"]) == ("done", 1, 1)
+    assert rows_of(table) == [("a", "1", 2, 2.0)]
+
+
+def test_a_table_whose_rows_fill_nulls_is_refused(create: Create, frame: Frame) -> None:
+    index = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    filling = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS", "hoodie.write.table.version": "9"}
+    filling |= {"hoodie.log.compaction.inline": "true", **OFTEN}
+    table = create(table_type="MERGE_ON_READ", options={**TOGETHER, **index, **filling})
+    table.insert(frame(FIRST))
+    result = table.upsert(frame(FIRST))
+    assert ["take the values of nulls" in warning for warning in result.warnings] == [True]
+    with pytest.raises(UnsupportedTable, match="take the values of nulls"):
+        table.compact_logs()

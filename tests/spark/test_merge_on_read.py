@@ -127,19 +127,38 @@ def test_what_logs_cannot_do_is_refused(create_mor: Create, frame: Frame, operat
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_partitions_with_buckets_of_their_own_are_refused(
+def test_partitions_may_have_numbers_of_buckets_of_their_own(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, path: str, table_type: str
+) -> None:
+    options = {**BUCKETS, "hoodie.bucket.index.partition.expressions": "1$,16"}
+    many = [(f"k{number}", month, 1, 1.0) for number in range(40) for month in ("1", "2")]
+    create(table_type=table_type, options=options).upsert(frame(many))
+    load().upsert(frame([(key, month, 2, 2.0) for key, month, *_ in many]))
+    groups = {
+        month: {file.name.lstrip(".")[:8] for file in Path(path, month).iterdir() if "0000" in file.name}
+        for month in ("1", "2")
+    }
+    assert groups["2"] == {"00000000", "00000001"}
+    assert len(groups["1"]) > 2
+    assert rows_of(load()) == sorted((key, month, 2, 2.0) for key, month, *_ in many)
+    with pytest.raises(ConfigError, match="table was made with"):
+        load({"hoodie.bucket.index.partition.expressions": "1$,8"})
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_numbers_that_the_table_names_and_the_options_do_not_are_refused(
     create: Create, frame: Frame, path: str, table_type: str
 ) -> None:
     table = create(table_type=table_type, options=BUCKETS)
     config = Path(path, ".hoodie/.bucket_index/partition_bucket_index_meta/configs/00000000000000.hashing_config")
     config.parent.mkdir(parents=True)
     config.write_text('{"expressions": "1,8", "defaultBucketNumber": 2, "rule": "regex", "version": 1}')
-    with pytest.raises(UnsupportedTable, match="numbers of buckets of their own"):
+    with pytest.raises(ConfigError, match=r"set hoodie.bucket.index.num.buckets=2 and .*expressions=1,8"):
         table.upsert(frame(FIRST))
     assert table.table.timeline().instants == ()
 
 
-def test_so_are_a_deleted_partition_and_dropped_duplicates(create_mor: Create, load: Load, frame: Frame) -> None:
+def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Create, load: Load, frame: Frame) -> None:
     table = create_mor()
     table.insert(frame(FIRST))
     with pytest.raises(ConfigError, match="delete_partition is not offered"):
@@ -165,15 +184,6 @@ def test_other_indexes_are_refused_before_anything_is_made(
     with pytest.raises(ConfigError, match=message):
         create_mor(options=options)
     assert not Path(path, ".hoodie").exists()
-
-
-def test_services_that_know_base_files_alone_leave_it_be(create_mor: Create, frame: Frame) -> None:
-    table = create_mor(options={"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2"})
-    for ts in range(3):
-        assert table.upsert(frame([("a", "1", ts, 1.0)])).warnings == ()
-    for service in (table.clean, table.archive, table.savepoint, lambda: table.restore("20260101000000000")):
-        with pytest.raises(UnsupportedTable, match="does not see to logs yet"):
-            service()
 
 
 def test_a_jvm_table_of_non_blocking_writers_goes_on(spark: Any, golden: Any, frame: Frame, rows_of: RowsOf) -> None:

@@ -52,6 +52,26 @@ def test_a_null_says_nothing_and_an_older_row_fills_what_is_missing(
     assert second.completion_time > first.completion_time
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_some_columns_leave_the_others_as_they_are_whoever_was_first(
+    create: Create, spark: Any, rows_of: RowsOf, table_type: str
+) -> None:
+    table = create(table_type=table_type, options=PARTIAL)
+    orders, shipments = (
+        "id string, month string, ts long, amount double",
+        "id string, month string, ts long, carrier string",
+    )
+    for rows, columns in (
+        ([("a", "1", 5, 1.0), ("b", "1", 5, 2.0)], orders),
+        ([("b", "1", 4, "ship"), ("c", "1", 6, "train")], shipments),
+        ([("a", "1", 7, 1.5), ("c", "1", 1, 3.0)], orders),
+        ([("a", "1", 6, "plane")], shipments),
+    ):
+        table.upsert(spark.createDataFrame(rows, columns))
+    found = rows_of(table, "id", "ts", "amount", "carrier")
+    assert found == [("a", 7, 1.5, "plane"), ("b", 5, 2.0, "ship"), ("c", 6, 3.0, "train")]
+
+
 def test_rows_of_one_write_fill_each_other(create: Create, frame: Frame, rows_of: RowsOf) -> None:
     table = create(table_type="MERGE_ON_READ", options=PARTIAL)
     table.upsert(frame([("a", "1", 1, 1.0, None), ("a", "1", 2, None, "two"), ("a", "1", 3, None, None)], WIDE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hudi_locks.format import BaseFileName, CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
 from hudi_locks.services import Compaction, planned_slice
@@ -12,6 +12,7 @@ from hudi_locks.table import FileSlice, Table, TableConfig, create_partition_met
 from hudi_locks.transaction import PublishResult, Transaction
 
 SCHEMA = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "string"], "default": null}]}'
+D = TypeVar("D", bound="CompactionDesk")
 NON_BLOCKING = {
     "hoodie__write__concurrency__mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
     "hoodie__index__type": "BUCKET",
@@ -26,7 +27,7 @@ class CompactionDesk:
     table: Table
 
     @classmethod
-    def at(cls, desk: Any) -> CompactionDesk:
+    def at(cls: type[D], desk: Any) -> D:
         desk.table_type = "MERGE_ON_READ"
         config = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ")
         found = cls(desk, Table.create(desk.storage, config))
@@ -55,12 +56,16 @@ class CompactionDesk:
         return None if taken is None else self.finish(*taken)
 
     def finish(self, tx: Transaction, plan: CompactionPlan) -> PublishResult:
+        return tx.publish(self.merge(tx, plan))
+
+    def merge(self, tx: Transaction, plan: CompactionPlan) -> CommitMetadata:
+        """Make the base files."""
         slices = [planned_slice(operation) for operation in plan.groups]
         stats = [
             self._make(tx, piece.file_id, str(BaseFileName(piece.file_id, tx.instant)), self.rows(piece), None)
             for piece in slices
         ]
-        return tx.publish(CommitMetadata.of(stats, "COMPACT", schema=SCHEMA, compacted=True))
+        return CommitMetadata.of(stats, "COMPACT", schema=SCHEMA, compacted=True)
 
     def rows(self, piece: FileSlice) -> list[str]:
         """What a reader of a slice sees."""
@@ -68,9 +73,9 @@ class CompactionDesk:
         paths += [log.path for log in piece.logs]
         return [row for path in paths for row in json.loads(self.desk.storage.read(path))]
 
-    def seen(self) -> dict[str, list[str]]:
+    def seen(self, **at: str) -> dict[str, list[str]]:
         """The rows of each file group."""
-        slices = latest_file_slices(self.desk.storage, self.desk.timeline())
+        slices = latest_file_slices(self.desk.storage, self.desk.timeline(), **at)
         return {piece.file_id: self.rows(piece) for piece in slices}
 
     def _make(self, tx: Transaction, group: str, name: str, rows: list[str], version: int | None) -> WriteStat:

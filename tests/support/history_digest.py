@@ -26,8 +26,10 @@ _THREADED = (
     "services.clean_planning",
     "services.cleaning",
     "services.janitor",
+    "services.straddling",
     "table.data_files",
     "table.changes",
+    "table.removed",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""

@@ -220,7 +220,7 @@ class ServicedWorld(RowsWorld):
         return f"{stuck} are pending for ever" if stuck else ""
 
 
-def _spawn_disturbers(world: ServicedWorld, seed: int) -> None:
+def spawn_disturbers(world: ServicedWorld, seed: int) -> None:
     """Who replaces what others write, and who takes the living for dead, in some of the histories."""
     if seed % 4 == 1:
         world.spawn("overwriter", partial(world.replace_all, "overwriter"), may_crash=True)
@@ -233,34 +233,34 @@ def _spawn_disturbers(world: ServicedWorld, seed: int) -> None:
 def play_serviced(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
     """Two to four writers, an archiver, a cleaner, a janitor and one that takes the living for dead; no lock at all."""
     world = ServicedWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2])
-    _lay_ground(world)
+    lay_ground(world)
     _spawn_writers(world, seed)
-    _spawn_disturbers(world, seed)
-    return _finish(world)
+    spawn_disturbers(world, seed)
+    return finish(world)
 
 
 def play_serviced_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
     """The same with a lock that works, beside a JVM writer that ignores claims, and its cleaner."""
     world = ServicedWorld(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
     world.locks = lock = WorldLock(world)
-    _lay_ground(world)
+    lay_ground(world)
     _spawn_writers(world, seed)
     world.spawn("jvm", partial(world.jvm_writer, "one-0", lock))
     world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
-    return _finish(world)
+    return finish(world)
 
 
 def play_long_lived(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
     """Streams of commits beside writers that sleep through many of them; archivers that die are replaced. No lock."""
     world = ServicedWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2])
-    _lay_ground(world)
+    lay_ground(world)
     for name in ("dreamer", "sleeper")[: 1 + seed % 2]:
         world.spawn(name, partial(world.dream, name), may_crash=seed % 7 == 0)
     for name in ("stream", "flow"):
         world.spawn(name, partial(world.stream, name, 4), may_crash=name == "flow")
-    _spawn_disturbers(world, seed)
+    spawn_disturbers(world, seed)
     _spawn_archivers(world)
-    return _finish(world)
+    return finish(world)
 
 
 def play_long_lived_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
@@ -271,7 +271,7 @@ def play_long_lived_beside_jvm(seed: int, *, rng: random.Random | None = None) -
     world = ServicedWorld(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
     world.locks = lock = WorldLock(world)
     is_left_alone = seed % 4 == 3
-    _lay_ground(world)
+    lay_ground(world)
     world.spawn("dreamer", partial(world.dream, "dreamer"))
     world.spawn("jvm", partial(world.jvm_stream, lock, 6 if is_left_alone else 4))
     world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
@@ -280,13 +280,13 @@ def play_long_lived_beside_jvm(seed: int, *, rng: random.Random | None = None) -
     if is_left_alone or seed % 3:
         world.spawn("undertaker", partial(world.cleaner, locks=lock))
     _spawn_archivers(world, (300, 600) if is_left_alone else (50, 150, 300))
-    return _finish(world, cleans=not is_left_alone)
+    return finish(world, cleans=not is_left_alone)
 
 
 def play_readers(seed: int) -> ServicedWorld:
     """Two writers that may change nothing, for what they find: one adds a row unless it is there, one takes it out."""
     world = ServicedWorld(random.Random(seed))
-    _lay_ground(world)
+    lay_ground(world)
     row = ("two", "new")[seed % 2]
     world.spawn("keeper", partial(world.keep, "keeper", row))
     world.spawn("deleter", partial(world.delete, "deleter", row))
@@ -294,7 +294,7 @@ def play_readers(seed: int) -> ServicedWorld:
     return world
 
 
-def _lay_ground(world: ServicedWorld) -> None:
+def lay_ground(world: ServicedWorld) -> None:
     lost, world.lost = world.lost, 0.0
     for name in BASE:
         world.add(name, share=1.0)
@@ -318,7 +318,7 @@ def _spawn_archivers(world: ServicedWorld, pauses: Iterable[int] = (50, 150, 300
         world.spawn(f"archiver{number}", work, may_crash=True, frailty=4.0)
 
 
-def _finish(world: ServicedWorld, *, cleans: bool = True) -> ServicedWorld:
+def finish(world: ServicedWorld, *, cleans: bool = True) -> ServicedWorld:
     services = {"archiver": TableServices.archive, "cleaner": TableServices.clean, "janitor": TableServices.sweep}
     services = services if cleans else {}
     for name, work in services.items():

@@ -18,7 +18,7 @@ from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
 from hudi_locks.markers import StagedFile
 from hudi_locks.storage import MemoryStorage, Storage
-from hudi_locks.timeline import LAYOUT_2, Timeline
+from hudi_locks.timeline import LAYOUT_2, Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
 
@@ -117,9 +117,8 @@ class Desk:
         sink = pa.BufferOutputStream()
         pq.write_table(pa.table(row), sink)
         self.storage.replace(f"{LAYOUT_2.archive}/{requested}_{requested}_0.parquet", sink.getvalue().to_pybytes())
-        for state in (State.INFLIGHT, State.REQUESTED):
-            self.storage.delete(LAYOUT_2.path(Instant(requested, found.action, state)))
-        self.storage.delete(LAYOUT_2.path(found))
+        for path in index_files(self.storage, LAYOUT_2)[(requested, found.action)]:
+            self.storage.delete(path)
 
     def timeline(self) -> Timeline:
         return Timeline.load(self.storage, LAYOUT_2)

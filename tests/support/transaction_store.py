@@ -11,10 +11,13 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.timeline.beating import Beating
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
 if TYPE_CHECKING:
     from transaction_world import World
+
+_ELSEWHERE = Beating(host="elsewhere", machine="", pid=1, started="", id="").encode()
 
 
 class Crashed(BaseException):
@@ -145,8 +148,9 @@ class SteppedStorage(Storage):
             raise StorageError(f"no answer for {path}", path=path)
 
     def _create(self, path: str, data: bytes) -> bool:
-        elsewhere = path.startswith(HEARTBEAT_FOLDER)  # the processes are on machines of their own
-        made = self._world.files.create_if_absent(path, b"" if elsewhere else data)
+        if data and path.startswith(HEARTBEAT_FOLDER):
+            data = _ELSEWHERE  # the processes are on machines of their own
+        made = self._world.files.create_if_absent(path, data)
         if made and path.endswith(".commit") and path.startswith(LAYOUT_2.folder):
             self._world.completed_order.append(path.rsplit("/", 1)[-1].split("_")[0])
         return made

@@ -123,6 +123,7 @@ class _Run:
         self.born = 0
         self.heard_s = self.clock.monotonic()
         self.said = 0
+        self.attacks = 0
 
     def begin(self) -> WriterProcess:
         self.born += 1
@@ -196,12 +197,17 @@ class _Run:
         if len(free) < len(self.running) / 2:
             return  # somebody must be left to go on
         victim = self.rng.choice(free)
-        if self.rng.random() < _KILL_SHARE:
+        if self.draws_kill():
             victim.kill()
             return
         stop_s = draw_stop_s(self.rng, self.plan.lease_s)
         self.course.stops.append(stop_s)
         victim.pause(self.clock.monotonic() + stop_s)
+
+    def draws_kill(self) -> bool:
+        """The first two attacks are one of each kind, so that no run is without them, however short."""
+        self.attacks += 1
+        return self.attacks == 1 or (self.attacks > 2 and self.rng.random() < _KILL_SHARE)
 
     def resume_due(self, now_s: float) -> None:
         for one in self.running:

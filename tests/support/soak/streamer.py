@@ -20,7 +20,7 @@ from hudi_locks.spark.async_service import SERVICE_ERRORS
 from soak.flight_events import SCHEMA
 from soak.streams import StreamSpec
 
-_BATCH_FILES: Final = 5
+_BATCH_FILES: Final = 50
 _PAUSE_S: Final = 0.5
 _COMPACTION_PAUSE_S: Final = 3.0
 _COLUMNS: Final = ("_hoodie_commit_time", "id", "region", "ts", "value", "label")

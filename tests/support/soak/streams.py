@@ -38,6 +38,10 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "hoodie.write.lock.wait_time_ms": "60000",
     "hoodie.write.lock.wait_time_ms_between_retry": "20",
     "hoodie.write.lock.max_wait_time_ms_between_retry": "100",
+    "hoodie.clean.commits.retained": "100",
+    "hoodie.clean.trigger.max.commits": "20",
+    "hoodie.keep.min.commits": "120",
+    "hoodie.keep.max.commits": "140",
     "hudi_locks.foreign_writers": "false",
     "hoodie.upsert.shuffle.parallelism": "1",
 }

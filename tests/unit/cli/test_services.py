@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_locks.format import BaseFileName, CommitMetadata, WriteStat
+from hudi_locks.format import BaseFileName, CommitMetadata, LogFileName, WriteStat
+from hudi_locks.services import Compaction
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
-from hudi_locks.transaction import Transactions
+from hudi_locks.transaction import Transaction, Transactions
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -77,3 +78,40 @@ def test_a_restore_to_an_unknown_write_is_refused(hudi_locks: Run, path: str) ->
     status, _, told = hudi_locks("restore", path, "--instant", "20200101000000000")
     assert status == 1
     assert "no completed write of that time" in told
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> str:
+    """A merge-on-read table of one file group: two logs that were compacted, and one on top."""
+    extra = {"hudi_locks.foreign_writers": "false"}
+    config = TableConfig("t", ("id",), (), table_type="MERGE_ON_READ", extra=extra)
+    table = Table.create(open_storage(str(tmp_path / "table")), config)
+    table.storage.create_if_absent(".hoodie_partition_metadata", b"")
+    transactions = Transactions(table, None)
+    compaction = Compaction(table, transactions)
+    for is_compacted in (False, True, False):
+        tx = transactions.begin("deltacommit", "UPSERT")
+        put(table, tx, str(LogFileName("g-0", tx.instant)), log_version=1)
+        taken = compaction.take() if is_compacted and compaction.schedule() else None
+        if taken is not None:
+            put(table, taken[0], str(BaseFileName("g-0", taken[0].instant)), compacted=True)
+    return str(tmp_path / "table")
+
+
+def put(table: Table, tx: Transaction, name: str, *, log_version: int | None = None, compacted: bool = False) -> None:
+    table.storage.replace(name, b"rows")
+    stats = [WriteStat("", "g-0", name, log_version=log_version)]
+    operation = "COMPACT" if compacted else "UPSERT"
+    metadata = CommitMetadata.of(stats, operation, schema="{}", compacted=compacted)
+    assert tx.publish(metadata).is_committed
+
+
+def test_a_table_with_logs_is_kept_cleaned_and_taken_back_as_any_other(hudi_locks: Run, logged: str) -> None:
+    logs = sorted(file.name for file in Path(logged).glob(".g-0_*.log.*"))
+    assert hudi_locks("savepoint", logged)[1].endswith("keeps 2 files\n")
+    last = LogFileName.parse(logs[-1])
+    assert last is not None
+    assert "removed 2 old files" in hudi_locks("clean", logged, "-o", "hoodie.clean.commits.retained=1")[1]
+    assert sorted(file.name for file in Path(logged).glob(".g-0_*.log.*")) == logs[-1:]
+    told = hudi_locks("restore", logged, "--instant", last.instant)[1]
+    assert told == f"{logged} is back at {last.instant}: undid 0 writes, removed 0 files\n"

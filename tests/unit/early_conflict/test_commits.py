@@ -16,10 +16,12 @@ from hudi_locks.timeline import LAYOUT_2, create_instant
 GROUP = FileGroupId("p", "f-0")
 
 
-def complete(ground: Any, requested: str, *, written: str = "", replaced: str = "", action: str = "commit") -> None:
+def complete(
+    ground: Any, requested: str, *, written: str = "", replaced: str = "", action: str = "commit", **how: Any
+) -> None:
     stats = [WriteStat("p", written, f"p/{BaseFileName(written, requested)}")] if written else []
     replaced_ids = {"p": (replaced,)} if replaced else {}
-    metadata = CommitMetadata.of(stats, "UPSERT", schema="{}", replaced_file_ids=replaced_ids)
+    metadata = CommitMetadata.of(stats, "UPSERT", schema="{}", replaced_file_ids=replaced_ids, **how)
     instant = Instant(requested, action, State.COMPLETED, f"{int(requested) + 50}")
     data = metadata.encode(action, layout_version=2)
     assert create_instant(ground.storage, LAYOUT_2, instant=instant, data=data)
@@ -41,6 +43,13 @@ def test_writer_2_of_figure_4_meets_what_writer_1_committed_and_whose_markers_ar
     assert look(ground) is None  # left to the publish, unless asked for
     error = look(ground, checks_commits=True)
     assert (error.other, error.kind, error.other_is_pending) == (EARLIER, "commit", False)
+
+
+@pytest.mark.parametrize("action", ["commit", "deltacommit"])
+def test_what_merged_the_logs_of_a_file_group_is_no_conflict(ground: Any, action: str) -> None:
+    """The publish passes it too: what is logged beside it lies on top."""
+    complete(ground, EARLIER, written=GROUP.file_id, action=action, compacted=True)
+    assert look(ground, checks_commits=True) is None
 
 
 @pytest.mark.parametrize("action", ["replacecommit"])

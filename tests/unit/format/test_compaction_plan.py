@@ -34,6 +34,15 @@ def test_a_compaction_plan_is_that_of_the_jvm(golden: Callable[[str], LocalStora
     assert records[1] == {**records[0], "preserveHoodieMetadata": True}
 
 
+def test_a_plan_names_the_class_by_which_a_jvm_runs_it() -> None:
+    operation = CompactionOperation("", "f", "1", "", (".f_1.log.1_0-0-0",), 5)
+    plan = CompactionPlan((operation,), "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper")
+    assert CompactionPlan.decode(plan.encode(), "x") == plan
+    assert plan.without([("", "f")]) == CompactionPlan((), plan.compactor)
+    record: Any = next(iter(fastavro.reader(io.BytesIO(plan.encode()))))
+    assert record["strategy"]["compactorClassName"] == plan.compactor
+
+
 def test_an_empty_compaction_plan_merges_nothing_and_a_damaged_one_is_named() -> None:
     assert CompactionPlan.decode(b"", "x") == CompactionPlan(())
     with pytest.raises(DamagedTable, match="x"):

@@ -67,9 +67,12 @@ class Scripted(LockProvider):
 class Patient(ManualClock):
     """Lets time pass only once a thread waits for it, so that a thread just started is not passed over."""
 
-    def let_pass(self, duration_s: float, *, until: Callable[[], object] = lambda: True) -> None:
-        """Then waits in real time for `until`: a busy machine may be late with the thread that woke."""
-        self._await(self.parked, "nobody waits for time to pass")
+    def let_pass(self, duration_s: float, *, until: Callable[[], object] = lambda: True, waiting: int = 1) -> None:
+        """Then waits in real time for `until`: a busy machine may be late with the thread that woke.
+
+        One that hangs on purpose waits too, and is known by that for one that will not go on: count it in `waiting`.
+        """
+        self._await(lambda: self.parked() >= waiting, f"fewer than {waiting} wait for time to pass")
         self.advance(duration_s)
         self._await(until, "what was to happen did not")
 

@@ -161,7 +161,7 @@ def test_a_hung_renewal_does_not_keep_others_from_being_renewed(make_manager: Ma
     def hang(lease: Lease) -> None:
         if lease.scope.is_table:
             hung.set()
-            assert go_on.wait(20)
+            clock.wait(go_on, None)
 
     manager.provider.on_renew = hang
     told: list[LossReason] = []
@@ -170,7 +170,7 @@ def test_a_hung_renewal_does_not_keep_others_from_being_renewed(make_manager: Ma
     clock.let_pass(20)
     assert hung.wait(5)
     for _ in range(20):
-        clock.let_pass(5)
+        clock.let_pass(5, waiting=2)
     assert other.state.name == "HELD"
     assert stuck.state.name == "LOST"
     assert told == [LossReason.EXPIRED]
@@ -184,7 +184,7 @@ def test_a_lock_acquired_while_a_renewal_hangs_is_renewed(make_manager: Make, le
     def hang(lease: Lease) -> None:
         if lease.scope.is_table:
             hung.set()
-            assert go_on.wait(20)
+            clock.wait(go_on, None)
 
     manager.provider.on_renew = hang
     manager.lock()
@@ -192,7 +192,7 @@ def test_a_lock_acquired_while_a_renewal_hangs_is_renewed(make_manager: Make, le
     assert hung.wait(5)
     other = manager.lock(LockScope.file_group("p", "f"))
     for _ in range(20):
-        clock.let_pass(5)
+        clock.let_pass(5, waiting=2)
     assert other.state.name == "HELD"
     go_on.set()
 
@@ -204,7 +204,7 @@ def test_release_wins_over_a_renewal_in_flight(make_manager: Make, leased: Any, 
 
     def pause(lease: Lease) -> None:
         inside.set()
-        assert go_on.wait(20)
+        clock.wait(go_on, None)
         order.append("renewed")
 
     manager.provider.on_renew = pause

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,9 +42,24 @@ def test_a_failed_create_leaves_nothing(
         raise OSError(errno.EIO, "down")
 
     provider = make()
-    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    assert list_open(tmp_path) == []
     monkeypatch.setattr(local, "link", fail)
     with pytest.raises(BackendUnavailable, match="lock: down"):
         provider.try_acquire(table, ada, 0)
-    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+    assert list_open(tmp_path) == []
     assert list((tmp_path / "table/.hoodie").iterdir()) == []
+
+
+def test_an_open_file_would_be_seen(tmp_path: Path) -> None:
+    """One without a name, as the provider makes them."""
+    with tempfile.TemporaryFile(dir=tmp_path):
+        assert len(list_open(tmp_path)) == 1
+
+
+def list_open(folder: Path) -> list[str]:
+    """What this process has open in a folder: others come and go with the tests before, as garbage is collected."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(link.readlink()))
+    return [path for path in found if path.startswith(str(folder))]

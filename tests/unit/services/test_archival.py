@@ -191,6 +191,30 @@ def test_cleans_and_rollbacks_go_with_the_writes_around_them(desk: ServiceDesk) 
     assert {row.action for row in rows} == {"commit", "clean", "rollback"}
 
 
+@pytest.mark.parametrize("action", ["indexing", "schemacommit"])
+def test_what_nobody_reads_once_it_is_done_goes_too_and_blocks_nothing(
+    desk: ServiceDesk, times: list[str], action: str
+) -> None:
+    """A JVM's archiver would leave it, and archive the later writes around it."""
+    done, late = add_ms(times[1], 2), add_ms(times[4], 2)
+    desk.foreign_instant(done, action, add_ms(times[1], 3), b"theirs")
+    desk.foreign_instant(late, action, add_ms(times[4], 3), b"theirs")
+    archiver(desk).run()
+    assert (archived(desk), active(desk)) == (sorted([*times[:4], done]), [times[4], late, times[5]])
+    rows = list_archived_since(desk.storage, LAYOUT_2, completed_after="20200101000000000")
+    assert [(row.requested, row.metadata) for row in rows if row.action == action] == [(done, b"theirs")]
+    assert not [name for name in desk.names(LAYOUT_2.folder) if done in name]
+
+
+@pytest.mark.parametrize("action", ["indexing", "schemacommit"])
+def test_nothing_is_archived_that_overlaps_one_that_is_under_way(
+    desk: ServiceDesk, times: list[str], action: str
+) -> None:
+    create_instant(desk.storage, LAYOUT_2, instant=Instant(add_ms(times[2], 2), action, State.REQUESTED))
+    archiver(desk).run()
+    assert archived(desk) == times[:3]
+
+
 @pytest.mark.parametrize("before", [1, 4])
 def test_strays_of_a_rolled_back_write_go_before_readers_would_take_them_for_committed(
     desk: ServiceDesk, before: int

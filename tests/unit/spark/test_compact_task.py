@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_locks.errors import WriteAborted
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, State, WriteStat, add_ms, avro_schema
+from hudi_locks.format import BaseFileName, CommitMetadata, Instant, LogFileName, State, WriteStat, add_ms, avro_schema
 from hudi_locks.format import fixed_bucket_file_id as name_bucket
+from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark import Operation
 from hudi_locks.spark.compact_task import CompactTask
 from hudi_locks.spark.group_writer import STAT, decode_stat
+from hudi_locks.spark.log_compact_task import LogCompactTask
 from hudi_locks.spark.log_task import LogTask
 from hudi_locks.spark.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
@@ -60,8 +63,8 @@ def complete(table: Table, requested: str, action: str, stats: list[WriteStat]) 
     pending = Instant(requested, action, State.REQUESTED)
     table.storage.create_if_absent(table.layout.path(pending), b"")
     done = pending.as_completed(add_ms(requested, 500))
-    operation = "COMPACT" if action == "compaction" else "UPSERT"
-    metadata = CommitMetadata.of(stats, operation, schema=avro_schema(USER, "t"), compacted=action == "compaction")
+    operation = {"compaction": "COMPACT", "logcompaction": "LOG_COMPACT"}.get(action, "UPSERT")
+    metadata = CommitMetadata.of(stats, operation, schema=avro_schema(USER, "t"), compacted=operation != "UPSERT")
     table.storage.create_if_absent(table.layout.path(done), metadata.encode(done.action, layout_version=2))
     return str(done.completion)
 
@@ -104,12 +107,28 @@ def make_task(table: Table) -> Callable[[], CompactTask]:
     return make
 
 
-def compact(task: CompactTask) -> list[WriteStat]:
+@pytest.fixture
+def make_joining(table: Table) -> Callable[..., LogCompactTask]:
+    """Of all slices that have logs."""
+
+    def make(form: LogFormat = LogFormat(AVRO)) -> LogCompactTask:  # noqa: B008  # it is frozen
+        slices = tuple(piece for piece in latest_file_slices(table.storage, table.timeline()) if piece.logs)
+        return LogCompactTask(open_files(table, PLAN, "logcompaction"), SCHEMA, form, RULE, slices)
+
+    return make
+
+
+def compact(task: CompactTask | LogCompactTask) -> list[WriteStat]:
     return run(task, pa.RecordBatch.from_pydict({"id": list(range(len(task.slices)))}))
 
 
 def bases(table: Table) -> list[str]:
     return [f"p/{entry.name}" for entry in table.storage.list("p") if BaseFileName.parse(entry.name)]
+
+
+def logs(table: Table, requested: str = PLAN) -> list[str]:
+    names = [LogFileName.parse(entry.name) for entry in table.storage.list("p")]
+    return [f"p/{name}" for name in names if name and name.instant == requested]
 
 
 def rows_of(table: Table, pieces: Any) -> list[tuple[Any, ...]]:
@@ -186,3 +205,86 @@ def test_a_compaction_is_no_change_to_who_follows_the_table(
     complete(table, PLAN, "compaction", compact(make_task()))
     assert changes_since(seen) == before == [("a", 2, SECOND), ("c", 1, SECOND)]
     assert changes_since(PLAN) == []
+
+
+# ---- logs that become one log ----
+
+
+@pytest.mark.parametrize("block_form", ["parquet", "avro"])
+def test_logs_become_one_log_that_says_what_they_said(
+    table: Table, log: Any, make_joining: Callable[..., LogCompactTask], block_form: str
+) -> None:
+    log(FIRST, [("a", 1), ("b", 1), ("c", 1)])
+    log(SECOND, [("c", 0)], operation=Operation.DELETE)
+    log(THIRD, [("a", 2), ("b", 0)])
+    task = make_joining(LogFormat(AVRO, block_form))
+    before = rows_of(table, task.slices)
+    [stat] = compact(pickle.loads(pickle.dumps(task)))
+    assert logs(table) == [stat.path]
+    assert (stat.num_writes, stat.num_deletes, stat.log_version, stat.partition_path) == (2, 1, 1, "p")
+    complete(table, PLAN, "logcompaction", [stat])
+    [piece] = latest_file_slices(table.storage, table.timeline())
+    assert [log.instant for log in piece.logs] == [FIRST, SECOND, THIRD, PLAN]
+    assert rows_of(table, [piece]) == before == [("a", 2, THIRD), ("b", 1, FIRST)]
+    alone = [replace(piece, logs=piece.logs[-1:]), replace(piece, logs=piece.logs[:-1])]
+    assert [rows_of(table, [part]) for part in alone] == [before, before]
+    blocks = list(decode_blocks(table.storage.read(str(stat.path)) or b"", str(stat.path)))
+    assert [block.stands_for for block in blocks] == [frozenset({FIRST, SECOND, THIRD})] * 2
+    assert {block.instant for block in blocks} == {PLAN}
+
+
+def test_a_delete_still_takes_a_row_out_of_the_base_file(
+    table: Table, log: Any, make_task: Any, make_joining: Callable[..., LogCompactTask]
+) -> None:
+    log(FIRST, [("a", 5), ("b", 5), ("c", 5)])
+    complete(table, PLAN, "compaction", compact(make_task()))
+    late = add_ms(PLAN, 1000)
+    log(late, [("a", 0), ("b", 0)], operation=Operation.DELETE)
+    log(add_ms(late, 1000), [("b", 1), ("c", 1)])
+    [piece] = latest_file_slices(table.storage, table.timeline())
+    last = add_ms(late, 2000)
+    task = LogCompactTask(open_files(table, last, "logcompaction"), SCHEMA, LogFormat(AVRO), RULE, (piece,))
+    complete(table, last, "logcompaction", compact(task))
+    [after] = latest_file_slices(table.storage, table.timeline())
+    assert after.logs[-1].instant == last
+    assert rows_of(table, [after]) == rows_of(table, [piece]) == [("b", 1, add_ms(late, 1000)), ("c", 5, FIRST)]
+
+
+def test_a_log_that_is_full_is_followed_by_another(
+    table: Table, log: Any, make_joining: Callable[..., LogCompactTask]
+) -> None:
+    log(FIRST, [(f"k{number}", number) for number in range(50)])
+    log(SECOND, [(f"k{number}", 100) for number in range(25, 75)])
+    task = make_joining(LogFormat(AVRO, file_bytes=2000, block_bytes=1000))
+    stats = compact(task)
+    assert len(stats) > 1
+    assert sorted(str(stat.path) for stat in stats) == sorted(logs(table))
+    before = rows_of(table, task.slices)
+    complete(table, PLAN, "logcompaction", stats)
+    assert rows_of(table, latest_file_slices(table.storage, table.timeline())) == before
+    assert compact(task) == stats
+
+
+def test_a_log_compaction_that_was_rolled_back_leaves_nothing(
+    table: Table, log: Any, make_joining: Callable[..., LogCompactTask]
+) -> None:
+    log(FIRST, [("a", 1)])
+    task = make_joining()
+    table.storage.delete(table.layout.path(Instant(PLAN, "logcompaction", State.INFLIGHT)))
+    with pytest.raises(WriteAborted, match=PLAN):
+        compact(task)
+    assert logs(table) == []
+
+
+def test_a_log_compaction_is_no_change_to_who_follows_the_table(
+    table: Table, log: Any, make_joining: Callable[..., LogCompactTask]
+) -> None:
+    seen = log(FIRST, [("a", 1), ("b", 1)])
+    log(SECOND, [("a", 2), ("c", 1)])
+    done = complete(table, PLAN, "logcompaction", compact(make_joining()))
+    changes = slices_changed(table.storage, table.timeline(), begin=seen)
+    found = [row for row in rows_of(table, changes.slices) if row[2] in changes.instants]
+    assert found == [("a", 2, SECOND), ("c", 1, SECOND)]
+    alone = slices_changed(table.storage, table.timeline(), begin=add_ms(PLAN, 0), end=done)
+    assert alone.instants == (PLAN,)
+    assert [row for row in rows_of(table, alone.slices) if row[2] in alone.instants] == []

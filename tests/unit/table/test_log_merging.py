@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.table import RECORD_KEY, MergeRule, add_meta_schema
-from hudi_locks.table.log_merging import LogMerge
+from hudi_locks.table.log_merging import merge_logs
 from hudi_locks.table.log_rows import LogEntry
 
 SCHEMA = add_meta_schema(pa.schema([("ts", pa.int64()), ("v", pa.int64())]))
@@ -34,7 +34,7 @@ def entry(records: list[Record]) -> LogEntry:
 
 
 def merge(base: list[Record], entries: list[list[Record]], rule: MergeRule) -> dict[str, Any]:
-    merging = LogMerge(map(entry, entries), SCHEMA, rule)
+    merging = merge_logs(map(entry, entries), SCHEMA, rule)
     halves = [base[: len(base) // 2], base[len(base) // 2 :]]
     pieces = [merging.apply(rows(half)) for half in halves]
     found = pa.concat_tables([*pieces, *merging.remaining()]).to_pylist()
@@ -87,11 +87,41 @@ def test_a_delete_with_a_lesser_ordering_value_takes_nothing_out() -> None:
 def test_columns_that_an_older_block_lacks_are_null() -> None:
     older = add_meta_schema(pa.schema([("ts", pa.int64())]))
     piece = LogEntry("t", pa.Table.from_pylist([{RECORD_KEY: "a", "ts": 1}], older))
-    (found,) = LogMerge([piece], SCHEMA, EVENT_TIME).remaining()
+    (found,) = merge_logs([piece], SCHEMA, EVENT_TIME).remaining()
     assert found.schema.equals(SCHEMA)
     assert found.column("v").to_pylist() == [None]
 
 
 def test_a_block_of_some_columns_is_refused() -> None:
     with pytest.raises(UnsupportedTable, match="some columns only"):
-        LogMerge([LogEntry("t", rows([("a", 1, 1)]), is_partial=True)], SCHEMA, EVENT_TIME)
+        merge_logs([LogEntry("t", rows([("a", 1, 1)]), is_partial=True)], SCHEMA, EVENT_TIME)
+
+
+def test_texts_may_come_as_dictionaries_of_some_files_and_are_texts_again() -> None:
+    schema = add_meta_schema(pa.schema([("ts", pa.int64()), ("text", pa.string())]))
+
+    def piece(*records: tuple[str, int, str | None], encoded: bool) -> pa.Table:
+        made = pa.Table.from_pylist([{RECORD_KEY: key, "ts": ts, "text": text} for key, ts, text in records], schema)
+        place = schema.get_field_index("text")
+        return made.set_column(place, "text", made["text"].dictionary_encode()) if encoded else made
+
+    logs = [
+        LogEntry("1", piece(("a", 2, "x"), ("b", 2, None), encoded=True)),
+        LogEntry("2", piece(("c", 2, "y"), ("n", 2, "x"), encoded=False)),
+        LogEntry("3", piece(("d", 0, "late"), ("m", 2, "z"), encoded=True)),
+    ]
+    merging = merge_logs(logs, schema, EVENT_TIME)
+    base = piece(("a", 1, "o"), ("b", 1, "o"), ("c", 1, "o"), ("d", 1, "o"), ("e", 1, "p"), encoded=True)
+    merged = pa.concat_tables([merging.apply(base), *merging.remaining()])
+    assert merged.schema.equals(schema)
+    found = dict(zip(merged[RECORD_KEY].to_pylist(), merged["text"].to_pylist(), strict=True))
+    assert found == {"a": "x", "b": None, "c": "y", "d": "o", "e": "p", "n": "x", "m": "z"}
+    assert (merging.updates, merging.deletes) == (3, 0)
+
+
+def test_a_delete_that_takes_a_row_out_is_counted() -> None:
+    merging = merge_logs([entry([("a", None, None), ("b", 9, None), ("z", 1, None)])], SCHEMA, EVENT_TIME)
+    left = merging.apply(rows([("a", 1, 1), ("b", 10, 1), ("c", 1, 1)]))
+    assert sorted(left[RECORD_KEY].to_pylist()) == ["b", "c"]
+    assert (merging.updates, merging.deletes) == (0, 1)
+    assert not list(merging.remaining())

@@ -18,7 +18,7 @@ from hudi_locks.table import (
     add_meta_schema,
     combine_rows,
 )
-from hudi_locks.table.log_merging import LogMerge
+from hudi_locks.table.log_merging import merge_logs
 from hudi_locks.table.log_rows import LogEntry
 
 SCHEMA = add_meta_schema(pa.schema([("ts", pa.int64()), ("v", pa.int64()), ("w", pa.list_(pa.int64()))]))
@@ -113,7 +113,7 @@ def test_logs_are_merged_pair_by_pair_and_then_into_the_base_rows(
     rule: MergeRule, base: list[Record], entries: list[list[Record]]
 ) -> None:
     entries = dated(entries)
-    merging = LogMerge([entry(records, records[0].instant) for records in entries], SCHEMA, rule)
+    merging = merge_logs([entry(records, records[0].instant) for records in entries], SCHEMA, rule)
     found = pa.concat_tables([merging.apply(table(base)), *merging.remaining()])
     logged = fold([record for records in entries for record in records], rule)
     merged = {r.key: r.merge(logged[r.key], rule) if r.key in logged else r for r in base}
@@ -135,14 +135,14 @@ def test_an_upsert_fills_the_rows_of_a_base_file(rule: MergeRule, base: list[Rec
 def test_two_streams_each_fill_their_columns_whichever_comes_first() -> None:
     left, right = Record("a", 1, v=7, instant="1"), Record("a", 2, w=(8,), instant="2")
     for entries in ([left, right], [right, left]):
-        (found,) = LogMerge([entry([record], record.instant) for record in entries], SCHEMA, EVENT_TIME).remaining()
+        (found,) = merge_logs([entry([record], record.instant) for record in entries], SCHEMA, EVENT_TIME).remaining()
         assert found.select(["ts", "v", "w"]).to_pylist() == [{"ts": 2, "v": 7, "w": [8]}]
 
 
 def test_a_late_row_that_fills_a_column_is_a_change_of_its_own_instant() -> None:
     base, late = Record("a", 5, w=(1,)), Record("a", 3, v=7, instant="4")
-    (found,) = shown(LogMerge([entry([late], "4")], SCHEMA, EVENT_TIME).apply(table([base]))).values()
+    (found,) = shown(merge_logs([entry([late], "4")], SCHEMA, EVENT_TIME).apply(table([base]))).values()
     assert (found[COMMIT_TIME], found["ts"], found["v"]) == ("4", 5, 7)
     idle = Record("a", 3, instant="6")
-    (found,) = shown(LogMerge([entry([idle], "6")], SCHEMA, EVENT_TIME).apply(table([base]))).values()
+    (found,) = shown(merge_logs([entry([idle], "6")], SCHEMA, EVENT_TIME).apply(table([base]))).values()
     assert found[COMMIT_TIME] == "0"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_locks.clock import ManualClock
@@ -179,11 +179,14 @@ def test_work_that_two_cleaners_ended_counts_from_the_first(storage: MemoryStora
 STEPS = st.tuples(st.integers(0, 9), st.sampled_from(["commit", "clean", "savepoint"]), st.sampled_from(list(State)))
 
 
-@given(st.lists(st.tuples(STEPS, st.booleans()), max_size=40))
+@pytest.mark.parametrize("few", [0, 1, 100])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(STEPS, st.booleans()), max_size=40))
 def test_a_reader_that_looks_again_and_again_sees_what_a_new_one_sees(
-    steps: list[tuple[tuple[int, str, State], bool]],
+    few: int, steps: list[tuple[tuple[int, str, State], bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever comes, in whatever order, and is removed."""
+    """Whatever comes, in whatever order, and is removed; whether it counts as much that is gone or as little."""
+    monkeypatch.setattr("hudi_locks.timeline.timeline._FEW", few)
     storage = MemoryStorage(ManualClock(START_MS + 500))
     reader = TimelineReader(storage, LAYOUT_2)
     for (number, action, state), stays in steps:
@@ -195,3 +198,55 @@ def test_a_reader_that_looks_again_and_again_sees_what_a_new_one_sees(
         seen, fresh = reader.load(), Timeline.load(storage, LAYOUT_2)
         assert (seen, dict(seen.paths)) == (fresh, dict(fresh.paths))
         assert list(seen.instants) == sorted(seen.instants, key=lambda i: (i.requested, i.action, i.state))
+
+
+LOOKS: list[Callable[[Timeline], object]] = [
+    Timeline.completed,
+    Timeline.pending,
+    Timeline.newest_time,
+    lambda timeline: timeline.first_active,
+    lambda timeline: timeline.savepoints,
+    lambda timeline: timeline.completed_between(""),
+    lambda timeline: timeline.completed_since(Timeline(LAYOUT_2, ())),
+    lambda timeline: [timeline.get(time(number)) for number in range(25)],
+    lambda timeline: dict(timeline.paths),
+]
+
+
+@given(
+    st.lists(STEPS, max_size=20),
+    st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=4, unique=True), max_size=4),
+    st.lists(st.sampled_from(LOOKS)),
+)
+def test_a_timeline_that_is_carried_on_is_the_one_that_a_listing_shows(
+    steps: list[tuple[int, str, State]], turns: list[list[int]], looks: list[Callable[[Timeline], object]]
+) -> None:
+    """Whatever was asked of the one before, and so is derived already."""
+    storage = MemoryStorage(ManualClock(START_MS + 500))
+    for number, action, state in steps:
+        completion = time(number + 100) if state is State.COMPLETED else None
+        create_instant(storage, LAYOUT_2, instant=Instant(time(number), action, state, completion))
+    timeline = Timeline.load(storage, LAYOUT_2)
+    for turn, numbers in enumerate(turns):
+        for look in looks:
+            look(timeline)
+        free = [number for number in numbers if (i := timeline.get(time(number))) is None or _is_pending_write(i)]
+        writes = [done(number, 200 + 10 * turn + place) for place, number in enumerate(free)]
+        put(storage, *writes)
+        timeline, fresh = timeline.completing(writes), Timeline.load(storage, LAYOUT_2)
+        assert timeline == fresh
+        assert [look(timeline) for look in LOOKS] == [look(fresh) for look in LOOKS]
+
+
+def _is_pending_write(instant: Instant) -> bool:
+    return instant.action == "commit" and not instant.is_completed
+
+
+def test_a_reserved_time_is_the_newest_unless_a_later_one_is_shown(storage: MemoryStorage) -> None:
+    put(storage, done(1, 5))
+    timeline = Timeline.load(storage, LAYOUT_2)
+    reserved = timeline.reserving(time(7))
+    assert [t.newest_time() for t in (timeline, timeline.reserving(time(3)), reserved)] == [time(5), time(5), time(7)]
+    assert reserved == timeline
+    assert reserved.completing([done(8, 9)]).newest_time() == time(9)
+    assert reserved.completed_since(timeline) == ()

@@ -10,8 +10,6 @@ import fastavro
 import pytest
 from transaction_plays import Histories, play_mixed, play_native
 
-from hudi_locks.transaction import StopPoint
-
 
 @pytest.fixture
 def native() -> Histories:
@@ -21,22 +19,6 @@ def native() -> Histories:
 @pytest.fixture
 def mixed() -> Histories:
     return play_mixed
-
-
-@pytest.fixture
-def at() -> Callable[[StopPoint, Callable[[], object]], Any]:
-    """A tracer that does something once, when a writer comes to a stop point."""
-
-    def make(point: StopPoint, action: Callable[[], object]) -> Any:
-        left = [action]
-
-        def trace(reached: StopPoint) -> None:
-            if reached is point and left:
-                left.pop()()
-
-        return trace
-
-    return make
 
 
 @pytest.fixture

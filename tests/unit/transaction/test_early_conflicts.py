@@ -12,7 +12,7 @@ from transaction_desk import Desk
 from hudi_locks.early_conflict import EarlyConflict, SimpleDirectMarkerBased
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.transaction import Outcome, Transactions
+from hudi_locks.transaction import Outcome, PublishResult, Transactions
 
 PREFIX = "hoodie.write.concurrency.early.conflict.detection."
 
@@ -60,4 +60,17 @@ def test_one_that_comes_a_moment_later_is_stopped_before_it_writes(desk: Desk) -
     metadata = desk.write(first, "f")
     with pytest.raises(HoodieEarlyConflictDetectionException, match=first.instant):
         desk.write(second, "f")
+    assert first.publish(metadata).outcome is Outcome.COMMITTED
+
+
+def test_the_driver_raises_it_with_the_facts_that_the_task_told(desk: Desk) -> None:
+    first, second = (open_looking(desk).begin("commit", "UPSERT") for _ in range(2))
+    metadata = desk.write(first, "f")
+    with pytest.raises(HoodieEarlyConflictDetectionException) as told:
+        desk.write(second, "f")
+    result = PublishResult(second.instant, Outcome.ABORTED, conflict=second.find_early_conflict())
+    with pytest.raises(HoodieEarlyConflictDetectionException) as raised:
+        result.raise_unless_committed()
+    assert told.value.facts.items() <= raised.value.facts.items()
+    assert (raised.value.kind, raised.value.other) == ("marker", first.instant)
     assert first.publish(metadata).outcome is Outcome.COMMITTED

@@ -132,12 +132,12 @@ class HangingStorage(MemoryStorage):
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
-        self.is_let_go, self.touches = threading.Event(), 0
+        self.clock, self.is_let_go, self.touches = clock, threading.Event(), 0
 
     def touch(self, path: str) -> bool:
         self.touches += 1
         if self.touches == 1:
-            self.is_let_go.wait()
+            self.clock.wait(self.is_let_go, None)
         return super().touch(path)
 
 
@@ -147,6 +147,8 @@ def test_a_beat_without_an_answer_has_a_deadline_after_which_another_thread_beat
     heartbeat = WriterHeartbeat(storage, T, interval_ms=60_000, tolerable_misses=2, clock=clock, metrics=metrics)
     heartbeat.start()
     clock.advance(60)
+    while clock.parked() < 2:  # the beat that hangs, and the thread that watches over it
+        threading.Event().wait(0.0005)
     clock.advance(3_600)
     assert heartbeat.is_fresh
     assert age_ms(storage) <= 60_000

@@ -76,14 +76,19 @@ def test_a_conflict_check_among_them_would_be_found(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("rule", ["_bring_up_to_date", "_stands"])
-def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(
-    monkeypatch: pytest.MonkeyPatch, rule: str
+def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First by the seed that was found when this was written, then by others."""
+    monkeypatch.setattr(CompactionPlanning, "_bring_up_to_date", Planning._bring_up_to_date)
+    assert any("readers see" in play_non_blocking(seed).wrong() for seed in (58, *range(300)))
+
+
+@pytest.mark.histories
+def test_a_compaction_that_leaves_out_what_is_written_all_the_time_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without the first it hides rows; without the second it never compacts what is written all the time: no harm."""
-    monkeypatch.setattr(CompactionPlanning, rule, getattr(Planning, rule))
+    monkeypatch.setattr(CompactionPlanning, "_stands", Planning._stands)
     wrong = [world.wrong() for world in map(play_non_blocking, range(HISTORIES))]
-    assert any("readers see" in found for found in wrong) is (rule == "_bring_up_to_date")
+    assert not any("readers see" in found for found in wrong)
 
 
 def foreign(mor: Any, action: str, metadata: CommitMetadata) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -78,8 +78,8 @@ def forget_what_was_not_there(patch: Patch) -> None:
 
 
 def clean_below_what_is_not_completed(patch: Patch) -> None:
-    def choose(files: Iterable[Any], _: Any) -> list[Any]:
-        listed = sorted(files)
+    def choose(files: Any, *_: Any) -> list[Any]:
+        listed = sorted(files.bases)
         newest = {(file.partition, file.file_id): file for file in listed}
         return sorted(set(listed) - set(newest.values()))
 
@@ -149,10 +149,10 @@ def archive_behind_what_is_pending(patch: Patch) -> None:
 # they call a write pending. A JVM does not: what it would think is looked at whenever an archiver removes something.
 ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedWorld], int]] = [
     (remove_before_it_is_history, play_serviced, 16),
-    (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 19),
+    (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 159),
     (remove_the_newest_first, play_long_lived, 0),
-    (remove_what_is_completed_before_what_is_pending, play_long_lived, 10),
-    (archive_behind_what_is_pending, play_long_lived, 15),
+    (remove_what_is_completed_before_what_is_pending, play_long_lived, 23),
+    (archive_behind_what_is_pending, play_long_lived, 13),
 ]
 
 

@@ -12,7 +12,7 @@ from turns_world import play_turns
 from hudi_locks.transaction import Transactions
 from hudi_locks.transaction.transaction import Transaction
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "24"))
 Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 
@@ -51,7 +51,7 @@ def keep_what_is_outdated(patch: Patch) -> None:
 # and compared as such.
 @pytest.mark.parametrize(
     ("plant", "likely"),
-    [(build_on_what_began_later, 2), (let_old_turns_live, 71), (keep_what_is_outdated, 1)],
+    [(build_on_what_began_later, 3), (let_old_turns_live, 47), (keep_what_is_outdated, 1)],
 )
 def test_each_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
     plant(monkeypatch)

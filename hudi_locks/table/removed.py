@@ -1,0 +1,145 @@
+"""Which files of a moment of the past cleans have removed, by what the cleans say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from hudi_locks.errors import TableError
+from hudi_locks.format import FIRST_TIME, CleanMetadata, CleanPlan, CommitMetadata
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
+from hudi_locks.table.file_groups import find_completions
+from hudi_locks.table.file_slices import FileSlice
+from hudi_locks.table.table import read_commit
+from hudi_locks.timeline import Timeline, read_instant
+from hudi_locks.timeline.archive import ArchivedInstant, list_archived_since, list_archived_times
+
+__all__ = ["find_removed", "refuse_removed"]
+
+_Group = tuple[str, str]
+
+
+def refuse_removed(
+    storage: Storage,
+    timeline: Timeline,
+    shown: Iterable[FileSlice],
+    *,
+    completed: str | None = None,
+    requested: str | None = None,
+    partitions: Collection[str] | None = None,
+) -> None:
+    """Refuse a time of which files are gone that its snapshot showed. Runs on the driver.
+
+    What a clean promises to keep is told by `refuse_cleaned`, for less reading; a clean that counts versions promises
+    no time, and one that is archived is not asked there.
+
+    Args:
+        storage: Of the table.
+        timeline: What is read.
+        shown: What is left of the snapshot.
+        completed: The completion time that is asked for.
+        requested: Or the requested time.
+        partitions: Only in these; in all if None.
+
+    Raises:
+        TableError: Files of that snapshot are gone, or about to go.
+        DamagedTable: A clean, or the history, cannot be read.
+    """
+    moment = completed if completed is not None else requested
+    if moment is None:
+        return
+
+    def is_wanted(file: BaseFile | LogFile) -> bool:
+        return partitions is None or file.partition in partitions
+
+    by_completion = completed is not None
+    gone = find_removed(storage, timeline, shown, moment=moment, by_completion=by_completion, is_wanted=is_wanted)
+    if gone is not None:
+        message = (
+            f"the table as of {moment} is not whole any more: {gone} was cleaned; ask for a later time, or let"
+            " hoodie.clean.* keep more, or keep a time by a savepoint"
+        )
+        raise TableError(message, time=moment, path=gone)
+
+
+def find_removed(
+    storage: Storage,
+    timeline: Timeline,
+    shown: Iterable[FileSlice],
+    *,
+    moment: str,
+    is_wanted: Callable[[BaseFile | LogFile], bool],
+    by_completion: bool = True,
+) -> str | None:
+    """A file that a snapshot showed and a clean has taken, or is to take; None if there is none.
+
+    Only cleans that were begun after the moment are asked, since none takes what the newest snapshot shows. A file
+    whose write neither timeline nor history knows is passed over: a restore has undone it.
+    """
+    files = _list_removed(storage, timeline, moment=moment)
+    completion = find_completions(storage, timeline, files, exactly=True).find
+    pieces = tuple(shown)
+    there = {path for piece in pieces for path in piece.paths}
+    barriers = {(piece.partition, piece.file_id): piece.base.instant for piece in pieces if piece.base is not None}
+
+    def is_missed(file: BaseFile | LogFile) -> bool:
+        completed, barrier = completion(file.instant), barriers.get((file.partition, file.file_id), "")
+        if completed is None or (completed if by_completion else file.instant) > moment:
+            return False
+        is_above = completed >= barrier if isinstance(file, LogFile) else file.instant > barrier
+        return is_above or file.path in there
+
+    listed: tuple[BaseFile | LogFile, ...] = (*files.bases, *files.logs)
+    missed = [file for file in listed if is_wanted(file) and is_missed(file)]
+    replaced = _list_replaced(storage, timeline, moment=moment, by_completion=by_completion) if missed else frozenset()
+    missed = [file for file in missed if (file.partition, file.file_id) not in replaced]
+    return max(missed, key=lambda file: file.instant).path if missed else None
+
+
+def _list_removed(storage: Storage, timeline: Timeline, *, moment: str) -> DataFiles:
+    """What cleans begun after the moment have removed, and what those under way are about to remove."""
+    paths = {path for taken in _list_taken(storage, timeline, moment=moment) for path in taken}
+    named = (path.rpartition("/") for path in sorted(paths))
+    files = [
+        file
+        for partition, _, name in named
+        for file in (BaseFile.parse(partition, name, 0), LogFile.parse(partition, name, 0))
+    ]
+    bases = tuple(file for file in files if isinstance(file, BaseFile))
+    return DataFiles(bases, tuple(file for file in files if isinstance(file, LogFile)))
+
+
+def _list_taken(storage: Storage, timeline: Timeline, *, moment: str) -> Iterator[frozenset[str]]:
+    done = [instant for instant in timeline.completed(("clean",)) if instant.requested > moment]
+    contents = map_in_threads(lambda instant: read_instant(storage, timeline, instant=instant), done)
+    for instant, content in zip(done, contents, strict=True):
+        yield CleanMetadata.decode(content, timeline.paths[instant]).paths if content else frozenset()
+    for instant in timeline.pending(("clean",)):
+        path = timeline.layout.path(instant.as_requested())
+        data = storage.read(path) if instant.requested > moment else None
+        yield CleanPlan.decode(data, path).paths if data else frozenset()
+    for archived in _list_archived(storage, timeline, "clean", after=moment):
+        yield CleanMetadata.decode(archived.metadata, f"archived clean {archived.requested}").paths
+
+
+def _list_replaced(storage: Storage, timeline: Timeline, *, moment: str, by_completion: bool) -> frozenset[_Group]:
+    """File groups that had been replaced by then, also by writes that are archived."""
+    active = (
+        read_commit(storage, timeline, requested=instant.requested)
+        for instant in timeline.completed(("replacecommit",))
+        if str(instant.completion if by_completion else instant.requested) <= moment
+    )
+    archived = (
+        CommitMetadata.decode(instant.metadata, f"archived replacecommit {instant.requested}")
+        for instant in _list_archived(storage, timeline, "replacecommit", after=FIRST_TIME)
+        if (instant.completion if by_completion else instant.requested) <= moment
+    )
+    return frozenset(group for commit in (*active, *archived) for group in commit.replaced_file_groups)
+
+
+def _list_archived(storage: Storage, timeline: Timeline, action: str, *, after: str) -> list[ArchivedInstant]:
+    """Archived instants of `action` with a later completion time; of a table of version 6 the archive is not read."""
+    if timeline.layout.version == 1 or not list_archived_times(storage, timeline.layout, completed_after=after):
+        return []
+    found = list_archived_since(storage, timeline.layout, completed_after=after)
+    return [instant for instant in found if instant.action == action and instant.metadata]

@@ -1,0 +1,100 @@
+"""A world of writers that do not block each other, whose logs are merged into logs, and compacted, meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from functools import partial
+from typing import Any
+
+from kept_logs_world import KeptLogsWorld
+from log_compaction_desk import read_rows
+from transaction_store import SteppedStorage
+
+from hudi_locks.errors import StorageError, WriteError
+from hudi_locks.format import CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
+from hudi_locks.services import LogCompaction, TableServices, planned_slice
+from hudi_locks.table import FileSlice, Table, TableConfig
+from hudi_locks.transaction import Transaction
+
+
+class LogCompactionWorld(KeptLogsWorld):
+    """Rows are applied in an order, and a log compaction says its own again: whoever reads them, none changes it."""
+
+    def __init__(self, rng: random.Random, **how: Any) -> None:
+        super().__init__(rng, **how)
+        self.joined: list[str] = []
+        self.given_up: list[str] = []
+
+    def joiner(self, name: str, *, rounds: int = 12, **how: Any) -> None:
+        """Plans and runs log compactions, its own or those of the dead."""
+        transactions = self.transactions(name, **how)
+        config = TableConfig("t", ("id",), ("part",), table_type=self.table_type)
+        storage = SteppedStorage(self, all_dead=how.get("all_dead", False))
+        joining = LogCompaction(Table(storage, config), transactions, 2)
+        for _ in range(rounds):
+            if process := self.mine():
+                process.asleep_until = self.ticks + self.rng.choice((0, 10, 40))
+                self.step("doze")
+            with contextlib.suppress(StorageError, WriteError):
+                joining.schedule()
+                if (taken := joining.take()) is not None:
+                    self._join(*taken)
+
+    def _join(self, tx: Transaction, plan: CompactionPlan) -> None:
+        with tx:
+            stats = [self._join_slice(tx, planned_slice(operation)) for operation in plan.groups]
+            result = tx.publish(CommitMetadata.of(stats, "LOG_COMPACT", schema="{}", compacted=True))
+            (self.joined if result.is_committed else self.given_up).append(tx.instant)
+
+    def _join_slice(self, tx: Transaction, piece: FileSlice) -> WriteStat:
+        name = str(LogFileName(piece.file_id, tx.instant))
+        logs = FileSlice(piece.partition, piece.file_id, piece.barrier, None, piece.logs)
+        said = {"again": self._rows(logs), "stands_for": [log.instant for log in piece.logs]}
+        staged = tx.files.start("p", name, io_type=IOType.CREATE)
+        tx.files.storage.replace(staged.path, json.dumps(said).encode())
+        tx.files.finish(staged)
+        return WriteStat("p", piece.file_id, f"p/{name}", log_version=1)
+
+    def _rows(self, piece: FileSlice) -> list[str]:
+        return read_rows(self.files, piece)
+
+    def written(self) -> dict[str, str]:
+        merging = {claim.instant for claim in self.claims() if claim.action == "logcompaction"}
+        return {time: done for time, done in super().written().items() if time not in merging}
+
+    def _wrong_updates(self) -> str:
+        try:
+            return super()._wrong_updates()
+        except AssertionError as error:
+            return f"readers disagree: {error}"
+
+    def clean_up(self) -> None:
+        super().clean_up()
+        self.joiner("last joiner", all_dead=True, rounds=2)
+
+
+_GROUPS = {"w0": "g-0", "w1": "g-0", "w2": "h-0"}
+
+
+def play_log_compactions(seed: int, *, rng: random.Random | None = None) -> LogCompactionWorld:
+    """Two or three writers, one or two that merge logs, a compactor, a cleaner, an undertaker in haste; no lock."""
+    rng = rng or random.Random(seed)
+    world = LogCompactionWorld(rng, crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2])
+    for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
+        world.spawn(name, partial(world.writers, name, group, skew_ms=_skew(world)), may_crash=number == 0)
+    for name in ("joiner", "other joiner")[: 1 + seed % 2]:
+        world.spawn(name, partial(world.joiner, name, skew_ms=_skew(world)), may_crash=True)
+    if seed % 3:
+        world.spawn("compactor", partial(world.compactor, "compactor", rounds=4, skew_ms=_skew(world)), may_crash=True)
+        world.spawn("cleaning", partial(world.serve, "cleaning", TableServices.clean, rounds=4, skew_ms=_skew(world)))
+    if seed % 4 == 1:
+        world.spawn("undertaker", world.cleaner)
+    world.run()
+    world.clean_up()
+    return world
+
+
+def _skew(world: LogCompactionWorld) -> int:
+    return world.rng.choice((0, 0, -40, 40))

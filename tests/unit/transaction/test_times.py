@@ -1,0 +1,78 @@
+"""Times of several writers whose clocks jump, and of one that sleeps while it has a time (RFC-66, TrueTime)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hypothesis
+from hypothesis import strategies as st
+from transaction_desk import At, Desk
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.transaction import StopPoint, Transaction
+
+_WRITERS = 3
+_BOUND_MS = 4_000
+Steps = list[tuple[int, int]]
+NON_BLOCKING = {
+    "hoodie__write__concurrency__mode": "non_blocking_concurrency_control",
+    "hoodie__index__type": "BUCKET",
+}
+
+
+class Writer:
+    """One process with a wall clock of its own, which begins a write, publishes it, begins the next one."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self.clock = ManualClock()
+        self.desk = Desk(self.clock, storage, table_type="MERGE_ON_READ")
+        self._transactions = self.desk.open(**NON_BLOCKING)
+        self._open: Transaction | None = None
+        self._off_ms = 0
+
+    def jump(self, to_ms: int) -> None:
+        """Be `to_ms` ahead of the store."""
+        self.clock.jump_wall(to_ms - self._off_ms)
+        self._off_ms = to_ms
+
+    def go_on(self) -> str:
+        """The time that the next step was given."""
+        if self._open is None:
+            self._open = self._transactions.begin("deltacommit", "UPSERT")
+            return self._open.instant
+        tx, self._open = self._open, None
+        return str(tx.publish(self.desk.write(tx, "g-0")).completion_time)
+
+
+@hypothesis.given(
+    st.lists(st.tuples(st.integers(0, _WRITERS - 1), st.integers(-_BOUND_MS, _BOUND_MS)), min_size=2, max_size=30)
+)
+def test_times_grow_over_all_writers_whatever_their_clocks_do(steps: Steps) -> None:
+    storage = MemoryStorage(ManualClock())
+    writers = [Writer(storage) for _ in range(_WRITERS)]
+    times = []
+    for number, off_ms in steps:
+        writers[number].jump(off_ms)
+        times.append(writers[number].go_on())
+    assert all(earlier < later for earlier, later in itertools.pairwise(times))
+    claims = writers[0].desk.claims()
+    named = {claim.instant: claim.time for claim in claims}
+    shown = {i.requested: i.completion for i in writers[0].desk.timeline().completed()}
+    assert shown == named
+
+
+def test_a_time_that_was_taken_before_another_write_completed_is_taken_anew(desk: Any, at: At) -> None:
+    """A writer sleeps, without a lock that would hold others off, and its clock is behind when it wakes up."""
+
+    def overtake() -> None:
+        between.append(desk.commit("h-0"))
+        desk.clock.jump_wall(-_BOUND_MS)
+
+    between: list[str] = []
+    tx = desk.open(trace=at(StopPoint.PUBLISH_TIMED, overtake)).begin("commit", "UPSERT")
+    result = tx.publish(desk.write(tx, "g-0"))
+    other = desk.timeline().get(between[0])
+    assert result.completion_time > other.completion
+    assert [claim.time for claim in desk.claims()] == [other.completion, result.completion_time]
