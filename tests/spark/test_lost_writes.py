@@ -10,6 +10,8 @@ from pyspark.errors import PySparkException
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, StorageError, WriteAborted
 from hudi_locks.spark.taken_away import told_when_taken_away
 
+pytestmark = pytest.mark.spark  # PySpark's errors are part of it; no session is begun
+
 INSTANT = "20240101000000000"
 
 
