@@ -11,10 +11,10 @@ from hudi_locks.table import FileSlice
 
 __all__ = ["pack_slices"]
 
-_TASKS_PER_CORE: Final = 2
 _LEAST_BYTES: Final = 1 << 20
 """A PySpark task takes as long to begin as this many bytes take to be merged, whatever it does."""
-_MOST_BYTES: Final = 64 << 20
+_MOST_BYTES: Final = 32 << 20
+"""Up to so much one task for each core does best; of more, so that cores whose work was less can take another."""
 
 
 def pack_slices(slices: Sequence[FileSlice], *, cores: int) -> tuple[tuple[FileSlice, ...], ...]:
@@ -36,7 +36,7 @@ def pack_slices(slices: Sequence[FileSlice], *, cores: int) -> tuple[tuple[FileS
 def _find_share(whole_bytes: int, *, cores: int) -> float:
     """What each task is to read, so that all cores are done at the same time: each runs as many tasks, of one size."""
     fewest = max(1, math.ceil(whole_bytes / _MOST_BYTES))
-    tasks = max(fewest, min(cores * _TASKS_PER_CORE, whole_bytes // _LEAST_BYTES))
+    tasks = max(fewest, min(cores, whole_bytes // _LEAST_BYTES))
     return max(1.0, whole_bytes / (math.ceil(tasks / cores) * cores if tasks > cores else tasks))
 
 

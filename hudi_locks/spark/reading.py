@@ -140,14 +140,13 @@ class Reader:
         """Slices without logs need no merge, and are left to Spark with all that it can push down."""
         merged = tuple(piece for piece in slices if piece.logs)
         plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
-        rows = self._open(plain, schema)
         if not merged:
-            return rows
+            return self._open(plain, schema)
         needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
         packs = pack_slices(merged, cores=self.spark.sparkContext.defaultParallelism)
         task = MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule)
         found = read_slices(self.spark, task, from_arrow_schema(needed, prefer_timestamp_ntz=True))
-        return rows.select(found.columns).unionByName(found) if plain else found
+        return self._open(plain, schema).select(found.columns).unionByName(found) if plain else found
 
     def _narrow(self, schema: pa.Schema) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows."""

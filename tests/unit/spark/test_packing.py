@@ -31,8 +31,8 @@ def test_every_slice_is_read_once_in_its_order(sizes: list[int], cores: int) -> 
     ("sizes", "cores", "tasks"),
     [
         ([1000] * 100, 8, 1),
+        ([5 * MB] * 8, 2, 2),
         ([10 * MB] * 8, 2, 4),
-        ([10 * MB] * 14, 2, 4),
         ([MB // 2] * 5, 2, 2),
         ([200 * MB] * 8, 2, 8),
         ([10 * MB] * 3, 100, 3),
@@ -40,9 +40,9 @@ def test_every_slice_is_read_once_in_its_order(sizes: list[int], cores: int) -> 
     ],
     ids=[
         "tiny ones share one",
-        "two tasks a core",
-        "no core has one more",
         "a core has one",
+        "no core has one more",
+        "a core has a small one",
         "a large one has its own",
         "more cores than slices",
         "none",
@@ -53,4 +53,4 @@ def test_as_many_tasks_as_are_worth_while(sizes: list[int], cores: int, tasks: i
 
 
 def test_logs_count_too() -> None:
-    assert len(pack_slices([piece(1, 3 * MB, 2 * MB), piece(2, 1 * MB, 4 * MB)], cores=1)) == 2
+    assert len(pack_slices([piece(1, 20 * MB, 10 * MB), piece(2, 1 * MB, 30 * MB)], cores=1)) == 2
