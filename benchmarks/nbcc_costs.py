@@ -29,7 +29,7 @@ def run(*, quick: bool) -> list[Figure]:
     writes = [f"MOR, upsert {LOGS[-1]}", "MOR, compaction"]
     pairs: list[tuple[str, str, tuple[str, ...]]]
     pairs = [(name, "COW, snapshot", ("cpu_s", "took_s", "crossed", "read")) for name in reads]
-    pairs += [(name, "MOR, snapshot, compacted", ("cpu_s", "took_s")) for name in logged]
+    pairs += [(name, f"{name.rpartition(', ')[0]}, compacted", ("cpu_s", "took_s")) for name in logged]
     pairs += [(name, f"COW, upsert {LOGS[-1]}", ("cpu_s", "took_s", "written")) for name in writes]
     return [
         _compare(f"{name}: {_UNITS[what][0]}", costs[name][what], peer, costs[peer][what], _UNITS[what][1])

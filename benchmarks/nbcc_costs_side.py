@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ def measure_costs(lines: DataFrame, folder: str) -> dict[str, dict[str, float]]:
 
 
 _KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
+_TWO = ("l_quantity", "l_shipdate")
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,14 @@ class _Read:
     table: HoodieTable
     as_of: str | None = None
     read_optimized: bool = False
+    columns: tuple[str, ...] | None = None
 
     def drain(self) -> None:
-        is_now = self.as_of is None
-        drain(self.table.read(read_optimized=self.read_optimized) if is_now else self.table.as_of(self.as_of))
+        what: dict[str, Any] = {"columns": self.columns, "meta_columns": self.columns is None}
+        if self.as_of is None:
+            drain(self.table.read(read_optimized=self.read_optimized, **what))
+        else:
+            drain(self.table.as_of(self.as_of, **what))
 
     def count_bytes(self) -> int:
         """Of all files that are read."""
@@ -76,6 +81,8 @@ def _measure_reads(logged: list[_Read], cow: HoodieTable, mor: HoodieTable) -> d
         _Read("COW, snapshot", cow),
         _Read("MOR, read-optimised", mor, read_optimized=True),
         _Read("MOR, snapshot, compacted", mor),
+        _Read("MOR, two columns, compacted", mor, columns=_TWO),
+        replace(logged[-1], name=f"MOR, two columns, {LOGS[-1]} logs", columns=_TWO),
     ]
     reads = [*logged, *others]
     found: dict[str, list[dict[str, float]]] = {}

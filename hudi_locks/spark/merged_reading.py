@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.storage import Storage
@@ -26,24 +26,27 @@ class MergeTask:
     Attributes:
         storage: Of the table.
         packs: All slices of the read, by the task that reads them.
-        schema: Of the rows, meta columns included.
+        schema: Of the rows that are read, with the columns that decide between them.
         rule: Which of two rows with one key wins.
+        shown: The columns that are given, in their order: Spark would drop others only after it copied them.
     """
 
     storage: Storage
     packs: tuple[tuple[FileSlice, ...], ...]
     schema: pa.Schema
     rule: MergeRule
+    shown: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the packs numbered in the first column."""
         for batch in batches:
             for piece in (piece for number in batch.column(0).to_pylist() for piece in self.packs[number]):
                 for rows in read_slice(self.storage, piece, self.schema, rule=self.rule):
-                    yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
+                    yield from rows.select(self.shown).to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def read_slices(spark: SparkSession, task: MergeTask, columns: T.StructType) -> DataFrame:
+def read_slices(spark: SparkSession, task: MergeTask) -> DataFrame:
     """The merged rows of the task's slices, each pack in a Spark task of its own. Reads when the DataFrame is used."""
     numbers = spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
+    columns = from_arrow_schema(pa.schema(map(task.schema.field, task.shown)), prefer_timestamp_ntz=True)
     return run_in_workers(numbers, task, columns)

@@ -129,24 +129,33 @@ class Reader:
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end)
             slices = [piece for piece in merged.slices if self._is_wanted(piece.partition)]
-            rows, instants = self._merge(slices, snapshot.schema), merged.instants
+            rows, instants = self._merge(slices, snapshot.schema, also=(COMMIT_TIME,)), merged.instants
         else:
             changes = files_changed(storage, timeline, begin=begin, end=end)
             files = [file for file in changes.files if self._is_wanted(file.partition)]
             rows, instants = self._open(files, snapshot.schema), changes.instants
         return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
 
-    def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None) -> DataFrame:
-        """Slices without logs need no merge, and are left to Spark with all that it can push down."""
+    def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str] = ()) -> DataFrame:
+        """The columns that are shown, and `also` these.
+
+        Slices without logs need no merge, and are left to Spark with all that it can push down.
+        """
         merged = tuple(piece for piece in slices if piece.logs)
         plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
         if not merged:
             return self._open(plain, schema)
+        found = read_slices(self.spark, self._plan_merge(merged, schema, also=also))
+        if not plain:
+            return found
+        return self._open(plain, schema).select(*map(column_named, found.columns)).unionByName(found)
+
+    def _plan_merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str]) -> MergeTask:
         needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
-        packs = pack_slices(merged, cores=self.spark.sparkContext.defaultParallelism)
-        task = MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule)
-        found = read_slices(self.spark, task, from_arrow_schema(needed, prefer_timestamp_ntz=True))
-        return self._open(plain, schema).select(found.columns).unionByName(found) if plain else found
+        shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
+        packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
+        sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
+        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent)
 
     def _narrow(self, schema: pa.Schema) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows."""
@@ -182,7 +191,8 @@ class Reader:
         return self.partitions is None or partition in self.partitions
 
     def _select(self, rows: DataFrame) -> DataFrame:
-        return rows.select(*map(column_named, self._shown(rows.columns)))
+        shown = self._shown(rows.columns)
+        return rows if list(shown) == rows.columns else rows.select(*map(column_named, shown))
 
     def _shown(self, there: Sequence[str]) -> Sequence[str]:
         user = [name for name in there if name not in META_COLUMNS] if self.columns is None else self.columns

@@ -1,14 +1,15 @@
-"""Many requests to a store side by side, and one ahead of its use."""
+"""Many requests to a store side by side, or pieces of work, and one ahead of its use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeVar
 
-__all__ = ["map_in_threads", "reading_ahead"]
+__all__ = ["map_in_threads", "map_on_cores", "reading_ahead"]
 
 _THREADS: Final = 16
 
@@ -23,6 +24,11 @@ def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: i
         return [call(argument) for argument in work]
     with ThreadPoolExecutor(min(threads, len(work))) as pool:
         return list(pool.map(call, work))
+
+
+def map_on_cores(call: Callable[[T], R], arguments: Iterable[T]) -> list[R]:
+    """The same for work of the processor, of which more threads than cores only wait for each other."""
+    return map_in_threads(call, arguments, threads=os.cpu_count() or 1)
 
 
 @contextmanager

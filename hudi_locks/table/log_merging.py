@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.storage import map_in_threads
+from hudi_locks.storage import map_on_cores
 from hudi_locks.table.log_rows import LogEntry
 from hudi_locks.table.merging import Merge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
@@ -153,13 +152,13 @@ class _WholeRows(Merge):
             mask = pa.array(stays[start : start + _PIECE_ROWS])
             return conform(existing.slice(start, _PIECE_ROWS).filter(mask), self._schema)
 
-        return map_in_threads(keep, range(0, existing.num_rows, _PIECE_ROWS), threads=os.cpu_count() or 1)
+        return map_on_cores(keep, range(0, existing.num_rows, _PIECE_ROWS))
 
     def _copy(self, chosen: Indices) -> list[pa.Table]:
         """The chosen rows out of their logs, deletes left out."""
         left = self._chosen.column(_PLACE).take(pa.array(chosen[self._is_left[chosen]]))
         work = [(self._entries[number], part) for number, part in self._spread(left.to_numpy())]
-        return map_in_threads(lambda one: self._copy_from(*one), work, threads=os.cpu_count() or 1)
+        return map_on_cores(lambda one: self._copy_from(*one), work)
 
     def _spread(self, places: Indices) -> list[tuple[int, Indices]]:
         """Places among all entries as places in each of those that have some, by its number."""

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.storage import Storage, map_in_threads, reading_ahead
+from hudi_locks.storage import Storage, map_in_threads, map_on_cores, reading_ahead
 from hudi_locks.table.base_file import read_base_file
 from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
@@ -75,7 +75,7 @@ def _read_logs(
     Where nulls take values of other rows it would not be the same without them.
     """
     needed = _drop_done(map_in_threads(lambda log: _read_log(storage, log), piece.logs), rule)
-    decoded = map_in_threads(lambda one: list(read_log(one[1], one[0].path, columns=columns, idle=idle)), needed)
+    decoded = map_on_cores(lambda one: list(read_log(one[1], one[0].path, columns=columns, idle=idle)), needed)
     return (entry for entries in decoded for entry in entries)
 
 

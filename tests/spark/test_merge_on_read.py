@@ -12,7 +12,7 @@ import shared_table
 from pyspark.sql import Row
 
 from hudi_locks.errors import ConfigError, UnsupportedTable, WriteError
-from hudi_locks.format import CommitMetadata, Instant, LogFileName, State, WriteStat, add_ms
+from hudi_locks.format import META_COLUMNS, CommitMetadata, Instant, LogFileName, State, WriteStat, add_ms
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import LocalStorage
 
@@ -61,6 +61,32 @@ def test_what_is_written_is_read(
     again = table.upsert(frame([("c", "2", 0, 9.0)]))
     assert again.file_groups == 1
     assert rows_of(table) == [*state[:2], ("c", "2", 0, 9.0), state[2]]
+
+
+@pytest.mark.parametrize("columns", [None, ["value", "id"], []])
+@pytest.mark.parametrize("meta_columns", [False, True])
+def test_rows_come_from_executors_as_they_are_shown(
+    create_mor: Create, frame: Frame, columns: list[str] | None, meta_columns: bool
+) -> None:
+    """Spark copies every row once more to leave a column out, or to change their order."""
+    table = create_mor()
+    table.insert(frame(FIRST))
+    found = table.read(columns=columns, meta_columns=meta_columns)
+    user = ["id", "month", "ts", "value"] if columns is None else columns
+    assert found.columns == [*(META_COLUMNS if meta_columns else ()), *user]
+    places = [("id", "month", "ts", "value").index(name) for name in user]
+    assert sorted(map(tuple, found.select(user).collect())) == sorted(tuple(row[n] for n in places) for row in FIRST)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "InArrow" in plan
+    assert ("Project" in plan) == (found.columns == [])
+
+
+def test_what_changed_needs_no_meta_column_to_be_shown(create_mor: Create, frame: Frame) -> None:
+    table = create_mor()
+    first = table.insert(frame(FIRST))
+    table.upsert(frame([("a", "1", 3, 3.0)]))
+    found = table.incremental(first.completion_time, columns=["value"], meta_columns=False)
+    assert [tuple(row) for row in found.collect()] == [(3.0,)]
 
 
 def test_an_unpartitioned_table_without_order_keeps_the_later_write(

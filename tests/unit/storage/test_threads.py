@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from hudi_locks.storage import reading_ahead
+from hudi_locks.storage import map_on_cores, reading_ahead
 
 PATIENCE_S = 10
 
@@ -41,3 +42,14 @@ def test_what_fails_is_raised_where_the_items_are_used() -> None:
         assert next(items) == 1
         with pytest.raises(OSError, match="gone"):
             next(items)
+
+
+def test_work_of_the_processor_gets_a_thread_for_each_core_at_most() -> None:
+    used: set[int] = set()
+
+    def note(number: int) -> int:
+        used.add(threading.get_ident())
+        return -number
+
+    assert map_on_cores(note, range(200)) == [-number for number in range(200)]
+    assert len(used) <= (os.cpu_count() or 1)
