@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
+from hudi_locks.markers import FinalFiles
 from hudi_locks.services import planned_slice
 from hudi_locks.spark.compact_task import CompactTask
 from hudi_locks.spark.group_writer import STAT, decode_stat
@@ -12,7 +13,7 @@ from hudi_locks.spark.log_compact_task import LogCompactTask
 from hudi_locks.spark.planned_job import PlannedJob, Report
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.table import BaseFileFormat, add_meta_schema
+from hudi_locks.table import BaseFileFormat, FileSlice, add_meta_schema
 from hudi_locks.transaction import Transaction
 
 __all__ = ["CompactionJob"]
@@ -34,15 +35,16 @@ class CompactionJob(PlannedJob[CompactionPlan]):
     def _write(self, transaction: Transaction, plan: CompactionPlan) -> CommitMetadata:
         table = self.table
         schema = table.schema(table.timeline()) or pa.schema([])
-        task = CompactTask(
-            transaction.files,
-            add_meta_schema(schema),
-            BaseFileFormat(avro_schema(schema, table.config.name, with_meta_columns=True), self.codec),
-            table.config.merge_rule,
-            tuple(map(planned_slice, plan.groups)),
-        )
+        avro = avro_schema(schema, table.config.name, with_meta_columns=True)
+        slices = tuple(map(planned_slice, plan.groups))
+        task = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
         recorded = avro_schema(schema, table.config.name) if schema.names else None
         return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)
+
+    def _make_task(
+        self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
+    ) -> CompactTask | LogCompactTask:
+        return CompactTask(files, schema, BaseFileFormat(avro, self.codec), self.table.config.merge_rule, slices)
 
     def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
         count = len(task.slices)
