@@ -72,8 +72,7 @@ class Readable:
 
         Raises:
             BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
-            TableError: What the table showed then was cleaned. After cleans by versions that is not known, and the
-                files that are left are shown.
+            TableError: What the table showed then was cleaned.
             DamagedTable: See `read`.
         """
         return self._reader(meta_columns, columns, partitions).snapshot(completed=time, requested=requested)
