@@ -20,7 +20,7 @@ from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.straddling import find_straddling
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import BaseFile, LogFile, list_data_files, read_commit
+from hudi_locks.table import list_data_files, read_commit
 from hudi_locks.timeline import Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import History
@@ -170,8 +170,7 @@ class Archiver:
         """Whether files that a write replaced are there still: without it on the timeline they would show again."""
         commit = read_commit(self._storage, timeline, requested=write.requested)
         groups = commit.replaced_file_groups
-        listed = list_data_files(self._storage, commit.replaced_file_ids)
-        files: tuple[BaseFile | LogFile, ...] = (*listed.bases, *listed.logs)
+        files = list_data_files(self._storage, commit.replaced_file_ids).both
         return any((file.partition, file.file_id) in groups and file.instant < write.requested for file in files)
 
     def _find_passed(self, timeline: Timeline, chosen: list[Instant]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from hudi_locks.format import (
 from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import BaseFile, LogFile, list_data_files, list_partitions
+from hudi_locks.table import list_data_files, list_partitions
 from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
@@ -133,9 +133,7 @@ class Restorer:
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
-        listed = list_data_files(self._storage, list_partitions(self._storage))
-        files: tuple[BaseFile | LogFile, ...] = (*listed.bases, *listed.logs)
-        for file in files:
+        for file in list_data_files(self._storage, list_partitions(self._storage)).both:
             if file.instant in found:
                 found[file.instant].add(file.path)
         for time, paths in found.items():

@@ -80,10 +80,11 @@ def choose_files(files: DataFiles, keep: Keep, completion: Completion) -> list[B
         keep: What must stay.
         completion: When their writes completed. What is not completed stays.
     """
-    bases = [file for file in files.bases if completion(file.instant) is not None]
-    logs = [file for file in files.logs if completion(file.instant) is not None]
-    listed: tuple[BaseFile | LogFile, ...] = (*bases, *logs)
-    groups = slice_file_groups(bases, logs, completion)
+    done = DataFiles(
+        tuple(file for file in files.bases if completion(file.instant) is not None),
+        tuple(file for file in files.logs if completion(file.instant) is not None),
+    )
+    groups = slice_file_groups(done.bases, done.logs, completion)
     oldest = {group: _find_oldest(slices, keep, completion) for group, slices in groups.items()}
 
     def may_go(file: BaseFile | LogFile) -> bool:
@@ -95,7 +96,7 @@ def choose_files(files: DataFiles, keep: Keep, completion: Completion) -> list[B
             return completed < oldest[group]
         return file.instant < oldest[group] and completed <= keep.moment
 
-    return [file for file in listed if may_go(file) and file.path not in keep.savepointed]
+    return [file for file in done.both if may_go(file) and file.path not in keep.savepointed]
 
 
 def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.errors import SavepointRefused
-from hudi_locks.format import WRITE_ACTIONS, CleanPlan, Instant, SavepointMetadata, State
+from hudi_locks.format import WRITE_ACTIONS, Instant, SavepointMetadata, State
 from hudi_locks.services.savepointed import find_missing, read_savepoint
-from hudi_locks.table import latest_file_slices, read_last_clean
+from hudi_locks.table import latest_file_slices, read_clean_plans, read_last_clean
 from hudi_locks.timeline import Timeline, create_instant, index_files
 from hudi_locks.transaction import Coordination, View
 
@@ -135,18 +134,12 @@ class Savepoints:
         last = read_last_clean(self._storage, timeline)
         if last is not None and last.earliest > requested:
             raise _refusal(requested, f"a clean kept only what is shown since {last.earliest}: choose a later write")
-        for path, doomed in self._list_doomed(timeline):
-            if gone := sorted(doomed & metadata.paths):
+        for clean, plan in read_clean_plans(self._storage, timeline):
+            if gone := sorted(plan.paths & metadata.paths):
+                path = timeline.layout.path(clean.as_requested())
                 raise _refusal(requested, f"{path} is to remove {gone[0]}: let that clean finish, choose a later write")
         if missing := find_missing(self._storage, timeline, requested=requested, paths=metadata.paths):
             raise _refusal(requested, f"the version of {missing} that it shows was cleaned: choose a later write")
-
-    def _list_doomed(self, timeline: Timeline) -> Iterator[tuple[str, frozenset[str]]]:
-        for instant in timeline.pending(("clean",)):
-            path = self._coordination.layout.path(instant.as_requested())
-            data = self._storage.read(path)
-            if data:
-                yield path, CleanPlan.decode(data, path).paths
 
 
 def _refusal(instant: str, why: str) -> SavepointRefused:

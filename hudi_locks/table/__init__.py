@@ -3,7 +3,7 @@
 from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
-from hudi_locks.table.cleaned import read_last_clean, refuse_cleaned
+from hudi_locks.table.cleaned import read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile, list_base_files, list_data_files, list_partitions
 from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
@@ -90,6 +90,7 @@ __all__ = [
     "parse_partition_path",
     "partition_path",
     "read_base_file",
+    "read_clean_plans",
     "read_commit",
     "read_counts",
     "read_first_key",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hudi_locks.errors import TableError
-from hudi_locks.format import WRITE_ACTIONS, CleanMetadata, CleanPlan
+from hudi_locks.format import WRITE_ACTIONS, CleanMetadata, CleanPlan, Instant
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, read_instant
 
-__all__ = ["read_last_clean", "refuse_cleaned"]
+__all__ = ["read_clean_plans", "read_last_clean", "refuse_cleaned"]
 
 
 def read_last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
@@ -23,6 +23,24 @@ def read_last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | Non
         return None
     data = read_instant(storage, timeline, instant=cleans[-1])
     return CleanMetadata.decode(data, timeline.paths[cleans[-1]]) if data else None
+
+
+def read_clean_plans(storage: Storage, timeline: Timeline, *, after: str = "") -> Iterator[tuple[Instant, CleanPlan]]:
+    """What the cleans that are under way are about to do; one that has just ended may be left out.
+
+    Args:
+        storage: Of the table.
+        timeline: What is read.
+        after: Only those with a later requested time.
+
+    Raises:
+        DamagedTable: A plan cannot be read.
+    """
+    for instant in timeline.pending(("clean",)):
+        path = timeline.layout.path(instant.as_requested())
+        data = storage.read(path) if instant.requested > after else None
+        if data:
+            yield instant, CleanPlan.decode(data, path)
 
 
 def refuse_cleaned(
@@ -63,8 +81,5 @@ def _list_earliest(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, 
     last = read_last_clean(storage, timeline)
     if last is not None:
         yield last.earliest, last.started
-    for instant in timeline.pending(("clean",)):
-        path = timeline.layout.path(instant.as_requested())
-        data = storage.read(path)
-        earliest = CleanPlan.decode(data, path).earliest if data else None
-        yield (earliest.requested if earliest else ""), instant.requested
+    for instant, plan in read_clean_plans(storage, timeline):
+        yield (plan.earliest.requested if plan.earliest else ""), instant.requested

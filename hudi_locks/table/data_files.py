@@ -80,6 +80,11 @@ class DataFiles:
     bases: tuple[BaseFile, ...]
     logs: tuple[LogFile, ...]
 
+    @property
+    def both(self) -> tuple[BaseFile | LogFile, ...]:
+        """All of them, base files first."""
+        return (*self.bases, *self.logs)
+
 
 def list_partitions(storage: Storage) -> tuple[str, ...]:
     """Partition paths in order: every folder that is marked as a partition; "" if the table itself is."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from hudi_locks.errors import TableError
-from hudi_locks.format import FIRST_TIME, CleanMetadata, CleanPlan, CommitMetadata
+from hudi_locks.format import FIRST_TIME, CleanMetadata, CommitMetadata
 from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table.cleaned import read_clean_plans
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.file_groups import find_completions
 from hudi_locks.table.file_slices import FileSlice
@@ -89,8 +90,7 @@ def find_removed(
         is_above = completed >= barrier if isinstance(file, LogFile) else file.instant > barrier
         return is_above or file.path in there
 
-    listed: tuple[BaseFile | LogFile, ...] = (*files.bases, *files.logs)
-    missed = [file for file in listed if is_wanted(file) and is_missed(file)]
+    missed = [file for file in files.both if is_wanted(file) and is_missed(file)]
     replaced = _list_replaced(storage, timeline, moment=moment, by_completion=by_completion) if missed else frozenset()
     missed = [file for file in missed if (file.partition, file.file_id) not in replaced]
     return max(missed, key=lambda file: file.instant).path if missed else None
@@ -114,10 +114,7 @@ def _list_taken(storage: Storage, timeline: Timeline, *, moment: str) -> Iterato
     contents = map_in_threads(lambda instant: read_instant(storage, timeline, instant=instant), done)
     for instant, content in zip(done, contents, strict=True):
         yield CleanMetadata.decode(content, timeline.paths[instant]).paths if content else frozenset()
-    for instant in timeline.pending(("clean",)):
-        path = timeline.layout.path(instant.as_requested())
-        data = storage.read(path) if instant.requested > moment else None
-        yield CleanPlan.decode(data, path).paths if data else frozenset()
+    yield from (plan.paths for _, plan in read_clean_plans(storage, timeline, after=moment))
     for archived in _list_archived(storage, timeline, "clean", after=moment):
         yield CleanMetadata.decode(archived.metadata, f"archived clean {archived.requested}").paths
 
