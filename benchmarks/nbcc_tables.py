@@ -14,7 +14,16 @@ from benchmarks.lineitem_side import BUCKETS, KEY, choose_tenth
 from benchmarks.processor import read_cpu
 from hudi_locks.spark import HoodieTable
 
-__all__ = ["LOGS", "PEER_LOGS", "READS", "create_table", "make_upsert", "measure", "take_medians"]
+__all__ = [
+    "LOGS",
+    "PEER_LOGS",
+    "READS",
+    "create_table",
+    "make_small_upsert",
+    "make_upsert",
+    "measure",
+    "take_medians",
+]
 
 LOGS: Final = (1, 3, 10)
 """So many upserts lie above the base files when reads are measured."""
@@ -44,6 +53,13 @@ def create_table(spark: SparkSession, path: str, *, table_type: str) -> HoodieTa
 def make_upsert(lines: DataFrame, number: int) -> DataFrame:
     """One row in ten, newer than those before."""
     return choose_tenth(lines).withColumn("version", F.lit(number + 1).cast("long"))
+
+
+def make_small_upsert(lines: DataFrame, number: int) -> DataFrame:
+    """One row in a hundred, newer than those before, and for each number another."""
+    changed = lines.where(F.pmod(F.xxhash64(*KEY), F.lit(100)) == number)
+    newer = changed.withColumn("version", F.lit(number + 1).cast("long"))
+    return newer.withColumn("l_comment", F.lit("changed"))
 
 
 def measure(job: Callable[[], object]) -> dict[str, float]:

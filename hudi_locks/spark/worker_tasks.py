@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
@@ -36,8 +37,16 @@ def run_task(task: WorkerTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
         yield from task(batches)
     finally:
         _forget_archives()
-        if not gc.get_freeze_count():
-            gc.freeze()  # PySpark collects garbage between tasks, through all that was ever imported
+        freeze_imported()
+
+
+@cache
+def freeze_imported() -> None:
+    """Once in a process: PySpark collects garbage between tasks, through all that was ever imported.
+
+    To ask Python whether it was done takes longer than the rest of an empty task.
+    """
+    gc.freeze()
 
 
 def _forget_archives() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeVar
+
+import pyarrow as pa
 
 __all__ = ["map_in_threads", "map_on_cores", "reading_ahead"]
 
@@ -20,15 +21,18 @@ R = TypeVar("R")
 def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: int = _THREADS) -> list[R]:
     """The results of `call` for each argument, in order; the first error is raised once all calls have ended."""
     work = list(arguments)
-    if len(work) < 2:
+    if len(work) < 2 or threads < 2:
         return [call(argument) for argument in work]
     with ThreadPoolExecutor(min(threads, len(work))) as pool:
         return list(pool.map(call, work))
 
 
 def map_on_cores(call: Callable[[T], R], arguments: Iterable[T]) -> list[R]:
-    """The same for work of the processor, of which more threads than cores only wait for each other."""
-    return map_in_threads(call, arguments, threads=os.cpu_count() or 1)
+    """The same for work of the processor, in as many threads as Arrow may use cores: more only wait for each other.
+
+    In PySpark's workers that is one unless `spark.task.cpus` says otherwise: beside it run other tasks.
+    """
+    return map_in_threads(call, arguments, threads=pa.cpu_count())
 
 
 @contextmanager

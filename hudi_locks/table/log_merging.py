@@ -149,8 +149,8 @@ class _WholeRows(Merge):
 
     def _keep(self, existing: pa.Table, stays: Mask) -> list[pa.Table]:
         def keep(start: int) -> pa.Table:
-            mask = pa.array(stays[start : start + _PIECE_ROWS])
-            return conform(existing.slice(start, _PIECE_ROWS).filter(mask), self._schema)
+            piece, mask = existing.slice(start, _PIECE_ROWS), stays[start : start + _PIECE_ROWS]
+            return conform(piece if mask.all() else piece.filter(pa.array(mask)), self._schema)
 
         return map_on_cores(keep, range(0, existing.num_rows, _PIECE_ROWS))
 
@@ -168,7 +168,8 @@ class _WholeRows(Merge):
         return [(n, part - starts[n]) for n, part in enumerate(parts[: len(self._entries)]) if len(part)]
 
     def _copy_from(self, entry: LogEntry, places: Indices) -> pa.Table:
-        return conform(entry.whole.take(pa.array(places)), self._schema)
+        rows = entry.whole
+        return conform(rows if len(places) == rows.num_rows else rows.take(pa.array(places)), self._schema)
 
 
 class _FilledRows(UpsertMerge):

@@ -173,17 +173,17 @@ class _ParquetRows:
     """A block of Parquet rows that is open.
 
     Attributes:
-        file: Its content.
+        content: Its bytes.
+        file: The same, as Parquet.
         schema: Of the columns that are wanted.
         idle: Of these, which decide nothing.
-        encoded: Of these again, what stays dictionaries.
         path: Of the log file, for errors.
     """
 
+    content: bytes | memoryview
     file: pq.ParquetFile
     schema: pa.Schema
     idle: Collection[str]
-    encoded: Collection[str]
     path: str
 
     @classmethod
@@ -193,27 +193,32 @@ class _ParquetRows:
         declared = _arrow_of(_Declared(block.schema, path))
         schema = pa.schema([field for field in declared if columns is None or field.name in columns])
         with _reporting(path):
-            source = pa.BufferReader(block.content)
-            metadata = pq.read_metadata(source)
-            encoded = find_encoded(metadata, idle)
-            file = pq.ParquetFile(source, metadata=metadata, read_dictionary=encoded)
-            return cls(file, schema, idle, encoded, path)
+            return cls(block.content, pq.ParquetFile(pa.BufferReader(block.content)), schema, idle, path)
 
     @property
     def deciding(self) -> list[str]:
         return [name for name in self.schema.names if name not in self.idle]
 
     def read(self, names: list[str]) -> pa.Table:
+        """These columns, in the types that are wanted."""
         with _reporting(self.path):
-            use_threads = self.file.metadata.num_rows > _SERIAL_ROWS
-            found = self.file.read(columns=names, use_threads=use_threads).select(names)
-            wanted = (found.schema.field(n) if n in self.encoded else self.schema.field(n) for n in names)
-            return _cast(found, pa.schema(wanted))
+            return _cast(_read_columns(self.file, names), pa.schema(map(self.schema.field, names)))
 
     def add_idle(self, rows: pa.Table) -> pa.Table:
-        """The same rows with the columns that were left out."""
-        idle = self.read([name for name in self.schema.names if name not in rows.schema.names])
+        """The same rows with the columns that were left out; of these stay dictionaries what the block has as such."""
+        names = [name for name in self.schema.names if name not in rows.schema.names]
+        with _reporting(self.path):
+            encoded = find_encoded(self.file.metadata, names)
+            source = pa.BufferReader(self.content)
+            file = pq.ParquetFile(source, metadata=self.file.metadata, read_dictionary=encoded)
+            found = _read_columns(file, names)
+            wanted = ((found.schema if name in encoded else self.schema).field(name) for name in names)
+            idle = _cast(found, pa.schema(wanted))
         return pa.table({n: (rows if n in rows.schema.names else idle).column(n) for n in self.schema.names})
+
+
+def _read_columns(file: pq.ParquetFile, names: list[str]) -> pa.Table:
+    return file.read(columns=names, use_threads=file.metadata.num_rows > _SERIAL_ROWS).select(names)
 
 
 @contextmanager

@@ -14,18 +14,19 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
-from hudi_locks.spark.worker_tasks import run_task
+from hudi_locks.spark.worker_tasks import freeze_imported, run_task
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1, 2]})
 
 
 @pytest.fixture(autouse=True)
-def frozen(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """How often what was imported was taken from the collector, which this process keeps."""
     calls: list[bool] = []
     monkeypatch.setattr(gc, "freeze", lambda: calls.append(True))
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: len(calls))
-    return calls
+    freeze_imported.cache_clear()
+    yield calls
+    freeze_imported.cache_clear()
 
 
 @pytest.fixture

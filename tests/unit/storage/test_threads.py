@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from hudi_locks.storage import map_on_cores, reading_ahead
@@ -44,7 +44,7 @@ def test_what_fails_is_raised_where_the_items_are_used() -> None:
             next(items)
 
 
-def test_work_of_the_processor_gets_a_thread_for_each_core_at_most() -> None:
+def use_threads() -> int:
     used: set[int] = set()
 
     def note(number: int) -> int:
@@ -52,4 +52,16 @@ def test_work_of_the_processor_gets_a_thread_for_each_core_at_most() -> None:
         return -number
 
     assert map_on_cores(note, range(200)) == [-number for number in range(200)]
-    assert len(used) <= (os.cpu_count() or 1)
+    return len(used - {threading.get_ident()})
+
+
+def test_work_of_the_processor_gets_a_thread_for_each_core_that_arrow_may_use_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pa, "cpu_count", lambda: 3)
+    assert 1 <= use_threads() <= 3
+
+
+def test_of_one_core_no_thread_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pa, "cpu_count", lambda: 1)
+    assert use_threads() == 0
