@@ -4,7 +4,7 @@ from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import open_storage
 from hudi_locks.storage.storage import Entry, Storage
-from hudi_locks.storage.threads import map_in_threads, map_on_cores, reading_ahead
+from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
 __all__ = [
     "Entry",
@@ -12,7 +12,6 @@ __all__ = [
     "MemoryStorage",
     "Storage",
     "map_in_threads",
-    "map_on_cores",
     "open_storage",
     "reading_ahead",
 ]

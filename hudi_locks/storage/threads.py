@@ -1,4 +1,4 @@
-"""Many requests to a store side by side, or pieces of work, and one ahead of its use."""
+"""Many requests to a store side by side, and one ahead of its use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeVar
 
-import pyarrow as pa
-
-__all__ = ["map_in_threads", "map_on_cores", "reading_ahead"]
+__all__ = ["map_in_threads", "reading_ahead"]
 
 _THREADS: Final = 16
 
@@ -25,14 +23,6 @@ def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: i
         return [call(argument) for argument in work]
     with ThreadPoolExecutor(min(threads, len(work))) as pool:
         return list(pool.map(call, work))
-
-
-def map_on_cores(call: Callable[[T], R], arguments: Iterable[T]) -> list[R]:
-    """The same for work of the processor, in as many threads as Arrow may use cores: more only wait for each other.
-
-    In PySpark's workers that is one unless `spark.task.cpus` says otherwise: beside it run other tasks.
-    """
-    return map_in_threads(call, arguments, threads=pa.cpu_count())
 
 
 @contextmanager

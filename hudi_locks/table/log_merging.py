@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.storage import map_on_cores
+from hudi_locks.table.cores import map_on_cores
 from hudi_locks.table.log_rows import LogEntry
 from hudi_locks.table.merging import Merge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform

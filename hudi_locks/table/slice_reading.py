@@ -8,8 +8,9 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.storage import Storage, map_in_threads, map_on_cores, reading_ahead
+from hudi_locks.storage import Storage, map_in_threads, reading_ahead
 from hudi_locks.table.base_file import read_base_file
+from hudi_locks.table.cores import map_on_cores
 from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
