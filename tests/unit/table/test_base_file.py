@@ -8,6 +8,7 @@ import json
 import resource
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,13 +36,15 @@ USER = pa.schema([("value", pa.int64())])
 SCHEMA = add_meta_schema(USER)
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """The system lets no file grow beyond 1000 bytes."""
+    """The system lets no file grow beyond 1000 bytes: not that one either to which pytest itself may report."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def fill(path: str, row_group_bytes: int) -> None:
@@ -55,11 +58,10 @@ def fill(path: str, row_group_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("row_group_bytes", [1, 1 << 30])
-@pytest.mark.usefixtures("small_files")
 def test_a_disk_that_fails_is_named(tmp_path: Path, row_group_bytes: int) -> None:
     """While rows are written, or when the file is closed."""
     path = str(tmp_path / "x.parquet")
-    with pytest.raises(StorageError, match=r"x\.parquet: File too large") as caught:
+    with pytest.raises(StorageError, match=r"x\.parquet: File too large") as caught, small_files():
         fill(path, row_group_bytes)
     assert (caught.value.path, caught.value.errno) == (path, errno.EFBIG)
 
