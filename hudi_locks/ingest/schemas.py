@@ -7,12 +7,12 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_locks.config import Key, Options, ingest_keys
 from hudi_locks.errors import BadInput, ConfigError, DamagedTable
 from hudi_locks.format import arrow_schema
+from hudi_locks.spark.column_types import to_spark
 
 __all__ = ["find_schema"]
 
@@ -59,6 +59,6 @@ def _ask(url: str, key: Key[str]) -> str:
 
 def _interpret(text: str, where: str) -> StructType:
     try:
-        return from_arrow_schema(arrow_schema(text, where))
+        return to_spark(arrow_schema(text, where))
     except DamagedTable as error:
         raise BadInput(f"{where} is no Avro record: {error}", path=where) from error

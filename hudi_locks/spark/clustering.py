@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
 from hudi_locks.spark.cluster_task import ClusterTask
+from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP
@@ -66,7 +66,7 @@ class ClusteringJob(PlannedJob[ClusteringPlan]):
         return spread.sortWithinPartitions(*order) if order else spread
 
     def _read(self, table: Table, group: ClusteringGroup, schema: pa.Schema) -> DataFrame:
-        columns = from_arrow_schema(add_meta_schema(schema), prefer_timestamp_ntz=True)
+        columns = to_spark(add_meta_schema(schema))
         paths = [table.storage.native(piece.relative_path) for piece in group.slices]
         return read_files(self.spark, paths, columns)
 

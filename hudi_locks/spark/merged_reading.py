@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.storage import Storage
 from hudi_locks.table import FileSlice, MergeRule, read_slice
@@ -48,5 +48,5 @@ class MergeTask:
 def read_slices(spark: SparkSession, task: MergeTask) -> DataFrame:
     """The merged rows of the task's slices, each pack in a Spark task of its own. Reads when the DataFrame is used."""
     numbers = spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
-    columns = from_arrow_schema(pa.schema(map(task.schema.field, task.shown)), prefer_timestamp_ntz=True)
+    columns = to_spark(pa.schema(map(task.schema.field, task.shown)))
     return run_in_workers(numbers, task, columns)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.change_data import compare
+from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
 from hudi_locks.spark.packing import pack_slices
@@ -166,7 +166,7 @@ class Reader:
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
         user_schema = schema if schema is not None else pa.schema([])
-        columns = from_arrow_schema(add_meta_schema(user_schema), prefer_timestamp_ntz=True)
+        columns = to_spark(add_meta_schema(user_schema))
         if not files:
             return self.spark.createDataFrame([], columns)
         return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)

@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
+from hudi_locks.spark.column_types import to_arrow
 from hudi_locks.spark.keys import field_type, partition_path, record_key
 from hudi_locks.spark.placement import RESERVED
 from hudi_locks.spark.refusals import refuse_null_keys
@@ -104,7 +104,7 @@ def user_schema(keyed: DataFrame) -> pa.Schema:
         BadInput: A name or type has no place in a Hudi table.
     """
     fields = [field for field in keyed.schema.fields if field.name not in META_COLUMNS]
-    return canonical_schema(to_arrow_schema(T.StructType(fields)))
+    return canonical_schema(to_arrow(T.StructType(fields)))
 
 
 def column_named(name: str) -> Column:

@@ -200,6 +200,15 @@ def test_a_registry_tells_the_columns(bench: Bench, registry: str) -> None:
         find_schema(bench.options())
 
 
+def test_a_written_schema_tells_moments_from_times_without_a_zone(bench: Bench) -> None:
+    kinds = {"at": "timestamp-micros", "local": "local-timestamp-micros"}
+    fields = [{"name": name, "type": {"type": "long", "logicalType": kind}} for name, kind in kinds.items()]
+    (bench.folder / "columns.avsc").write_text(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    found = find_schema(bench.options())
+    assert found is not None
+    assert found.simpleString() == "struct<at:timestamp,local:timestamp_ntz>"
+
+
 def test_a_source_that_lacks_something_says_what(bench: Bench) -> None:
     schema = find_schema(bench.options())
     with pytest.raises(ConfigError, match="JsonKafkaSource"):
