@@ -44,7 +44,21 @@ def measure_costs(lines: DataFrame, folder: str) -> dict[str, dict[str, float]]:
     costs["MOR, compaction"]["written"] = _count_bytes(mor.path) - before
     logged = [_Read(f"MOR, snapshot, {LOGS[-1]} small logs", _make_small(lines, folder))]
     logged += [_Read(name, mor, as_of=moment) for name, moment in moments.items()]
-    return costs | _measure_reads(logged, cow, mor)
+    others = _list_others(logged[-1], cow)
+    one = _list_one_slice(lines, folder)
+    return costs | _take_turns([*logged, *others]) | _take_turns(one)
+
+
+def _list_one_slice(lines: DataFrame, folder: str) -> list[_Read]:
+    """All rows in one file group, with its logs and compacted."""
+    table = create_table(lines.sparkSession, f"{folder}/one", table_type="MERGE_ON_READ", one_slice=True)
+    table.insert(lines)
+    table.compact()
+    for number in range(1, LOGS[-1] + 1):
+        table.upsert(make_upsert(lines, number))
+    logged = _Read(f"MOR, one slice, {LOGS[-1]} logs", table, as_of=table.table.timeline().newest_time())
+    table.compact()
+    return [logged, _Read("MOR, one slice, compacted", table)]
 
 
 def _make_small(lines: DataFrame, folder: str) -> HoodieTable:
@@ -89,21 +103,25 @@ class _Read:
         return sum(Path(self.table.path, file.path).stat().st_size for file in files)
 
 
-def _measure_reads(logged: list[_Read], cow: HoodieTable, mor: HoodieTable) -> dict[str, dict[str, float]]:
-    """All states take turns, in a session that has done as much before each of them; the first turn only warms it."""
-    others = [
+def _list_others(logged: _Read, cow: HoodieTable) -> list[_Read]:
+    mor = logged.table
+    return [
         _Read("COW, snapshot", cow),
         _Read("MOR, read-optimised", mor, read_optimized=True),
         _Read("MOR, snapshot, compacted", mor),
         _Read("MOR, two columns, compacted", mor, columns=_TWO),
-        replace(logged[-1], name=f"MOR, two columns, {LOGS[-1]} logs", columns=_TWO),
+        replace(logged, name=f"MOR, two columns, {LOGS[-1]} logs", columns=_TWO),
     ]
-    reads = [*logged, *others]
+
+
+def _take_turns(reads: list[_Read]) -> dict[str, dict[str, float]]:
+    """Each in a session that has done as much before it as before the others; the first turn only warms it."""
     found: dict[str, list[dict[str, float]]] = {}
     for _ in range(_TURNS + 1):
         for read in reads:
             took = measure(read.drain)
-            found.setdefault(read.name, []).append({**took, "crossed": _count_crossed(cow.spark)})
+            crossed = _count_crossed(read.table.spark)
+            found.setdefault(read.name, []).append({**took, "crossed": crossed})
     return {read.name: {**take_medians(found[read.name][1:]), "read": read.count_bytes()} for read in reads}
 
 

@@ -37,16 +37,17 @@ _OPTIONS: Final = {
 }
 
 
-def create_table(spark: SparkSession, path: str, *, table_type: str) -> HoodieTable:
+def create_table(spark: SparkSession, path: str, *, table_type: str, one_slice: bool = False) -> HoodieTable:
+    """An empty table of lineitem rows, in two file groups of each ship mode or all in one."""
     return HoodieTable.create(
         spark,
         path,
         name="lineitem",
         record_key=KEY,
-        partition_by="l_shipmode",
+        partition_by=() if one_slice else "l_shipmode",
         ordering="version",
         table_type=table_type,
-        options=_OPTIONS,
+        options=_OPTIONS | ({"hoodie.bucket.index.num.buckets": 1} if one_slice else {}),
     )
 
 

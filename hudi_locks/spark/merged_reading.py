@@ -17,6 +17,8 @@ from hudi_locks.table import FileSlice, MergeRule, read_slice
 __all__ = ["MergeTask", "read_slices"]
 
 _BATCH_ROWS: Final = 1 << 16
+_PIECE_ROWS: Final = 1 << 17
+"""The JVM turns the rows of one piece into its own while the next is merged."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class MergeTask:
         """The rows of the packs numbered in the first column."""
         for batch in batches:
             for piece in (piece for number in batch.column(0).to_pylist() for piece in self.packs[number]):
-                for rows in read_slice(self.storage, piece, self.schema, rule=self.rule):
+                for rows in read_slice(self.storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS):
                     yield from rows.select(self.shown).to_batches(max_chunksize=_BATCH_ROWS)
 
 

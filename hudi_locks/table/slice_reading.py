@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import pyarrow as pa
 
@@ -20,11 +19,10 @@ from hudi_locks.table.ordering import MergeRule
 
 __all__ = ["join_slice", "read_slice"]
 
-_BATCH_ROWS: Final = 1 << 19
-"""Rows of the base file that are merged at a time: for each such piece the keys of the logs are hashed anew."""
 
-
-def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> Iterator[pa.Table]:
+def read_slice(
+    storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule, piece_rows: int = 1 << 19
+) -> Iterator[pa.Table]:
     """The rows of a slice in bounded pieces. Runs on executors; the logs are in memory, the base file streams by.
 
     Args:
@@ -33,13 +31,15 @@ def read_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: M
         schema: Of the rows wanted, meta columns and those of `rule` included; only these are read, and are null where a
             file lacks them.
         rule: Which of two rows with one key wins.
+        piece_rows: Rows of the base file that are merged at a time. Of fewer the first come sooner; of more the keys of
+            the logs are hashed less often, once for each piece.
 
     Raises:
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
     encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
-    with reading_ahead(_read_base(storage, piece, schema.names, encoded)) as pieces:
+    with reading_ahead(_read_base(storage, piece, schema.names, encoded, piece_rows)) as pieces:
         if not piece.logs:
             yield from (conform(rows, schema) for rows in pieces)
             return
@@ -54,10 +54,12 @@ def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.ordering))
 
 
-def _read_base(storage: Storage, piece: FileSlice, columns: list[str], encoded: tuple[str, ...]) -> Iterator[pa.Table]:
+def _read_base(
+    storage: Storage, piece: FileSlice, columns: list[str], encoded: tuple[str, ...], piece_rows: int
+) -> Iterator[pa.Table]:
     if piece.base is not None:
         path = storage.native(piece.base.path)
-        yield from read_base_file(path, columns=columns, batch_rows=_BATCH_ROWS, encoded=encoded)
+        yield from read_base_file(path, columns=columns, batch_rows=piece_rows, encoded=encoded)
 
 
 def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> JoinedLogs:
