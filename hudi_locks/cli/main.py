@@ -11,6 +11,7 @@ from typing import Final
 
 import typer
 
+from hudi_locks.cli.ending import unwind_at_sigterm
 from hudi_locks.cli.locks import add_lock_commands
 from hudi_locks.errors import ConfigError, HudiLocksError, ProviderLoadError
 
@@ -45,7 +46,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; always raises `SystemExit`.
 
     The status is 0 for success, 1 for failure and 2 for a wrong command line or configuration; a command may have
-    others. An error of this package is one line on standard error.
+    others. An error of this package is one line on standard error. SIGTERM ends a command as an exception does, with
+    status 143: locks are released, and processes that it started end with it.
 
     Args:
         arguments: What follows the program's name; `sys.argv` when None.
@@ -53,7 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     warnings.formatwarning = _format_warning
     try:
-        _run(words)
+        with unwind_at_sigterm():
+            _run(words)
     except (ConfigError, ProviderLoadError) as error:
         _stop(error, _USAGE)
     except HudiLocksError as error:

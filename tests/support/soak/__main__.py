@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from other_readers import Jvm, read_rust
 
+from hudi_locks.cli.ending import unwind_at_sigterm
 from soak.duels import SERVICES, play_all, render_table
 from soak.fleet import FleetPlan
 from soak.judgement import Readers, read_ours
@@ -135,4 +136,5 @@ def _finish(outcome: Outcome, place: Path, *, keep: bool) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    with unwind_at_sigterm():
+        app()
