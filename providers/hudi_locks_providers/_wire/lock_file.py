@@ -54,13 +54,13 @@ def encode_lock_file(constant_part: str, *, hold: str, since_ms: int, lease_ms: 
     """The bytes of a lock file; `constant_part` comes from `encode_constant`."""
     seconds, millis = divmod(since_ms, 1000)
     return (
-        f'{{"lockCreateTime":"{_local_time(seconds)}.{millis:03d}",{constant_part},'
+        f'{{"lockCreateTime":"{_local_time(seconds, time.tzname)}.{millis:03d}",{constant_part},'
         f'"hold":"{hold}","sinceMs":{since_ms},"leaseMs":{lease_ms}}}'
     ).encode()
 
 
 @functools.lru_cache(maxsize=2)
-def _local_time(seconds: int) -> str:
+def _local_time(seconds: int, _zone: tuple[str, str]) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 

@@ -87,6 +87,21 @@ def test_the_record_has_the_fields_of_the_jvm_and_ours(make: Make, lock_file: Pa
     assert decode_lock_file(lock_file.read_bytes()).owner == ada
 
 
+def test_the_record_is_in_the_zone_that_the_process_is_in_now(
+    make: Make, lock_file: Path, table: Any, ada: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    for zone in ("UTC0", "<+14>-14"):
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", zone)
+            time.tzset()
+            make().try_acquire(table, ada, 0)
+            told.append(json.loads(lock_file.read_bytes())["lockCreateTime"])
+            lock_file.unlink()
+        time.tzset()
+    assert told == ["2023-11-14 22:13:20.000", "2023-11-15 12:13:20.000"]
+
+
 def test_the_file_appears_whole(make: Make, lock_file: Path, table: Any, ada: Owner, monkeypatch: Any) -> None:
     seen: list[bool] = []
     write = os.write
