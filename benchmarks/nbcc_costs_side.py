@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -52,10 +53,7 @@ def measure_costs(lines: DataFrame, folder: str) -> dict[str, dict[str, float]]:
 def _list_one_slice(lines: DataFrame, folder: str) -> list[_Read]:
     """All rows in one file group, with its logs and compacted."""
     table = create_table(lines.sparkSession, f"{folder}/one", table_type="MERGE_ON_READ", one_slice=True)
-    table.insert(lines)
-    table.compact()
-    for number in range(1, LOGS[-1] + 1):
-        table.upsert(make_upsert(lines, number))
+    _fill(table, lines, make_upsert)
     logged = _Read(f"MOR, one slice, {LOGS[-1]} logs", table, as_of=table.table.timeline().newest_time())
     table.compact()
     return [logged, _Read("MOR, one slice, compacted", table)]
@@ -64,11 +62,16 @@ def _list_one_slice(lines: DataFrame, folder: str) -> list[_Read]:
 def _make_small(lines: DataFrame, folder: str) -> HoodieTable:
     """The same rows, with as many logs of a tenth of the size, each with rows of its own."""
     table = create_table(lines.sparkSession, f"{folder}/small", table_type="MERGE_ON_READ")
+    _fill(table, lines, make_small_upsert)
+    return table
+
+
+def _fill(table: HoodieTable, lines: DataFrame, make: Callable[[DataFrame, int], DataFrame]) -> None:
+    """Base files of all rows, and upserts on top of them."""
     table.insert(lines)
     table.compact()
     for number in range(1, LOGS[-1] + 1):
-        table.upsert(make_small_upsert(lines, number))
-    return table
+        table.upsert(make(lines, number))
 
 
 _KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")

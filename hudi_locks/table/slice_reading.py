@@ -39,7 +39,9 @@ def read_slice(
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
     encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
-    with reading_ahead(_read_base(storage, piece, schema.names, encoded, piece_rows)) as pieces:
+    with reading_ahead(
+        _read_base(storage, piece, columns=schema.names, encoded=encoded, batch_rows=piece_rows)
+    ) as pieces:
         if not piece.logs:
             yield from (conform(rows, schema) for rows in pieces)
             return
@@ -55,11 +57,11 @@ def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
 
 
 def _read_base(
-    storage: Storage, piece: FileSlice, columns: list[str], encoded: tuple[str, ...], piece_rows: int
+    storage: Storage, piece: FileSlice, *, columns: list[str], encoded: tuple[str, ...], batch_rows: int
 ) -> Iterator[pa.Table]:
     if piece.base is not None:
         path = storage.native(piece.base.path)
-        yield from read_base_file(path, columns=columns, batch_rows=piece_rows, encoded=encoded)
+        yield from read_base_file(path, columns=columns, batch_rows=batch_rows, encoded=encoded)
 
 
 def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> JoinedLogs:

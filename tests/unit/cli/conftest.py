@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -25,3 +29,19 @@ def hudi_locks(
         return int(caught.value.code or 0), out, err
 
     return run
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a program with the given words and variables, which imports what the test can; it is killed in the end."""
+    with ExitStack() as stack:
+
+        def begin(code: str, *words: str, **variables: str) -> subprocess.Popen[str]:
+            environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)}
+            command = [sys.executable, "-c", code, *words]
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield begin

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 WORK = """
 import sys, time
@@ -26,18 +22,10 @@ main([])
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def working() -> Iterator[subprocess.Popen[str]]:
-    """A command that takes its time."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-c", WORK], env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "begun\n"
-        yield process
-        process.kill()
-
-
-def test_a_command_that_is_told_to_end_tidies_up(working: subprocess.Popen[str]) -> None:
+def test_a_command_that_is_told_to_end_tidies_up(start: Callable[..., subprocess.Popen[str]]) -> None:
+    working = start(WORK)
+    assert working.stdout
+    assert working.stdout.readline() == "begun\n"
     working.send_signal(signal.SIGTERM)
     rest, _ = working.communicate(timeout=60)
     assert (working.returncode, rest) == (143, "tidied up\n")

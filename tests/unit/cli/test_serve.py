@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +27,11 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def served(path: str) -> Iterator[Any]:
+def served(path: str, start: Callable[..., Any]) -> tuple[Any, str]:
     """A process that serves, and what it said when it was ready."""
     code = "import sys; from hudi_locks.cli import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", code, "serve", path, "--port", "0"]
-    environment = {**os.environ, TOKEN_VARIABLE: TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        yield process, process.stdout.readline()
-        process.kill()
+    process = start(code, "serve", path, "--port", "0", **{TOKEN_VARIABLE: TOKEN})
+    return process, process.stdout.readline()
 
 
 def test_it_serves_until_it_is_told_to_stop(path: str, served: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +87,28 @@ def test_the_record_has_the_fields_of_the_jvm_and_ours(make: Make, lock_file: Pa
     assert decode_lock_file(lock_file.read_bytes()).owner == ada
 
 
+@pytest.fixture
+def move_to() -> Iterator[Callable[[str], None]]:
+    """Take this process to another time zone, until the test has ended."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def move(zone: str) -> None:
+            patch.setenv("TZ", zone)
+            time.tzset()
+
+        yield move
+    time.tzset()
+
+
 def test_the_record_is_in_the_zone_that_the_process_is_in_now(
-    make: Make, lock_file: Path, table: Any, ada: Owner, monkeypatch: pytest.MonkeyPatch
+    make: Make, lock_file: Path, table: Any, ada: Owner, move_to: Callable[[str], None]
 ) -> None:
     told = []
     for zone in ("UTC0", "<+14>-14"):
-        with monkeypatch.context() as patch:
-            patch.setenv("TZ", zone)
-            time.tzset()
-            make().try_acquire(table, ada, 0)
-            told.append(json.loads(lock_file.read_bytes())["lockCreateTime"])
-            lock_file.unlink()
-        time.tzset()
+        move_to(zone)
+        make().try_acquire(table, ada, 0)
+        told.append(json.loads(lock_file.read_bytes())["lockCreateTime"])
+        lock_file.unlink()
     assert told == ["2023-11-14 22:13:20.000", "2023-11-15 12:13:20.000"]
 
 
