@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, StorageError
-from hudi_locks.table.dictionaries import find_encoded, find_repetitive
+from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_first_key"]
@@ -151,14 +151,19 @@ def read_base_file(
         path: As Arrow opens it.
         columns: Only these, as far as the file has them; all if None.
         batch_rows: The bound.
-        encoded: Of these, texts that the file has as dictionaries stay dictionaries.
+        encoded: Of these, texts that the file has as dictionaries stay dictionaries; one that is the same in every row
+            becomes one.
 
     Raises:
         DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
     """
-    with _open(path) as found, _open(path, metadata=found.metadata, encoded=encoded) as file:
-        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-        yield from _gather(file.iter_batches(batch_size=batch_rows, columns=names), batch_rows)
+    with _open(path) as found:
+        names = [name for name in found.schema_arrow.names if columns is None or name in columns]
+        single = find_single(found.metadata, encoded)
+        needed = [name for name in names if name not in single]
+        with _open(path, metadata=found.metadata, encoded=encoded) as file:
+            for rows in _gather(file.iter_batches(batch_size=batch_rows, columns=needed), batch_rows):
+                yield add_single(rows, single, names)
 
 
 def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:

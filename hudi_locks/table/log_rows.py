@@ -20,7 +20,7 @@ from hudi_locks.format import META_COLUMNS, arrow_schema
 from hudi_locks.format.avro import UNREADABLE
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
-from hudi_locks.table.dictionaries import find_encoded, find_repetitive
+from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY, add_meta_schema
 
 __all__ = ["LogEntry", "encode_deleted", "encode_deleted_again", "encode_rows", "find_stood_for", "read_log"]
@@ -208,12 +208,14 @@ class _ParquetRows:
         """The same rows with the columns that were left out; of these stay dictionaries what the block has as such."""
         names = [name for name in self.schema.names if name not in rows.schema.names]
         with _reporting(self.path):
-            encoded = find_encoded(self.file.metadata, names)
+            single = find_single(self.file.metadata, names)
+            needed = [name for name in names if name not in single]
+            encoded = find_encoded(self.file.metadata, needed)
             source = pa.BufferReader(self.content)
             file = pq.ParquetFile(source, metadata=self.file.metadata, read_dictionary=encoded)
-            found = _read_columns(file, names)
-            wanted = ((found.schema if name in encoded else self.schema).field(name) for name in names)
-            idle = _cast(found, pa.schema(wanted))
+            found = _read_columns(file, needed)
+            wanted = ((found.schema if name in encoded else self.schema).field(name) for name in needed)
+            idle = add_single(_cast(found, pa.schema(wanted)), single, names)
         return pa.table({n: (rows if n in rows.schema.names else idle).column(n) for n in self.schema.names})
 
 

@@ -63,4 +63,13 @@ def _column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     if index < 0:
         return pa.nulls(rows.num_rows, field.type)
     column = rows.column(index)
-    return column if column.type == field.type else column.cast(field.type)
+    return column if column.type == field.type else _cast(column, field.type)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """One value in all rows is repeated, which takes less than to look it up for each of them."""
+    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and column.null_count == 0:
+        values = column.chunk(0).dictionary
+        if len(values) == 1:
+            return pa.repeat(values[0], len(column)).cast(kind)
+    return column.cast(kind)
