@@ -11,6 +11,8 @@ from zipimport import zipimporter
 
 import pyarrow as pa
 
+from hudi_locks.spark.worker_connection import acknowledge_early
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import types as T  # noqa: N812
@@ -33,6 +35,7 @@ def run_in_workers(rows: DataFrame, task: WorkerTask, columns: T.StructType | st
 
 def run_task(task: WorkerTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a task, and leave the process so that the next one begins sooner. Runs on executors."""
+    acknowledge_early()
     try:
         yield from task(batches)
     finally:

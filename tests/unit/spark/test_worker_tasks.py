@@ -23,6 +23,7 @@ BATCH = pa.RecordBatch.from_pydict({"n": [1, 2]})
 def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """How often what was imported was taken from the collector, which this process keeps."""
     calls: list[bool] = []
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(gc, "freeze", lambda: calls.append(True))
     freeze_imported.cache_clear()
     yield calls
