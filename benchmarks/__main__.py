@@ -23,6 +23,7 @@ NAMES = (
     "locks_hive",
     "locks_storage",
     "locks_zookeeper",
+    "micro_batches",
     "nbcc_costs",
     "nbcc_peers",
     "nbcc_slices",

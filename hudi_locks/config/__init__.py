@@ -14,7 +14,7 @@ from hudi_locks.config import (
     table_keys,
     write_keys,
 )
-from hudi_locks.config.checks import check_options, redact, refuse_contradictions
+from hudi_locks.config.checks import check_options, is_lock_local, redact, refuse_contradictions
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
 from hudi_locks.config.options import Options
@@ -31,6 +31,7 @@ __all__ = [
     "find_key",
     "import_class",
     "ingest_keys",
+    "is_lock_local",
     "lock_keys",
     "nearest_key",
     "redact",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
@@ -12,11 +13,13 @@ from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
 from hudi_locks.errors import ConfigError, UnknownKeyWarning
 
-__all__ = ["check_options", "redact", "refuse_contradictions"]
+__all__ = ["check_options", "is_lock_local", "redact", "refuse_contradictions"]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
 _SECRET_WORDS: Final = ("secret", "password", "token", "credential", "access.key", "connection.string", "sas")
 _HIDDEN: Final = "***"
+_IN_PROCESS: Final = ("in_process", "inprocesslockprovider")
+_LOCAL: Final = ("", *_IN_PROCESS)
 
 
 def check_options(options: Mapping[str, object], *, known: Collection[str] = ()) -> Options:
@@ -110,8 +113,18 @@ def _check_provider_given(options: Options) -> None:
         )
 
 
+def is_lock_local(options: Options) -> bool:
+    """Whether no lock keeps out writers of other processes: a single writer without one, or one of this process."""
+    return _name_provider(options) in (_IN_PROCESS if _mode(options) in write_keys.MULTI_WRITER_MODES else _LOCAL)
+
+
+def _name_provider(options: Options) -> str:
+    """Short name or class of the lock provider, lower case, without its module; empty if none is given."""
+    return re.split("[.:]", options.find(lock_keys.PROVIDER) or "")[-1].lower()
+
+
 def _check_provider_excludes(options: Options) -> None:
-    provider = (options.find(lock_keys.PROVIDER) or "").rpartition(".")[2].lower()
+    provider = _name_provider(options)
     if provider in ("noop", "nooplockprovider") and _mode(options) in write_keys.MULTI_WRITER_MODES:
         _refuse(
             f"{lock_keys.PROVIDER.name}={options[lock_keys.PROVIDER.name]} excludes nobody, while"
@@ -120,7 +133,7 @@ def _check_provider_excludes(options: Options) -> None:
             write_keys.CONCURRENCY_MODE,
         )
     foreign = options.has(write_keys.FOREIGN_WRITERS) and options.get_value(write_keys.FOREIGN_WRITERS)
-    if provider in ("in_process", "inprocesslockprovider") and foreign:
+    if provider in _IN_PROCESS and foreign:
         _refuse(
             f"{lock_keys.PROVIDER.name}={options[lock_keys.PROVIDER.name]} excludes threads of this process only, while"
             f" {write_keys.FOREIGN_WRITERS.name}=true expects JVM writers; choose a provider that they see",

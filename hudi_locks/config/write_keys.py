@@ -215,7 +215,7 @@ MAX_EXPECTED_CLOCK_SKEW_MS = Key(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     int,
     200,
-    "how far the clocks of two writers may differ, in ms",
+    "how far the clocks of two writers may differ, in ms; 1 unless given where no lock keeps out other processes",
     since="1.0.0",
     minimum=0,
 )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from hudi_locks.config import Options, datasource_keys, lock_keys, write_keys
+from hudi_locks.config import Options, datasource_keys, is_lock_local, lock_keys, write_keys
 
 __all__ = ["Settings"]
+
+_LOCAL_SKEW_MS: Final = 1
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Settings:
             heartbeat_interval_ms=given.get_value(write_keys.HEARTBEAT_INTERVAL_IN_MS),
             heartbeat_tolerable_misses=given.get_value(write_keys.HEARTBEAT_TOLERABLE_MISSES),
             foreign_writers=table.get_value(write_keys.FOREIGN_WRITERS),
-            skew_ms=given.get_value(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS),
+            skew_ms=_choose_skew(given),
             drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
             unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
@@ -92,3 +95,10 @@ class Settings:
     def is_multi_writer(self) -> bool:
         """Whether several writers are meant to share the table, and a lock provider is required."""
         return self.mode in write_keys.MULTI_WRITER_MODES
+
+
+def _choose_skew(options: Options) -> int:
+    """As HoodieTimeGeneratorConfig infers it: a writer whose lock keeps out no other process is said to be alone."""
+    is_given = options.has(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS)
+    skew_ms = options.get_value(write_keys.MAX_EXPECTED_CLOCK_SKEW_MS)
+    return _LOCAL_SKEW_MS if is_lock_local(options) and not is_given else skew_ms

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_readers import THEIRS, Jvm
 
 from hudi_locks import LockManager
 from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.clustering import ClusteringJob
 from hudi_locks.table import latest_base_files
+from hudi_locks.transaction.settings import Settings
 
 pytestmark = pytest.mark.interop
 
@@ -158,6 +160,21 @@ def test_a_lock_that_python_holds_keeps_the_jvm_out_and_the_reverse(
     jvm.ask("unlock", path=table.path).result(60)
     table.upsert(frame([newer(ROWS[1], 2, "ours")]))
     assert all_read(table) == in_order([newer(ROWS[0], 2, "theirs"), newer(ROWS[1], 2, "ours"), *ROWS[2:]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
+        {"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]},
+        THEIRS,
+        {"hoodie.time.generator.max_expected_clock_skew_ms": "50"},
+    ],
+    ids=["alone", "in-process", "lock", "several", "given"],
+)
+def test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others(jvm: Jvm, options: dict[str, str]) -> None:
+    assert Settings.of(options, {}).skew_ms == jvm.expected_skew(options)
 
 
 def test_our_pending_instant_survives_the_jvms_cleaner_while_we_live(

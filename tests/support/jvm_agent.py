@@ -84,6 +84,15 @@ class Agent:
         found = client.getArchivedTimeline().getInstants()
         return [[i.requestedTime(), i.getCompletionTime(), i.getAction()] for i in found]
 
+    def expected_skew(self, options: dict[str, str]) -> int:
+        """How long, in ms, a writer with these options waits for the clocks of others."""
+        jvm = self.spark._jvm
+        properties = jvm.java.util.Properties()
+        for key, value in options.items():
+            properties.setProperty(key, value)
+        builder = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath("/none").withProperties(properties)
+        return int(builder.build().getTimeGeneratorConfig().getMaxExpectedClockSkewMs())
+
     def mark(self, path: str, requested: str, port: int, names: list[list[str]], early: bool = False) -> dict[str, Any]:
         """Make markers by Hudi's own client of a timeline server: whether each was made, and what the server lists."""
         hudi = self.spark._jvm.org.apache.hudi

@@ -118,6 +118,10 @@ class Jvm:
         found: list[list[str]] = self.ask("archived", path=table.path).result(DEADLINE_S)
         return sorted(found)
 
+    def expected_skew(self, options: Mapping[str, str]) -> int:
+        """How long, in ms, a JVM writer with these options waits for the clocks of others."""
+        return int(self.ask("expected_skew", options=dict(options)).result(DEADLINE_S))
+
     def mark(
         self, path: str, requested: str, port: int, names: Sequence[Sequence[str]], *, early: bool = False
     ) -> dict[str, list[Any]]:
