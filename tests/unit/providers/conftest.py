@@ -18,6 +18,12 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
+def lock_file(tmp_path: Path) -> Path:
+    """Of a provider that `make` made."""
+    return tmp_path / "table" / ".hoodie" / "lock"
+
+
+@pytest.fixture
 def lost() -> list[tuple[Lease, LossReason]]:
     return []
 
