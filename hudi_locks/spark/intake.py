@@ -72,7 +72,7 @@ class Intake:
         keep = self._keep_spread(keyed, bucket_index) if bucket_index else _keep_persisted(keyed.frame)
         with keep as frame:
             with typed_task_errors():
-                counts = count_rows(frame, self.table.config)
+                counts = count_rows(_merge_tasks(frame) if bucket_index else frame, self.table.config)
             yield replace(keyed, frame=frame, counts=counts)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
@@ -106,6 +106,11 @@ def _spread(rows: DataFrame, columns: KeyColumns | None, *, tasks: int) -> DataF
     if columns is None:
         return rows.repartition(tasks, PARTITION_PATH, GROUP)
     return rows.drop(RECORD_KEY, PARTITION_PATH).repartition(tasks, columns.path, GROUP)
+
+
+def _merge_tasks(shuffled: DataFrame) -> DataFrame:
+    """The same rows in one task for each core: of a few rows a task takes longer than all of them."""
+    return shuffled.coalesce(shuffled.sparkSession.sparkContext.defaultParallelism)
 
 
 @contextmanager
