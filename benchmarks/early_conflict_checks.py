@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -19,6 +16,7 @@ from hudi_locks_conformance.servers import fetch_bundle
 
 from benchmarks.early_conflict_field import NOW, Field, name_groups, name_instants
 from benchmarks.figures import Figure
+from benchmarks.sides import run_side
 from hudi_locks.early_conflict import (
     BloomDirectMarkerBased,
     EarlyConflictDetectionStrategy,
@@ -74,9 +72,7 @@ def _few(field: Field, checks: int) -> list[Figure]:
 
 
 def _time_jvm(field: Field, checks: int) -> tuple[float, float]:
-    words = [sys.executable, "-m", "benchmarks.early_conflict_jvm", str(fetch_bundle("1.2.0")), str(field.root), NOW]
-    done = subprocess.run([*words, str(checks)], check=True, stdout=subprocess.PIPE, text=True)
-    first_ms, median_ms = json.loads(done.stdout.strip().splitlines()[-1])
+    first_ms, median_ms = run_side("early_conflict_jvm", fetch_bundle("1.2.0"), field.root, NOW, checks)
     return round(first_ms, 2), round(median_ms, 2)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks.early_conflict_writer import BUCKETS, Done, Job
 from benchmarks.figures import Figure
 from benchmarks.lineitem import generate
+from benchmarks.sides import run_side
 from hudi_locks import SystemClock
 
 __all__ = ["run"]
@@ -87,9 +88,7 @@ def run(*, quick: bool) -> list[Figure]:
 
 
 def _load(table: Path, data: Path) -> list[int]:
-    words = [sys.executable, "-m", "benchmarks.early_conflict_writer", "load", str(table), str(data)]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    order: list[int] = json.loads(done.stdout.strip().splitlines()[-1])
+    order: list[int] = run_side("early_conflict_writer", "load", table, data)
     return order
 
 

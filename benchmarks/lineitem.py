@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from hudi_locks_conformance.servers import fetch_bundle
 
 from benchmarks.figures import Figure
+from benchmarks.sides import run_side
 
 __all__ = ["generate", "run"]
 
@@ -48,9 +48,7 @@ def _run_side(side: str, data: Path, work: Path, jar: str | None) -> dict[str, f
 
 
 def _run_job(side: str, job: str, data: Path, work: Path, jar: str | None) -> dict[str, float]:
-    words = [sys.executable, "-m", "benchmarks.lineitem_side", side, job, str(data), str(work), *([jar] if jar else [])]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    seconds: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    seconds: dict[str, float] = run_side("lineitem_side", side, job, data, work, *([jar] if jar else []))
     return seconds
 
 

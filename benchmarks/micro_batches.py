@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 
 from hudi_locks_conformance.servers import fetch_bundle
 
 from benchmarks.figures import Figure
+from benchmarks.sides import run_side
 
 __all__ = ["run"]
 
@@ -36,7 +34,5 @@ def _compare(kind: str, batches: int, jar: str) -> list[Figure]:
 
 def _run_side(side: str, kind: str, batches: int, *jars: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, "-m", "benchmarks.micro_batches_side", side, kind, str(batches), folder, *jars]
-        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+        found: dict[str, float] = run_side("micro_batches_side", side, kind, batches, folder, *jars)
     return found

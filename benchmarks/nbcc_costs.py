@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.figures import Figure
 from benchmarks.lineitem import generate
 from benchmarks.nbcc_tables import LOGS
+from benchmarks.sides import run_side
 
 __all__ = ["run"]
 
@@ -21,9 +19,7 @@ def run(*, quick: bool) -> list[Figure]:
     """Reads beside the copy-on-write table's snapshot, writes beside its last upsert."""
     with tempfile.TemporaryDirectory() as folder:
         data = generate(Path(folder), _QUICK_SCALE if quick else _SCALE)
-        words = [sys.executable, "-m", "benchmarks.nbcc_costs_side", str(data), folder]
-        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    costs: dict[str, dict[str, float]] = json.loads(done.stdout.strip().splitlines()[-1])
+        costs: dict[str, dict[str, float]] = run_side("nbcc_costs_side", data, folder)
     reads = [name for name in costs if "crossed" in costs[name]]
     logged = [name for name in reads if name.endswith("logs")]
     writes = [f"MOR, upsert {LOGS[-1]}", "MOR, compaction"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from hudi_locks_conformance.servers import fetch_bundle
 from benchmarks.figures import Figure
 from benchmarks.lineitem import generate
 from benchmarks.nbcc_tables import PEER_LOGS
+from benchmarks.sides import run_side
 
 __all__ = ["run"]
 
@@ -45,9 +43,7 @@ def _play_round(data: Path, work: Path, found: dict[str, list[dict[str, float]]]
 
 
 def _run_side(*words: object) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.nbcc_peers_side", *map(str, words)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    found: dict[str, float] = run_side("nbcc_peers_side", *words)
     return found
 
 
