@@ -1,4 +1,4 @@
-"""File slices with logs as a DataFrame: executors merge them, a slice at a time, several small ones in a task."""
+"""File slices with logs as a DataFrame: executors merge them, several in a task, or a share of a large one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.spark.column_types import to_spark
+from hudi_locks.spark.packing import Pack, SlicePart
 from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.storage import Storage
-from hudi_locks.table import FileSlice, MergeRule, read_slice
+from hudi_locks.table import MergeRule, read_slice
 
 __all__ = ["MergeTask", "read_slices"]
 
@@ -34,7 +35,7 @@ class MergeTask:
     """
 
     storage: Storage
-    packs: tuple[tuple[FileSlice, ...], ...]
+    packs: tuple[Pack, ...]
     schema: pa.Schema
     rule: MergeRule
     shown: tuple[str, ...]
@@ -42,9 +43,13 @@ class MergeTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the packs numbered in the first column."""
         for batch in batches:
-            for piece in (piece for number in batch.column(0).to_pylist() for piece in self.packs[number]):
-                for rows in read_slice(self.storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS):
+            for one in (one for number in batch.column(0).to_pylist() for one in self.packs[number]):
+                for rows in self._read(one):
                     yield from rows.select(self.shown).to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _read(self, one: SlicePart) -> Iterator[pa.Table]:
+        storage, piece = self.storage, one.slice
+        return read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
 
 
 def read_slices(spark: SparkSession, task: MergeTask) -> DataFrame:

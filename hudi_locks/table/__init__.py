@@ -35,6 +35,7 @@ from hudi_locks.table.partition_path import (
 )
 from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
+from hudi_locks.table.slice_parts import WHOLE, Part
 from hudi_locks.table.slice_reading import join_slice, read_slice
 from hudi_locks.table.table import Table, read_commit
 
@@ -47,6 +48,7 @@ __all__ = [
     "PARTITION_PATH",
     "PROPERTIES_PATH",
     "RECORD_KEY",
+    "WHOLE",
     "AppendMerge",
     "BaseFile",
     "BaseFileFormat",
@@ -62,6 +64,7 @@ __all__ = [
     "LogWriter",
     "Merge",
     "MergeRule",
+    "Part",
     "RowBuffers",
     "SliceChanges",
     "Table",

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -18,14 +18,17 @@ import pyarrow.parquet as pq
 from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
+from hudi_locks.table.row_cuts import cut_rows
 
-__all__ = ["BaseFileFormat", "BaseFileWriter", "read_base_file", "read_counts", "read_first_key"]
+__all__ = ["BaseFileFormat", "BaseFileWriter", "count_row_groups", "read_base_file", "read_counts", "read_first_key"]
 
 _COUNTS: Final = "hudi_locks.counts"
 _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
+_PIECES: Final = 8
+"""Rows come to a row group in pieces of at most this share of it, so that none is much larger than asked for."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,11 @@ class BaseFileWriter:
         if rows.num_rows == 0:
             return
         self._widen_range(rows.column(RECORD_KEY))
-        self._buffer.append(rows)
-        self._buffered_bytes += rows.nbytes
-        if self._buffered_bytes >= self._form.row_group_bytes:
-            self.flush()
+        for piece in cut_rows(rows, self._form.row_group_bytes // _PIECES):
+            self._buffer.append(piece)
+            self._buffered_bytes += piece.nbytes
+            if self._buffered_bytes >= self._form.row_group_bytes:
+                self.flush()
 
     @property
     def buffered_bytes(self) -> int:
@@ -144,6 +148,7 @@ def read_base_file(
     columns: Collection[str] | None = None,
     batch_rows: int = 1 << 17,
     encoded: Collection[str] = (),
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file in bounded pieces, in file order.
 
@@ -153,6 +158,7 @@ def read_base_file(
         batch_rows: The bound.
         encoded: Of these, texts that the file has as dictionaries stay dictionaries; one that is the same in every row
             becomes one.
+        row_groups: Only the rows of these; of all if None.
 
     Raises:
         DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
@@ -160,9 +166,10 @@ def read_base_file(
     with _open(path) as found:
         names = [name for name in found.schema_arrow.names if columns is None or name in columns]
         single = find_single(found.metadata, encoded)
-        needed = [name for name in names if name not in single]
-        with _open(path, metadata=found.metadata, encoded=encoded) as file:
-            for rows in _gather(file.iter_batches(batch_size=batch_rows, columns=needed), batch_rows):
+        needed = [name for name in names if name not in single] or names[:1]  # rows without columns are not counted
+        with _open(path, metadata=found.metadata, encoded=encoded) if encoded else found as file:
+            batches = file.iter_batches(batch_size=batch_rows, columns=needed, row_groups=row_groups)
+            for rows in _gather(batches, batch_rows):
                 yield add_single(rows, single, names)
 
 
@@ -176,6 +183,12 @@ def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Ta
         gathered.append(batch)
     if gathered:
         yield pa.Table.from_batches(gathered)
+
+
+def count_row_groups(path: str) -> int:
+    """How many row groups a base file has."""
+    with _open(path) as file:
+        return int(file.metadata.num_row_groups)
 
 
 def read_counts(path: str) -> dict[str, int]:

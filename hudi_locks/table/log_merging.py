@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.table.cores import map_on_cores
 from hudi_locks.table.log_rows import LogEntry
-from hudi_locks.table.merging import Merge, UpsertMerge
+from hudi_locks.table.merging import KeyedMerge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
 from hudi_locks.table.partial_updates import fill_rows
@@ -27,7 +27,7 @@ _PLACE: Final = "_hudi_locks_place"
 _PIECE_ROWS: Final = 1 << 16
 
 
-def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> Merge:
+def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> KeyedMerge:
     """What the logs of a slice make of its base rows, which stream by.
 
     Entries take effect one after the other. A row replaces the one before it if its ordering value is not less; a
@@ -88,7 +88,7 @@ def _refuse_partial(entry: LogEntry) -> LogEntry:
     return entry
 
 
-class _WholeRows(Merge):
+class _WholeRows(KeyedMerge):
     """Each row that is left is one row of a file: keys and ordering values choose, and only then rows are copied.
 
     Of each piece of the base file come first the rows that stay, then those that replace others.
@@ -103,16 +103,12 @@ class _WholeRows(Merge):
         stacked = _drop_reset(stacked.append_column(_PLACE, pa.array(np.arange(stacked.num_rows))))
         winners = newest_rows(stacked, rule)
         self._chosen = stacked if winners is None else stacked.take(pa.array(winners))
-        self._keys = pa.concat_arrays([pa.array([], pa.string()), *self._chosen.column(RECORD_KEY).chunks])
         self._is_left = ~_flags(self._chosen, _DELETED)
-        self._used = np.zeros(self._chosen.num_rows, dtype=np.bool_)
+        super().__init__(pa.concat_arrays([pa.array([], pa.string()), *self._chosen.column(RECORD_KEY).chunks]))
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
-        positions = pc.index_in(existing.column(RECORD_KEY), value_set=self._keys)
-        places = np.flatnonzero(positions.is_valid().to_numpy())
-        found = np.asarray(positions.drop_null().to_numpy(), dtype=np.int64)
-        self._used[found] = True
+        found, places = self.meet(existing.column(RECORD_KEY))
         wins = self._find_wins(found, existing, places)
         stays = np.ones(existing.num_rows, dtype=np.bool_)
         stays[places[wins]] = False

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudi_locks.errors import StorageError
 from hudi_locks.format.log_block import LogBlock, encode_block
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
+from hudi_locks.table.row_cuts import cut_rows
 
 __all__ = ["LogFormat", "LogPart", "LogWriter", "count_log"]
 
@@ -85,14 +86,14 @@ class LogWriter:
     def write(self, rows: pa.Table) -> None:
         """Add stamped rows, meta columns first."""
         form = self._form
-        for piece in _cut(rows, min(form.block_bytes, form.file_bytes)):
+        for piece in cut_rows(rows, min(form.block_bytes, form.file_bytes)):
             block = encode_rows(piece, form.avro_schema, form=form.form, codec=form.codec, **self._said)
             self._append(block, rows=piece.num_rows)
 
     def delete(self, keys: pa.ChunkedArray) -> None:
         """Take out whatever rows of these keys came before this write."""
         named = pa.table({"key": keys})
-        for piece in _cut(named, min(self._form.block_bytes, self._form.file_bytes)):
+        for piece in cut_rows(named, min(self._form.block_bytes, self._form.file_bytes)):
             block = encode_deleted(piece["key"], self._partition, avro_schema=self._form.avro_schema, **self._said)
             self._append(block, deletes=piece.num_rows)
 
@@ -172,9 +173,3 @@ def _reporting(path: str) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise StorageError(f"cannot write {path}: {reason}", path=path, errno=error.errno) from error
-
-
-def _cut(rows: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
-    per_block = max(1, rows.num_rows * most_bytes // max(1, rows.nbytes))
-    for start in range(0, rows.num_rows, per_block):
-        yield rows.slice(start, per_block)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
 from hudi_locks.table.partial_updates import fill_rows, fold_rows
 
-__all__ = ["AppendMerge", "DeleteMerge", "Merge", "UpsertMerge", "combine_rows"]
+__all__ = ["AppendMerge", "DeleteMerge", "KeyedMerge", "Merge", "UpsertMerge", "combine_rows"]
 
 _PIECE_ROWS: Final = 1 << 17
 
@@ -39,7 +39,30 @@ class Merge(ABC):
         """Incoming rows that met no present row, in pieces; to be asked when all pieces went by."""
 
 
-class UpsertMerge(Merge):
+class KeyedMerge(Merge):
+    """Carries in rows that each have a key of their own.
+
+    Args:
+        keys: Of the incoming rows.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self._used = np.zeros(len(keys), dtype=np.bool_)
+
+    def meet(self, keys: pa.ChunkedArray) -> tuple[Indices, Indices]:
+        """Note the keys of present rows, wherever these are merged: what matches them does not remain.
+
+        Returns:
+            The incoming rows that match one, and the place of that one among the keys, for each match.
+        """
+        positions = pc.index_in(keys, value_set=self._keys)
+        found = np.asarray(positions.drop_null().to_numpy(), dtype=np.int64)
+        self._used[found] = True
+        return found, np.flatnonzero(positions.is_valid().to_numpy())
+
+
+class UpsertMerge(KeyedMerge):
     """Replaces present rows in place; what matched nothing is new.
 
     Args:
@@ -52,20 +75,14 @@ class UpsertMerge(Merge):
         self._incoming = fold_rows(incoming, self._merge) if rule.fills_nulls else incoming
         winners = newest_rows(self._incoming, rule)
         self._rows: Indices = np.arange(self._incoming.num_rows) if winners is None else winners
-        self._keys = _combine(self._incoming.column(RECORD_KEY).take(pa.array(self._rows)))
-        self._used = np.zeros(len(self._rows), dtype=np.bool_)
+        super().__init__(_combine(self._incoming.column(RECORD_KEY).take(pa.array(self._rows))))
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
-        positions = pc.index_in(existing.column(RECORD_KEY), value_set=self._keys)
-        matched = _to_numpy(positions.is_valid())
-        if not matched.any():
+        found, places = self.meet(existing.column(RECORD_KEY))
+        if self._rule.keep_present or not len(found):
             return existing
-        found = np.asarray(_to_numpy(positions.drop_null()), dtype=np.int64)
-        self._used[found] = True
-        if self._rule.keep_present:
-            return existing
-        return self._replace(existing, np.flatnonzero(matched), self._rows[found])
+        return self._replace(existing, places, self._rows[found])
 
     def remaining(self) -> Iterator[pa.Table]:
         """See `Merge.remaining`."""
@@ -145,7 +162,3 @@ def _take(rows: pa.Table, names: tuple[str, ...], places: Indices) -> pa.Table:
 
 def _combine(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _to_numpy(column: Any) -> Any:
-    return column.to_numpy()

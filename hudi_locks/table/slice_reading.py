@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.storage import Storage, map_in_threads, reading_ahead
-from hudi_locks.table.base_file import read_base_file
+from hudi_locks.table.base_rows import BaseRows
 from hudi_locks.table.cores import map_on_cores
 from hudi_locks.table.data_files import LogFile
 from hudi_locks.table.file_slices import FileSlice
@@ -16,12 +17,22 @@ from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
+from hudi_locks.table.slice_parts import WHOLE, Part
 
 __all__ = ["join_slice", "read_slice"]
 
+_MOST_KEYS: Final = 1 << 20
+"""For so many keys of rows that another task reads those of the logs are hashed once."""
+
 
 def read_slice(
-    storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule, piece_rows: int = 1 << 19
+    storage: Storage,
+    piece: FileSlice,
+    schema: pa.Schema,
+    *,
+    rule: MergeRule,
+    piece_rows: int = 1 << 19,
+    part: Part = WHOLE,
 ) -> Iterator[pa.Table]:
     """The rows of a slice in bounded pieces. Runs on executors; the logs are in memory, the base file streams by.
 
@@ -33,35 +44,31 @@ def read_slice(
         rule: Which of two rows with one key wins.
         piece_rows: Rows of the base file that are merged at a time. Of fewer the first come sooner; of more the keys of
             the logs are hashed less often, once for each piece.
+        part: Only this share of the rows. Every share that has some reads all logs.
 
     Raises:
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
+    base = BaseRows(None if piece.base is None else storage.native(piece.base.path), part)
+    if base.is_left_out:
+        return
     encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
-    with reading_ahead(
-        _read_base(storage, piece, columns=schema.names, encoded=encoded, batch_rows=piece_rows)
-    ) as pieces:
+    with reading_ahead(base.read(schema.names, encoded=encoded, batch_rows=piece_rows)) as pieces:
         if not piece.logs:
             yield from (conform(rows, schema) for rows in pieces)
             return
         merge = merge_logs(_read_logs(storage, piece, schema.names, rule, encoded), schema, rule)
-        for rows in pieces:
-            yield merge.apply(rows)
-    yield from merge.remaining()
+        yield from map(merge.apply, pieces)
+    if base.closes:
+        for keys in base.read_keys_elsewhere(batch_rows=_MOST_KEYS):
+            merge.meet(keys)
+        yield from merge.remaining()
 
 
 def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
     """Columns that decide nothing."""
     return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.ordering))
-
-
-def _read_base(
-    storage: Storage, piece: FileSlice, *, columns: list[str], encoded: tuple[str, ...], batch_rows: int
-) -> Iterator[pa.Table]:
-    if piece.base is not None:
-        path = storage.native(piece.base.path)
-        yield from read_base_file(path, columns=columns, batch_rows=batch_rows, encoded=encoded)
 
 
 def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> JoinedLogs:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_locks.errors import BadInput, ConfigError, TableError
-from hudi_locks.spark import HoodieTable
+from hudi_locks.spark import HoodieTable, packing
 from hudi_locks.storage import LocalStorage
 
 pytestmark = pytest.mark.spark
@@ -112,3 +113,26 @@ def test_wrong_columns_and_partitions_are_named(spark: Any, golden: Golden) -> N
         table.read(columns=["quantity"])
     with pytest.raises(BadInput, match=r"no partition 'us_east' to read.*region=us_east"):
         table.as_of("2030-01-01", partitions=["us_east"])
+
+
+def test_a_large_slice_is_read_by_several_tasks(
+    spark: Any, create: Callable[..., HoodieTable], frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(
+        table_type="MERGE_ON_READ",
+        partition_by=(),
+        options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"},
+    )
+    table.insert(frame([(f"k{number:03}", "m", 1, 0.5) for number in range(200)]))
+    table.compact()
+    [base] = (path for path, _ in table.table.storage.walk("") if path.endswith(".parquet"))
+    pq.write_table(pq.read_table(table.table.storage.native(base)), table.table.storage.native(base), row_group_size=30)
+    table.upsert(frame([(f"k{number:03}", "m", 2, 1.5) for number in range(0, 250, 10)]))
+    table.delete(frame([("k005", "m", 3, 0.0), ("k195", "m", 3, 0.0)]))
+    whole = table.read()
+    for bound, bytes_or_ratio in (("_LEAST_BYTES", 1), ("_LEAST_PART_BYTES", 1), ("_LEAST_PART_LOGS", 0)):
+        monkeypatch.setattr(packing, bound, bytes_or_ratio)
+    parts = table.read()
+    assert (whole.rdd.getNumPartitions(), parts.rdd.getNumPartitions()) == (1, spark.sparkContext.defaultParallelism)
+    assert parts.count() == 203
+    assert sorted(parts.collect()) == sorted(whole.collect())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_locks.spark.packing import pack_slices
-from hudi_locks.table import BaseFile, FileSlice, LogFile
+from hudi_locks.table import BaseFile, FileSlice, LogFile, Part
 
 MB = 1 << 20
 
@@ -23,7 +23,11 @@ def piece(number: int, *sizes: int) -> FileSlice:
 def test_every_slice_is_read_once_in_its_order(sizes: list[int], cores: int) -> None:
     slices = [piece(number, size) for number, size in enumerate(sizes)]
     packs = pack_slices(slices, cores=cores)
-    assert [one for pack in packs for one in pack] == slices
+    parts = [one for pack in packs for one in pack]
+    assert [one.slice for one in parts if one.part.number == 0] == slices
+    for one in slices:
+        shares = [part.part for part in parts if part.slice == one]
+        assert shares == [Part(number, len(shares)) for number in range(len(shares))]
     assert all(packs)
 
 
@@ -44,7 +48,7 @@ def test_every_slice_is_read_once_in_its_order(sizes: list[int], cores: int) -> 
         "no core has one more",
         "a core has a small one",
         "a large one has its own",
-        "more cores than slices",
+        "more cores than slices that are worth to split",
         "none",
     ],
 )
@@ -54,3 +58,38 @@ def test_as_many_tasks_as_are_worth_while(sizes: list[int], cores: int, tasks: i
 
 def test_logs_count_too() -> None:
     assert len(pack_slices([piece(1, 20 * MB, 10 * MB), piece(2, 1 * MB, 30 * MB)], cores=1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("slices", "cores", "parts"),
+    [
+        ([(40 * MB, 5 * MB)], 2, [2]),
+        ([(40 * MB, 5 * MB)], 100, [4]),
+        ([(40 * MB,)], 100, [5]),
+        ([(40 * MB, 18 * MB)], 100, [1]),
+        ([(40 * MB, 5 * MB)] * 2, 4, [2, 2]),
+        ([(40 * MB, 5 * MB)] * 3, 2, [1, 1, 1]),
+        ([(90 * MB, 5 * MB), (10 * MB, MB)], 4, [3, 1]),
+        ([(0, 50 * MB)], 4, [1]),
+    ],
+    ids=[
+        "a part for each core",
+        "no part has more logs than half of its rows",
+        "none is small",
+        "logs are large",
+        "cores are shared",
+        "cores are busy without",
+        "the large one is split",
+        "logs alone",
+    ],
+)
+def test_large_slices_are_split_where_cores_would_idle(
+    slices: list[tuple[int, ...]], cores: int, parts: list[int]
+) -> None:
+    packs = pack_slices([piece(n, *sizes) for n, sizes in enumerate(slices)], cores=cores)
+    found = [one for pack in packs for one in pack]
+    assert [one.part.count for one in found if one.part.number == 0] == parts
+
+
+def test_parts_of_one_slice_are_tasks_of_their_own() -> None:
+    assert [len(pack) for pack in pack_slices([piece(0, 64 * MB, MB)], cores=4)] == [1] * 4

@@ -31,6 +31,7 @@ from hudi_locks.table import (
     rename_file,
     stamp_rows,
 )
+from hudi_locks.table.base_file import count_row_groups
 
 USER = pa.schema([("value", pa.int64())])
 SCHEMA = add_meta_schema(USER)
@@ -154,6 +155,19 @@ def test_row_groups_are_closed_as_memory_fills(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / "f.parquet").num_row_groups == 10
     read = pa.concat_tables(read_base_file(str(tmp_path / "f.parquet"), batch_rows=3))
     assert read.equals(pa.concat_tables(pieces))
+
+
+def test_many_rows_at_once_are_row_groups_of_about_the_size_asked_for(tmp_path: Path) -> None:
+    many = rows(*(f"k{number}" for number in range(1000)))
+    write(tmp_path / "f.parquet", many, row_group_bytes=many.nbytes // 4)
+    path = str(tmp_path / "f.parquet")
+    metadata = pq.read_metadata(path)
+    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    assert len(sizes) == count_row_groups(path)
+    assert all(240 <= size <= 290 for size in sizes[:-1])
+    assert pa.concat_tables(read_base_file(path)).equals(many)
+    some = pa.concat_tables(read_base_file(path, row_groups=[1, 2]))
+    assert some.equals(many.slice(sizes[0], sizes[1] + sizes[2]))
 
 
 def test_rows_are_numbered_on_and_keep_their_columns() -> None:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slice_files import AVRO, SCHEMA, Record, make_rows, wrap, write_log
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import avro_schema
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes_again
 from hudi_locks.storage import LocalStorage
@@ -22,7 +22,6 @@ from hudi_locks.table import (
     LogFormat,
     LogWriter,
     MergeRule,
-    add_meta_schema,
     join_slice,
     read_log,
     read_slice,
@@ -31,20 +30,8 @@ from hudi_locks.table import (
 from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
 from hudi_locks.table.log_rows import LogEntry
 
-USER = pa.schema([("ts", pa.int64()), ("v", pa.int64())])
-SCHEMA, AVRO = add_meta_schema(USER), avro_schema(USER, "t", with_meta_columns=True)
 EVENT_TIME, COMMIT_TIME = MergeRule(ordering=("ts",)), MergeRule()
 WRAPPER = "org.apache.hudi.avro.model."
-Record = tuple[str, Any, Any]
-"""Key, ordering value, and a value; None in its place is a delete, and without ordering value one of everything."""
-
-
-def rows(records: list[Record]) -> pa.Table:
-    return pa.Table.from_pylist([{RECORD_KEY: key, "ts": ts, "v": v} for key, ts, v in records], SCHEMA)
-
-
-def wrap(ts: int | None) -> Any:
-    return (f"{WRAPPER}IntWrapper", {"value": 0}) if ts is None else (f"{WRAPPER}LongWrapper", {"value": ts})
 
 
 def entry(records: list[Record]) -> LogEntry:
@@ -52,7 +39,7 @@ def entry(records: list[Record]) -> LogEntry:
         keys = pa.table({RECORD_KEY: pa.array([key for key, _, _ in records], pa.string())})
         times = tuple(ts for _, ts, _ in records)
         return LogEntry("t", keys, times, wrapped=tuple(map(wrap, times)))
-    return LogEntry("t", rows(records))
+    return LogEntry("t", make_rows(records))
 
 
 def split(joined: JoinedLogs) -> list[LogEntry]:
@@ -64,7 +51,7 @@ def split(joined: JoinedLogs) -> list[LogEntry]:
 
 def merge(base: list[Record], entries: list[LogEntry], rule: MergeRule) -> list[Any]:
     merging = merge_logs(entries, SCHEMA, rule)
-    found = pa.concat_tables([merging.apply(rows(base)), *merging.remaining()]).to_pylist()
+    found = pa.concat_tables([merging.apply(make_rows(base)), *merging.remaining()]).to_pylist()
     return sorted((row[RECORD_KEY], row["ts"], row["v"]) for row in found)
 
 
@@ -91,7 +78,7 @@ def test_it_does_what_they_did_alone_and_after_them_whatever_comes_later(
 def test_what_depends_on_the_rows_below_is_refused() -> None:
     with pytest.raises(UnsupportedTable, match="compact instead"):
         join_logs([entry([("a", 1, 1)])], SCHEMA, MergeRule(("ts",), fills_nulls=True))
-    partial = LogEntry("20240101000000000", rows([("a", 1, 1)]), is_partial=True)
+    partial = LogEntry("20240101000000000", make_rows([("a", 1, 1)]), is_partial=True)
     with pytest.raises(UnsupportedTable, match="some columns only"):
         join_logs([partial], SCHEMA, EVENT_TIME)
 
@@ -109,24 +96,6 @@ def test_a_delete_keeps_the_type_of_its_ordering_value() -> None:
 # ---- in files ----
 
 
-def write(storage: LocalStorage, instant: str, *records: list[Record], stands_for: tuple[str, ...] = ()) -> LogFile:
-    def make(version: int) -> str:
-        return storage.native(f"p/.f-0_{instant}.log.{version}_0-0-0")
-
-    writer = LogWriter(make, LogFormat(AVRO), instant=instant, partition="p", stands_for=stands_for)
-    for piece in records:
-        if piece[0][2] is not None:
-            writer.write(rows(piece))
-        elif piece[0][1] is None:
-            writer.delete(pa.chunked_array([[key for key, _, _ in piece]]))
-        else:
-            writer.delete_again([(key, wrap(ts)) for key, ts, _ in piece])
-    [part] = writer.close()
-    log = LogFile.parse("p", f".f-0_{instant}.log.{part.version}_0-0-0", part.size)
-    assert log is not None
-    return log
-
-
 def seen(storage: LocalStorage, *logs: LogFile, rule: MergeRule = EVENT_TIME) -> list[Any]:
     piece = FileSlice("p", "f-0", logs[0].instant, None, logs)
     found = [row for part in read_slice(storage, piece, SCHEMA, rule=rule) for row in part.to_pylist()]
@@ -142,14 +111,14 @@ def storage(tmp_path: Path) -> LocalStorage:
 def test_readers_skip_the_logs_for_which_a_later_one_stands(
     storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = write(storage, "20240101000000001", [("a", 1, 1), ("b", 1, 1), ("c", 1, 1)])
-    second = write(storage, "20240101000000002", [("a", None, None)], [("b", 5, None)], [("c", 2, 2)])
+    first = write_log(storage, "20240101000000001", [("a", 1, 1), ("b", 1, 1), ("c", 1, 1)])
+    second = write_log(storage, "20240101000000002", [("a", None, None)], [("b", 5, None)], [("c", 2, 2)])
     times = (first.instant, second.instant)
     joined = join_slice(storage, FileSlice("p", "f-0", "", None, (first, second)), SCHEMA, rule=EVENT_TIME)
     assert (joined.resets.to_pylist(), joined.deletes) == (["a"], (("b", wrap(5)),))
     kept: list[Record] = [(row[RECORD_KEY], row["ts"], row["v"]) for row in joined.rows.to_pylist()]
-    made = write(storage, "20240101000000003", [("a", None, None)], [("b", 5, None)], kept, stands_for=times)
-    later = write(storage, "20240101000000004", [("b", 4, 4), ("a", 0, 4)])
+    made = write_log(storage, "20240101000000003", [("a", None, None)], [("b", 5, None)], kept, stands_for=times)
+    later = write_log(storage, "20240101000000004", [("b", 4, 4), ("a", 0, 4)])
     blocks = list(decode_blocks(storage.read(made.path) or b"", made.path))
     assert [block.stands_for for block in blocks] == [frozenset(times)] * 3
     decoded: list[str] = []
@@ -165,14 +134,14 @@ def test_readers_skip_the_logs_for_which_a_later_one_stands(
 
 
 def test_a_log_stands_for_none_that_comes_after_it(storage: LocalStorage) -> None:
-    made = write(storage, "20240101000000001", [("a", 1, 1)], stands_for=("20240101000000002",))
-    later = write(storage, "20240101000000002", [("a", 2, 2)])
+    made = write_log(storage, "20240101000000001", [("a", 1, 1)], stands_for=("20240101000000002",))
+    later = write_log(storage, "20240101000000002", [("a", 2, 2)])
     assert seen(storage, made, later) == [("a", 2, 2)]
 
 
 def test_where_nulls_take_other_values_no_log_is_skipped(storage: LocalStorage) -> None:
-    first = write(storage, "20240101000000001", [("a", 1, 7)])
-    made = write(storage, "20240101000000002", [("a", 1, 8)], stands_for=(first.instant,))
+    first = write_log(storage, "20240101000000001", [("a", 1, 7)])
+    made = write_log(storage, "20240101000000002", [("a", 1, 8)], stands_for=(first.instant,))
     filling = pa.Table.from_pylist([{RECORD_KEY: "a", "ts": 2, "v": None}], SCHEMA)
     writer = LogWriter(lambda _: storage.native(made.path), LogFormat(AVRO), instant=made.instant, partition="p",
                        stands_for=(first.instant,))  # fmt: skip

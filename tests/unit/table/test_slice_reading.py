@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -39,7 +40,7 @@ def base(tmp_path: Path) -> FileSlice:
 
 @pytest.mark.parametrize(("asked", "pieces"), [({"piece_rows": 500}, [500, 500, 5]), ({}, [ROWS])])
 def test_rows_come_in_pieces_as_large_as_asked_for(
-    tmp_path: Path, base: FileSlice, asked: dict[str, int], pieces: list[int]
+    tmp_path: Path, base: FileSlice, asked: dict[str, Any], pieces: list[int]
 ) -> None:
     found = list(read_slice(LocalStorage(str(tmp_path)), base, SCHEMA, rule=MergeRule(), **asked))
     assert [rows.num_rows for rows in found] == pieces
