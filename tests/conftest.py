@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from hudi_locks.storage import LocalStorage
 
 GOLDEN = Path(__file__).parent / "golden"
 
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)  # a busy machine is no failure
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
+# A busy machine is no failure; what is needed to repeat one is printed.
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30, print_blob=True)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200, print_blob=True)
 hypothesis.settings.load_profile("quick")
 
 
@@ -34,14 +36,17 @@ def _keep_bytecode() -> None:
 
 
 _keep_bytecode()
+os.environ.pop("PYTEST_ADDOPTS", None)  # meant for this run, and not for those that tests start
+if not os.environ.get("HUDI_LOCKS_NIGHTLY"):
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
 _DECLARED = "Skipped: unsupported: "
 
 
-def _count_avoidable(reporter: Any) -> int:
-    """Skipped tests, but for checks of a capability that a provider declares not to have."""
+def _find_avoidable(reporter: Any) -> list[str]:
+    """Why tests were skipped, but for checks of a capability that a provider declares not to have."""
     skipped = reporter.stats.get("skipped", [])
     reasons = [report.longrepr[2] if isinstance(report.longrepr, tuple) else "" for report in skipped]
-    return sum(not reason.startswith(_DECLARED) for reason in reasons)
+    return [reason for reason in reasons if not reason.startswith(_DECLARED)]
 
 
 @pytest.fixture
@@ -106,12 +111,33 @@ def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], 
     return arm
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to the nightly run what other tests show already in pairs, or sooner."""
+    if not os.environ.get("HUDI_LOCKS_NIGHTLY"):
+        left = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What the servers said last belongs to a failure, a hang among them."""
+    report = yield
+    if report.failed:
+        from hudi_locks_conformance.servers import started_processes
+
+        report.sections += [(f"log of {one.folder}", one.log_tail(4000)) for one in started_processes()]
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if os.environ.get("HUDI_LOCKS_NO_SKIPS") and (count := _count_avoidable(terminalreporter)):
-        terminalreporter.write_line(f"HUDI_LOCKS_NO_SKIPS is set, and {count} tests were skipped", red=True)
+    if os.environ.get("HUDI_LOCKS_NO_SKIPS") and (reasons := _find_avoidable(terminalreporter)):
+        terminalreporter.write_line(f"HUDI_LOCKS_NO_SKIPS is set, and {len(reasons)} tests were skipped", red=True)
+        for reason, count in Counter(reasons).items():
+            terminalreporter.write_line(f"  {count} x {reason}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("HUDI_LOCKS_NO_SKIPS") and reporter is not None and _count_avoidable(reporter):
+    if os.environ.get("HUDI_LOCKS_NO_SKIPS") and reporter is not None and _find_avoidable(reporter):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -44,6 +45,8 @@ _LONGEST_BOUND_S: Final = 60.0
 _POLL_S: Final = 0.05
 _STEPS_PER_LEASE: Final = 60
 _LOOKS: Final = 10_000
+_RENEWAL_LOOKS: Final = 50_000
+"""How often to look whether a renewal has been answered: at least ten seconds, and longer where others are starved."""
 _LOOK_S: Final = 0.0002
 
 
@@ -85,17 +88,22 @@ def awaiting_renewals(bench: Bench) -> Iterator[None]:
 
 
 def advance(bench: Bench, duration_s: float, *, calls: Calls) -> None:
-    """Let time pass once the renewal thread waits for it.
+    """Let time pass once the renewal threads wait for it.
 
-    It may be renewing with a server that takes no notice of the kit's clock. While
+    One may be renewing with a server that takes no notice of the kit's clock, and takes its time. While
     one renews another one stands by, so that who is stuck in a slow renewal is counted too.
     """
     clock = bench.clock
-    for _ in range(_LOOKS):
-        if not isinstance(clock, ManualClock) or clock.parked() > calls.renewing:
+    for _ in range(_RENEWAL_LOOKS):
+        if not isinstance(clock, ManualClock) or _are_waiting(clock, calls.renewers.copy()):
             break
         SystemClock().sleep(_LOOK_S)
     bench.let_pass(duration_s)
+
+
+def _are_waiting(clock: ManualClock, renewers: set[threading.Thread]) -> bool:
+    """Whether nobody waits for the lock service, and somebody stands by."""
+    return clock.parked() > len(renewers) and all(map(clock.waits, renewers))
 
 
 def wait_until(bench: Bench, condition: Callable[[], object], *, step_s: float = 5.0, steps: int = 400) -> bool:

@@ -6,7 +6,7 @@ import enum
 import logging
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
@@ -79,22 +79,36 @@ def run_checks(
 
 
 def run_check(check: Check, harness: Harness) -> Outcome:
-    """Run one check on a bench of its own."""
+    """Run one check on a bench of its own.
+
+    A check that ends because the lock service did not answer is run once more: a busy machine is no fault of the
+    provider. A note tells of it.
+    """
     reason = say_unsupported(check, harness.claims)
     if reason:
         return Outcome(check, Status.UNSUPPORTED, reason)
+    try:
+        return _run_once(check, harness)
+    except BackendUnavailable as error:
+        note = f"run once more, since the lock service did not answer at first: {error}"
+    try:
+        outcome = _run_once(check, harness)
+    except BackendUnavailable as error:
+        return Outcome(check, *_explain(error), notes=(note,))
+    return replace(outcome, notes=(*outcome.notes, note))
+
+
+def _run_once(check: Check, harness: Harness) -> Outcome:
+    """How it ended.
+
+    Raises:
+        BackendUnavailable: Where the check did not expect it.
+    """
     bench = Bench(harness, check.id, real_time=check.mode is Mode.REAL)
     began_s = SystemClock().monotonic()
     status, message = _judge(check, bench)
-    return Outcome(
-        check,
-        status,
-        message,
-        SystemClock().monotonic() - began_s,
-        bench.is_virtual,
-        tuple(bench.notes),
-        bench.history,
-    )
+    took_s = SystemClock().monotonic() - began_s
+    return Outcome(check, status, message, took_s, bench.is_virtual, tuple(bench.notes), bench.history)
 
 
 def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:
@@ -117,9 +131,15 @@ def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
         return Status.UNSUPPORTED, str(reason)
     except NotRun as missing:
         return Status.NOT_RUN, str(missing)
+    except BackendUnavailable:
+        raise
     except Exception as error:  # noqa: BLE001  # becomes the outcome, with the place where it was raised
-        return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
+        return _explain(error)
     return Status.PASS, ""
+
+
+def _explain(error: Exception) -> tuple[Status, str]:
+    return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
 
 
 def _run_and_close(check: Check, bench: Bench) -> None:

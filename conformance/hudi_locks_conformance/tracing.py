@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ class Calls:
     Attributes:
         acquires: Time and timeout of each `try_acquire`, in seconds.
         renews: Time of each `renew`.
-        renewing: How many renewals are under way.
+        renewers: The threads whose renewals are under way.
         before_acquire: Called before the real call; may raise or let time pass.
         before_renew: Likewise.
         answers: What to answer instead of asking, one for each call; an exception is raised.
@@ -26,7 +27,7 @@ class Calls:
 
     acquires: list[tuple[float, float]] = field(default_factory=list)
     renews: list[float] = field(default_factory=list)
-    renewing: int = 0
+    renewers: set[threading.Thread] = field(default_factory=set)
     before_acquire: Callable[[], None] = lambda: None
     before_renew: Callable[[], None] = lambda: None
     answers: list[BaseException | None] = field(default_factory=list)
@@ -49,12 +50,12 @@ def trace(kind: type[LockProvider], calls: Calls) -> type[LockProvider]:
 
         def renew(self, lease: Lease) -> Lease:
             calls.renews.append(self.clock.monotonic())
-            calls.renewing += 1
+            calls.renewers.add(threading.current_thread())
             try:
                 calls.before_renew()
                 renewed: Lease = super().renew(lease)
             finally:
-                calls.renewing -= 1
+                calls.renewers.discard(threading.current_thread())
             return renewed
 
     Traced.__name__ = Traced.__qualname__ = kind.__name__

@@ -19,6 +19,14 @@ from hudi_locks.spark import HoodieTable
 BUNDLES = [("1.0.2", 8), ("1.2.0", 9)]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one bundle go to one process, so that it is started once; those without it go anywhere."""
+    for item in items:
+        bundle = getattr(item, "callspec", None) and item.callspec.params.get("jvm")  # type: ignore[attr-defined]
+        if bundle:
+            item.add_marker(pytest.mark.xdist_group(f"bundle {bundle[0]}"))
+
+
 @pytest.fixture(scope="session", params=BUNDLES, ids=lambda bundle: f"{bundle[0]}-v{bundle[1]}")
 def jvm(request: pytest.FixtureRequest) -> Iterator[Jvm]:
     """One agent for each bundle: a JVM cannot hold two."""

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from other_readers import DEADLINE_S, OURS
 from paused_writes import paused
+from waiting import until
 
-from hudi_locks import LockManager, SystemClock
+from hudi_locks import LockManager
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable
@@ -34,11 +35,7 @@ def newer(row: Row, label: str) -> Row:
 
 
 def await_true(what: str, is_true: Callable[[], object]) -> None:
-    clock = SystemClock()
-    ends_s = clock.monotonic() + DEADLINE_S
-    while not is_true():
-        assert clock.monotonic() < ends_s, what
-        clock.sleep(0.05)
+    assert until(is_true, DEADLINE_S), what
 
 
 def find_markers(table: HoodieTable) -> set[str]:

@@ -57,8 +57,15 @@ def merged_logs(table: HoodieTable) -> list[frozenset[str]]:
     return [block.stands_for for block in blocks if block.stands_for]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=["parquet", "avro"])
-@pytest.mark.parametrize("is_compacted", [False, True], ids=["logs alone", "over base files"])
+@pytest.mark.parametrize(
+    ("form", "is_compacted"),
+    [
+        pytest.param(FORMS[0], True, id="parquet over base files"),
+        pytest.param(FORMS[1], False, id="avro alone"),
+        pytest.param(FORMS[0], False, id="parquet alone", marks=pytest.mark.nightly),
+        pytest.param(FORMS[1], True, id="avro over base files", marks=pytest.mark.nightly),
+    ],
+)
 def test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on(
     jvm: Any, create_mor: Create, frame: Frame, four_read: AllRead, form: dict[str, str], is_compacted: bool
 ) -> None:

@@ -45,6 +45,7 @@ def expect_equal(tmp_path: Path, service: LockService, readers: Readers, jvm: An
     assert outcome.course.stops
 
 
+@pytest.mark.nightly  # it waits for the end of leases of a minute; the one with ZooKeeper plays the same
 def test_killed_and_stopped_writers_with_the_file_lock_leave_what_a_serial_replay_gives(
     tmp_path: Path, readers: Readers, jvm: Any
 ) -> None:

@@ -20,7 +20,7 @@ class SlowOnce(SampleLockProvider):
 
     def release(self, lease: Lease) -> None:
         if self.first.acquire(blocking=False):
-            SystemClock().sleep(_SLOW_S)
+            SystemClock().sleep(_SLOW_S)  # real time: a service that is slow
         super().release(lease)
 
 

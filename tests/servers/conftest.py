@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import KINDS, Server, ServerUnavailable, find_tool, start_server
+from hudi_locks_conformance.servers import KINDS, LocalServer, Server, ServerUnavailable, find_tool, start_server
+
+SHARED = {kind.replace("-server", "").replace("-", "_") for kind in KINDS}
 
 
 def run_server(name: str) -> Iterator[Server]:
@@ -16,6 +20,20 @@ def run_server(name: str) -> Iterator[Server]:
         pytest.skip(str(error))
     with server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def revived(request: pytest.FixtureRequest) -> None:
+    """A server that died since its last test is started anew, so that it fails no other; the run tells of it."""
+    for name in SHARED & set(request.fixturenames):
+        revive(request.getfixturevalue(name))
+
+
+def revive(server: Any) -> None:
+    if isinstance(server, LocalServer) and not server.process.is_running():
+        warnings.warn(f"server {server.kind.name} died and is started anew: {server.process.log_tail()}", stacklevel=1)
+        server.start()
+        server.kind.prepare(server.port)
 
 
 @pytest.fixture(scope="session")

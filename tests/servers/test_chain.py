@@ -52,7 +52,7 @@ class Section:
                 self.met.append((name, *self.inside))
             self.inside.append(name)
             self.tokens.append(token)
-        SystemClock().sleep(0.002)
+        SystemClock().sleep(0.002)  # real time: a section that lasts
         with self.guard:
             self.inside.remove(name)
 

@@ -105,7 +105,8 @@ def test_a_record_of_the_jvm_keeps_us_out_until_it_ends(make: Any) -> None:
 
 
 def test_a_thousand_file_groups_at_once_or_none(make: Any) -> None:
-    one, two = make(), make()
+    patient = {"hoodie.write.lock.storage.validity.timeout.secs": "600"}  # with long leases answers may take longer
+    one, two = make(**patient), make(**patient)
     scopes = [LockScope.file_group("p=1", str(number)) for number in range(200)]
     leases = one.acquire_many(scopes, ADA, 0)
     assert two.acquire_many(scopes[150:], BOB, 0) is None

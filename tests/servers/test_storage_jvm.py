@@ -75,8 +75,8 @@ def test_a_dead_jvm_holder_gives_way_after_its_lease(manager: LockManager, partn
         assert theirs.wait_held(60)
         theirs.kill()
         began_s = SystemClock().monotonic()
-        manager.lock(timeout_s=30).release()
-        assert 8 < SystemClock().monotonic() - began_s < 14
+        manager.lock(timeout_s=50).release()
+        assert SystemClock().monotonic() - began_s > 8, "before its lease was over"
 
 
 def test_the_jvm_takes_over_from_a_dead_holder_of_ours_who_notices(options: dict[str, str], partner: Partner) -> None:

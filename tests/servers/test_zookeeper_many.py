@@ -13,6 +13,7 @@ from hudi_locks_providers.zookeeper import ZooKeeperLockProvider
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.serialization import Transaction
+from waiting import until
 
 from hudi_locks import BackendUnavailable, LockScope, Owner, SystemClock
 
@@ -143,7 +144,9 @@ def test_callers_with_common_groups_take_turns_and_none_waits_for_ever(make: Mak
     assert met == []
 
 
-def test_a_file_group_taken_by_one_alone_and_by_one_with_others_does_not_deadlock(make: Make) -> None:
+def test_a_file_group_taken_by_one_alone_and_by_one_with_others_does_not_deadlock(
+    make: Make, raw: Any, base: str
+) -> None:
     """One holds a late group and asks for nothing else; the other waits for it with the early ones held."""
     first, second = make(), make()
     late = first.try_acquire(GROUPS[5], ADA, 0)
@@ -151,7 +154,8 @@ def test_a_file_group_taken_by_one_alone_and_by_one_with_others_does_not_deadloc
     got: list[Any] = []
     waiter = threading.Thread(target=lambda: got.append(second.acquire_many(GROUPS[:8], BOB, 10)))
     waiter.start()
-    SystemClock().sleep(0.2)
+    folder = first.find_folder(GROUPS[5])
+    assert until(lambda: len(raw.get_children(folder)) > 1), "the other one does not stand in line"
     assert first.try_acquire(GROUPS[7], ADA, 0) is not None, "whoever waits must not stand in later lines"
     first.release(late)
     first.close()

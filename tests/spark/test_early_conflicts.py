@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import shared_table
+from waiting import until
 
-from hudi_locks import SystemClock
 from hudi_locks.errors import HoodieEarlyConflictDetectionException, WriteConflict
 from hudi_locks.observe import (
     EARLY_CONFLICT_CHECK,
@@ -105,11 +105,7 @@ def test_it_begins_anew_once_the_earlier_one_has_ended(
 
     def meet() -> None:
         thread.start()
-        clock = SystemClock()
-        ends_s = clock.monotonic() + DEADLINE_S
-        while not theirs.metrics.counter(EARLY_CONFLICT_MARKER):
-            assert clock.monotonic() < ends_s
-            clock.sleep(0.05)
+        assert until(lambda: theirs.metrics.counter(EARLY_CONFLICT_MARKER), DEADLINE_S)
 
     after_job(meet)
     earlier = ours.upsert(frame([("a", "1", 2, 2.0)]))

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 from hudi_locks_conformance.history import find_overlaps
 from hudi_locks_conformance.partners import JvmContender, Partner, run_mixed_storm
+from waiting import until
 
 from hudi_locks import Holder, Lease, LockLost, LockManager, LockProvider, LockScope, Owner, SystemClock
 
@@ -46,13 +47,14 @@ def makes(kind: type[AnyProvider], options: Mapping[str, str]) -> Iterator[Calla
 
 def poll(provider: LockProvider, patience_s: float) -> Lease | None:
     """Ask for the table as a manager does."""
-    clock = SystemClock()
-    ends_s = clock.monotonic() + patience_s
-    while True:
-        lease = provider.try_acquire(TABLE, ADA, 0)
-        if lease is not None or clock.monotonic() > ends_s:
-            return lease
-        clock.sleep(0.05)
+    got: list[Lease | None] = [None]
+
+    def ask() -> bool:
+        got[0] = provider.try_acquire(TABLE, ADA, 0)
+        return got[0] is not None
+
+    until(ask, patience_s, every_s=0.05)
+    return got[0]
 
 
 def expect_our_hold_kept(name: str, options: Mapping[str, str], partner: Partner, *, watch_s: float) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -17,7 +19,7 @@ from hudi_locks.spark import HoodieTable
 
 __all__ = ["COLUMNS", "DEADLINE_S", "OURS", "SCHEMA", "THEIRS", "Jvm", "JvmError", "Rows", "read_rust"]
 
-DEADLINE_S = 600
+DEADLINE_S = 300
 SCHEMA = "id string, region string, ts long, value double, label string"
 COLUMNS = ("id", "region", "ts", "value", "label")
 OURS = {
@@ -36,32 +38,48 @@ class JvmError(Exception):
 
 
 class Jvm:
-    """Talks to an agent."""
+    """Talks to an agent. One that died is started anew for the next operation, with a warning that shows its log."""
 
     def __init__(self, version: str, table_version: int) -> None:
         self.version = version
         self.table_version = table_version
-        command = [sys.executable, str(Path(__file__).with_name("jvm_agent.py")), str(fetch_bundle(version))]
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # it lasts as long as this
+        self._start()
+
+    def _start(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("jvm_agent.py")), str(fetch_bundle(self.version))]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
         )
         started: Future[Any] = Future()
         self._waiting = {"started": started}
-        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._listen, args=(self._process, self._waiting), daemon=True).start()
         started.result(DEADLINE_S)
 
-    def _listen(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
+    def _listen(self, process: subprocess.Popen[str], waiting: dict[str, Future[Any]]) -> None:
+        assert process.stdout
+        for line in process.stdout:
             answer = json.loads(line)
-            waiting = self._waiting.pop(answer["id"])
+            asked = waiting.pop(answer["id"])
             if "error" in answer:
-                waiting.set_exception(JvmError(f"{' > '.join(answer['error'])}: {answer['message']}"))
+                asked.set_exception(JvmError(f"{' > '.join(answer['error'])}: {answer['message']}"))
             else:
-                waiting.set_result(answer["result"])
+                asked.set_result(answer["result"])
+        process.wait()
+        while waiting:
+            asked = waiting.popitem()[1]
+            asked.set_exception(JvmError(f"the JVM of bundle {self.version} ended: {self._last_words()}"))
+
+    def _last_words(self) -> str:
+        self._complaints.seek(0)
+        return self._complaints.read()[-2000:]
 
     def ask(self, op: str, **arguments: Any) -> Future[Any]:
         """Begin an operation."""
+        if self._process.poll() is not None:
+            told = f"server JVM Hudi {self.version} died and is started anew: {self._last_words()}"
+            warnings.warn(told, stacklevel=2)
+            self._start()
         waiting: Future[Any] = Future()
         self._waiting[str(id(waiting))] = waiting
         assert self._process.stdin
@@ -134,6 +152,11 @@ class Jvm:
         """Remove a marker folder by Hudi's own client; see the agent."""
         found: list[bool] = self.ask("unmark", path=path, requested=requested, port=port).result(DEADLINE_S)
         return found
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         assert self._process.stdin

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
+from waiting import until
 
 from hudi_locks.clock import Clock, ManualClock, SystemClock
 
@@ -45,8 +47,7 @@ def test_waiters_wake_in_the_order_of_their_deadlines() -> None:
     threads = [threading.Thread(target=sleep, args=(duration_s,)) for duration_s in (3.0, 1.0, 2.0)]
     for thread in threads:
         thread.start()
-    while clock.parked() < len(threads):
-        threading.Event().wait(0.001)
+    assert until(lambda: clock.parked() == len(threads))
     clock.advance(2.5)
     assert [duration_s for duration_s, _ in woken] == [1.0, 2.0]
     assert all(now_s - start_s >= duration_s for duration_s, now_s in woken)
@@ -76,8 +77,7 @@ def test_time_stands_still_while_any_thread_that_woke_is_busy() -> None:
 
     for number, (name, busy_s) in enumerate([("first", 0.03), ("second", 0.1)], 1):
         threading.Thread(target=work, args=(name, busy_s), daemon=True).start()
-        while clock.parked() < number:
-            threading.Event().wait(0.001)
+        assert until(partial(lambda least: clock.parked() >= least, number))
     clock.advance(100)
     assert found == {"first": 10, "second": 10}
     clock.advance(2000)
@@ -87,8 +87,7 @@ def test_it_tells_which_thread_waits() -> None:
     clock, go_on = ManualClock(), threading.Event()
     thread = threading.Thread(target=lambda: clock.wait(go_on, None))
     thread.start()
-    while not clock.waits(thread):
-        threading.Event().wait(0.001)
+    assert until(lambda: clock.waits(thread))
     assert not clock.waits(threading.current_thread())
     go_on.set()
     thread.join(5)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
 Run = Callable[..., str]
 
 
@@ -31,12 +32,22 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="session")
-def python(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def install(run: Run) -> Callable[..., None]:
+    """Installs something, from a folder, beside an interpreter."""
+
+    def install_it(python: Path, what: str, cwd: Path) -> None:
+        run(UV, "pip", "install", "--quiet", "--python", python, what, cwd=cwd)
+
+    return install_it
+
+
+@pytest.fixture(scope="session")
+def python(run: Run, install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of that environment."""
     folder = tmp_path_factory.mktemp("stranger")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
-    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    run(UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT, cwd=folder)
+    run(UV, "venv", "--quiet", "--python", sys.executable, folder / "env", cwd=folder)
     interpreter = folder / "env" / "bin" / "python"
     wheel = next(folder.glob("hudi_locks-*.whl"))
-    run(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[spark]", cwd=folder)
+    install(interpreter, f"{wheel}[spark]", folder)
     return interpreter

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Run = Callable[..., str]
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "spark_writer"
+pytestmark = pytest.mark.xdist_group("stranger")  # one environment serves them all
 
 
 def test_a_spark_writer_that_depends_on_the_wheel_writes_and_writes_again(

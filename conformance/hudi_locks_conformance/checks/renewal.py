@@ -195,4 +195,4 @@ def _slow_renewals(bench: Bench, calls: Calls, slow_s: float) -> Iterator[None]:
         yield
     finally:
         calls.before_renew = lambda: None
-        wait_until(bench, lambda: not calls.renewing, step_s=slow_s)
+        wait_until(bench, lambda: not calls.renewers, step_s=slow_s)

@@ -17,6 +17,7 @@ from hudi_locks.config import lock_keys
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, fetch_maven, find_tool
 from hudi_locks_conformance.servers.jvm_bundle import fetch_bundle
+from hudi_locks_conformance.servers.kind import QUICK_JVM
 
 __all__ = ["HUDI_SETTINGS", "JvmContender", "Partner", "curator", "hudi", "hudi_storage"]
 
@@ -77,7 +78,7 @@ class Partner:
         sources = [_JAVA / "Contender.java", _JAVA / f"{self.main}.java"]
         classes = compile_java(self.build, sources, jars)
         opens = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
-        flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--add-opens", "java.sql/java.sql=ALL-UNNAMED", *opens]
+        flags = [*QUICK_JVM, "--add-opens", "java.sql/java.sql=ALL-UNNAMED", *opens]
         return [java, *flags, "-cp", f"{_JAVA}:{classes}:{jars}", self.main]
 
 

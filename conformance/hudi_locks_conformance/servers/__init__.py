@@ -2,14 +2,15 @@
 
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, fetch_maven, find_tool
 from hudi_locks_conformance.servers.jvm_bundle import fetch_bundle
-from hudi_locks_conformance.servers.kind import Container, Launch, ServerKind
+from hudi_locks_conformance.servers.kind import QUICK_JVM, Container, Launch, ServerKind
 from hudi_locks_conformance.servers.kinds import KINDS
-from hudi_locks_conformance.servers.local import LocalProcess, LocalServer
+from hudi_locks_conformance.servers.local import LocalProcess, LocalServer, started_processes
 from hudi_locks_conformance.servers.starting import Server, find_free_port, start_server
 from hudi_locks_conformance.servers.zookeeper import ZooKeeper, read_mode, start_ensemble
 
 __all__ = [
     "KINDS",
+    "QUICK_JVM",
     "Container",
     "Launch",
     "LocalProcess",
@@ -26,4 +27,5 @@ __all__ = [
     "read_mode",
     "start_ensemble",
     "start_server",
+    "started_processes",
 ]

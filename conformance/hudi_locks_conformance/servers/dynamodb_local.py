@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from hudi_locks_conformance.servers.cache import fetch_maven, find_tool
-from hudi_locks_conformance.servers.kind import Container, Launch, ServerKind
+from hudi_locks_conformance.servers.kind import QUICK_JVM, Container, Launch, ServerKind
 from hudi_locks_conformance.servers.loopback import keep_on_loopback
 
 __all__ = ["DynamoDBLocal"]
@@ -39,7 +39,13 @@ class DynamoDBLocal(ServerKind):
     def launch(self, folder: Path, port: int) -> Launch:  # noqa: ARG002  # all of it is in memory
         """See `ServerKind.launch`."""
         jars = fetch_maven("dynamodb-local", _JARS)
-        flags = ["-Xmx256m", "-XX:+UseSerialGC", f"-Dsqlite4java.library.path={jars}", "-cp", f"{jars}/*"]
+        flags = [
+            "-Xmx256m",
+            *QUICK_JVM,
+            f"-Dsqlite4java.library.path={jars}",
+            "-cp",
+            f"{jars}/*",
+        ]
         words = [find_tool("java"), *flags, _MAIN, *_IN_MEMORY, "-port", str(port)]
         return Launch(words, {**keep_on_loopback(), **_ANY_CREDENTIALS})
 

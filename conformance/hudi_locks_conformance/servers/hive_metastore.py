@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from xml.sax.saxutils import escape
 
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, find_tool
-from hudi_locks_conformance.servers.kind import Launch, ServerKind
+from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
 from hudi_locks_conformance.servers.loopback import keep_on_loopback
 
 __all__ = ["HiveMetastore", "find_spark_jars"]
@@ -64,7 +64,7 @@ class HiveMetastore(ServerKind):
         opens = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
         flags = [
             "-Xmx512m",
-            "-XX:+UseSerialGC",
+            *QUICK_JVM,
             f"-Dderby.stream.error.file={folder}/derby.log",
             # the old name of the setting keeps Hive from setting up a log of its own, with a jar that Spark lacks
             f"-Dlog4j.configurationFile={conf}/log4j2.properties",

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
-__all__ = ["Container", "Launch", "ServerKind"]
+__all__ = ["QUICK_JVM", "Container", "Launch", "ServerKind"]
+
+QUICK_JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""What lets a JVM that lives for minutes start sooner, and take less of the processor."""
 
 
 @dataclass(frozen=True)

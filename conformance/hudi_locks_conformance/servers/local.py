@@ -6,6 +6,7 @@ import atexit
 import os
 import signal
 import subprocess
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -14,10 +15,12 @@ from hudi_locks import SystemClock
 from hudi_locks_conformance.servers.cache import ServerUnavailable
 from hudi_locks_conformance.servers.kind import Launch, ServerKind
 
-__all__ = ["LocalProcess", "LocalServer"]
+__all__ = ["LocalProcess", "LocalServer", "started_processes"]
 
 _POLL_S: Final = 0.05
 _GRACE_S: Final = 10.0
+_LOG_TAIL: Final = 1000
+_started: Final[weakref.WeakSet[LocalProcess]] = weakref.WeakSet()
 
 
 class LocalProcess:
@@ -30,6 +33,7 @@ class LocalProcess:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        _started.add(self)
         atexit.register(self.end)
 
     @property
@@ -39,9 +43,17 @@ class LocalProcess:
         Raises:
             ServerUnavailable: It does not run.
         """
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None or not self.is_running():
             raise ServerUnavailable(f"the process of {self.folder} does not run: {self.log_tail()}")
         return self._process.pid
+
+    def is_running(self) -> bool:
+        """Whether it was started and has neither ended nor been told to."""
+        return self._process is not None and self._process.poll() is None
+
+    def was_started(self) -> bool:
+        """Whether it was started and not told to end; it may have crashed."""
+        return self._process is not None
 
     def start(self, launch: Launch) -> None:
         """Start it; returns at once."""
@@ -73,10 +85,15 @@ class LocalProcess:
             process.kill()
             process.wait()
 
-    def log_tail(self) -> str:
-        """The end of what it said."""
+    def log_tail(self, length: int = _LOG_TAIL) -> str:
+        """The last characters of what it said."""
         log = self.folder / "log"
-        return log.read_text(errors="replace")[-1000:] if log.exists() else "it said nothing"
+        return log.read_text(errors="replace")[-length:] if log.exists() else "it said nothing"
+
+
+def started_processes() -> list[LocalProcess]:
+    """All that were started here and not told to end, also those that crashed: for whoever wants to see their logs."""
+    return sorted((one for one in _started if one.was_started()), key=lambda one: one.folder)
 
 
 class LocalServer:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from hudi_locks_conformance.servers.cache import compile_java, fetch_maven, find_tool
-from hudi_locks_conformance.servers.kind import Launch, ServerKind
+from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
 
 __all__ = ["MiniDfs"]
 
@@ -45,7 +45,14 @@ class MiniDfs(ServerKind):
         jars = f"{fetch_maven('minidfs', _JARS)}/*"
         classes = compile_java("minidfs", [_SOURCE], jars)
         opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
-        words = [find_tool("java"), "-Xmx256m", "-XX:+UseSerialGC", *opened, "-cp", f"{classes}:{jars}"]
+        words = [
+            find_tool("java"),
+            "-Xmx256m",
+            *QUICK_JVM,
+            *opened,
+            "-cp",
+            f"{classes}:{jars}",
+        ]
         return Launch([*words, "LoopbackDfs", str(folder / "data"), str(port)])
 
     def is_ready(self, port: int) -> bool:

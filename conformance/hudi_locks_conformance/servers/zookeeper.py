@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from hudi_locks_conformance.servers.cache import fetch_maven, find_tool
-from hudi_locks_conformance.servers.kind import Container, Launch, ServerKind
+from hudi_locks_conformance.servers.kind import QUICK_JVM, Container, Launch, ServerKind
 from hudi_locks_conformance.servers.local import LocalServer
 from hudi_locks_conformance.servers.starting import find_free_port
 
@@ -55,7 +55,11 @@ class ZooKeeper(ServerKind):
         (folder / "zoo.cfg").write_text(self._write_config(folder, port))
         main = "quorum.QuorumPeerMain" if self.peers else "ZooKeeperServerMain"
         jars = f"{fetch_maven('zookeeper', _JARS)}/*"
-        flags = ["-Xmx128m", "-XX:+UseSerialGC", f"-Dznode.container.checkIntervalMs={self.container_check_ms}"]
+        flags = [
+            "-Xmx128m",
+            *QUICK_JVM,
+            f"-Dznode.container.checkIntervalMs={self.container_check_ms}",
+        ]
         return Launch(
             [find_tool("java"), *flags, "-cp", jars, f"org.apache.zookeeper.server.{main}", f"{folder}/zoo.cfg"]
         )

@@ -13,7 +13,7 @@ from hudi_locks.cli import main
 def work(words):
     try:
         print("begun", flush=True)
-        time.sleep(60)
+        time.sleep(60)  # real time: it is told to end before
     finally:
         print("tidied up")
 sys.modules["hudi_locks.cli.main"]._run = work

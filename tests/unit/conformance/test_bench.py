@@ -26,9 +26,9 @@ def test_a_renewal_that_waits_for_time_does_not_keep_the_bench_from_closing(
     lease_s = lease_length_s(made, held.lease)
     calls.before_renew = lambda: clock.sleep(lease_s / 20)
     assert isinstance(clock, ManualClock)
-    while not calls.renewing:
+    while not calls.renewers:
         made.let_pass(lease_s / 100)
     threads = threading.active_count()
     close_bench(made)
-    assert not calls.renewing
+    assert not calls.renewers
     assert threading.active_count() < threads

@@ -7,6 +7,7 @@ import threading
 import pytest
 from hudi_locks_conformance import Violation
 from hudi_locks_conformance.clocks import BenchClock, OwnClock
+from waiting import until
 
 from hudi_locks import ManualClock
 
@@ -21,8 +22,7 @@ def test_time_passes_while_the_thread_that_made_it_waits() -> None:
 
     other = threading.Thread(target=end_wait)
     other.start()
-    while not clock.waits(other):
-        threading.Event().wait(0.001)
+    assert until(lambda: clock.waits(other))
     assert clock.wait(event, 10)
     assert 2 <= clock.monotonic() - began_s <= 2.2
     clock.sleep(5)

@@ -118,15 +118,16 @@ def test_a_delay_holds_in_either_direction(proxy: FaultProxy) -> None:
 
 def test_nothing_is_left_after_its_end() -> None:
     gc.collect()
-    threads, descriptors = threading.active_count(), count_descriptors()
+    threads, descriptors = set(threading.enumerate()), count_descriptors()
     with FaultProxy(1) as proxy, pytest.raises(ConnectionError), connect(proxy) as connection:
         ask(connection, b"nobody is there")
     proxy.close()
-    assert (threading.active_count(), count_descriptors()) == (threads, descriptors)
+    assert set(threading.enumerate()) <= threads
+    assert (count_descriptors() or 0) <= (descriptors or 0)
 
 
 def test_a_taken_port_is_told_and_leaves_no_thread(proxy: FaultProxy) -> None:
-    threads = threading.active_count()
+    threads = set(threading.enumerate())
     with pytest.raises(OSError, match="in use"):
         FaultProxy(1, port=proxy.port).start()
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) <= threads

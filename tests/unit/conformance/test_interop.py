@@ -52,7 +52,7 @@ def test_each_provider_meets_the_class_that_its_alias_stands_for(provider: str, 
 
 def test_the_awslabs_client_stands_for_hudis_dynamodb_class_with_the_same_lease() -> None:
     options = {
-        URL: "http://127.0.0.1:8000",
+        URL: "http://127.0.0.1:1",
         "hoodie.write.lock.dynamodb.partition_key": "trips",
         "hoodie.write.lock.wait_time_ms": "4000",
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import waiting
 
 from hudi_locks import Capability, Holder, Lease, LockManager, LockProvider, LockScope, ManualClock, Owner
 
@@ -67,21 +68,17 @@ class Scripted(LockProvider):
 class Patient(ManualClock):
     """Lets time pass only once a thread waits for it, so that a thread just started is not passed over."""
 
-    def let_pass(self, duration_s: float, *, until: Callable[[], object] = lambda: True, waiting: int = 1) -> None:
+    def let_pass(self, duration_s: float, *, until: Callable[[], object] = lambda: True, parked: int = 1) -> None:
         """Then waits in real time for `until`: a busy machine may be late with the thread that woke.
 
-        One that hangs on purpose waits too, and is known by that for one that will not go on: count it in `waiting`.
+        One that hangs on purpose waits too, and is known by that for one that will not go on: count it in `parked`.
         """
-        self._await(lambda: self.parked() >= waiting, f"fewer than {waiting} wait for time to pass")
+        self._await(lambda: self.parked() >= parked, f"fewer than {parked} wait for time to pass")
         self.advance(duration_s)
         self._await(until, "what was to happen did not")
 
     def _await(self, condition: Callable[[], object], said: str) -> None:
-        for _ in range(10_000):
-            if condition():
-                return
-            threading.Event().wait(0.0005)
-        raise AssertionError(said)
+        assert waiting.until(condition), said
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from waiting import until
 
 from hudi_locks import AlreadyHeld, BackendRefused, LockScope
 
@@ -35,8 +37,7 @@ def test_threads_of_one_process_ask_the_service_one_at_a_time_in_order(make_mana
 
         threads.append(threading.Thread(target=work))
         threads[-1].start()
-        while manager._turns.waiting(LockScope.table()) != number + 1:
-            threading.Event().wait(0.001)
+        assert until(partial(lambda line: manager._turns.waiting(LockScope.table()) == line, number + 1))
     assert len(manager.provider.asked) == 1
     held.release()
     for thread in threads:

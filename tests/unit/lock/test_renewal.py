@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from waiting import until
 
-from hudi_locks.clock import ManualClock, SystemClock
+from hudi_locks.clock import ManualClock
 from hudi_locks.lock.renewal import Renewable, Renewals
 
 
@@ -47,11 +48,7 @@ def renewals(clock: CountingClock) -> Iterator[Renewals]:
 
 
 def settle(clock: ManualClock) -> None:
-    for _ in range(2000):
-        if clock.parked():
-            return
-        SystemClock().sleep(0.001)
-    pytest.fail("the renewal thread does not come to rest")
+    assert until(clock.parked), "the renewal thread does not come to rest"
 
 
 def test_a_row_of_quick_lock_cycles_wakes_nobody(clock: CountingClock, renewals: Renewals) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hudi_locks_providers.in_process import _REGISTRY
+from waiting import until
 
 from hudi_locks import AlreadyHeld, ConfigError, LockLost, LockManager, LossReason, ManualClock, Owner, ProviderClosed
 
@@ -24,14 +25,6 @@ def started(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(10_000):
-        if condition():
-            return
-        threading.Event().wait(0.0005)
-    raise AssertionError("it did not come true")
 
 
 def test_one_table_one_holder_whichever_provider_object(make: Make, table: Any, ada: Owner, bob: Owner) -> None:
@@ -70,7 +63,7 @@ def test_a_wait_ends_with_its_time(make: Make, table: Any, ada: Owner, bob: Owne
     provider.try_acquire(table, ada, 0)
     answers: list[Any] = []
     thread = started(lambda: answers.append((provider.try_acquire(table, bob, 7), clock.monotonic())))
-    until(lambda: clock.parked() == 1)
+    assert until(lambda: clock.parked() == 1)
     began_s = clock.monotonic()
     clock.advance(7)
     thread.join(5)
@@ -91,7 +84,7 @@ def test_close_ends_waits_and_frees_its_own_holds_only(
             raised.append(error)
 
     thread = started(wait)
-    until(lambda: clock.parked() == 1)
+    assert until(lambda: clock.parked() == 1)
     other.close()
     thread.join(5)
     assert len(raised) == 1

@@ -37,6 +37,8 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     with zipfile.ZipFile(path, "w") as made:
         made.writestr("archived_one.py", "number = 1")
         made.writestr("archived_two.py", "number = 2")
+    for name in ("archived_one", "archived_two"):
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another test's
     monkeypatch.syspath_prepend(path)
     assert importlib.import_module("archived_one").number == 1
     return path

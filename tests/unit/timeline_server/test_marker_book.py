@@ -95,7 +95,7 @@ def test_what_comes_while_a_file_is_written_waits_for_it_and_goes_together(stora
         while not markers._coming:
             await asyncio.sleep(0)
         rest = [asyncio.create_task(markers.add([name(number)])) for number in range(1, 30)]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # real time: the event loop has no other
         assert not storage.replaced
         storage.go.set()
         await asyncio.gather(first, *rest)
@@ -113,7 +113,7 @@ def test_a_slow_file_does_not_hold_up_the_others_for_longer_than_the_interval(st
             await asyncio.sleep(0)
         second = asyncio.create_task(markers.add([name(1)]))
         while len(markers._flushing) < 2:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # real time: the event loop has no other
         storage.go.set()
         await asyncio.gather(first, second)
         assert found(storage) == {name(0), name(1)}
@@ -126,9 +126,9 @@ def test_a_repeated_request_waits_for_the_flush_that_brings_its_name(storage: Sl
         markers = book(storage)
         storage.go.clear()
         first = asyncio.create_task(markers.add([name(1), name(2)]))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # real time: the event loop has no other
         again = asyncio.create_task(markers.add([name(2), name(3)]))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # real time: the event loop has no other
         assert not first.done()
         assert not again.done()
         storage.go.set()
@@ -175,7 +175,7 @@ def test_no_name_is_lost_and_each_is_new_to_one_request(storage: SlowStorage, se
         markers = book(storage)
 
         async def ask(names: list[str]) -> list[bool]:
-            await asyncio.sleep(rng.random() / 100)
+            await asyncio.sleep(rng.random() / 100)  # real time: the event loop has no other
             return await markers.add(names)
 
         return await asyncio.gather(*map(ask, wanted))

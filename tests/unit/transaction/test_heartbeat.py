@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from waiting import until
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import StorageError
@@ -147,8 +148,7 @@ def test_a_beat_without_an_answer_has_a_deadline_after_which_another_thread_beat
     heartbeat = WriterHeartbeat(storage, T, interval_ms=60_000, tolerable_misses=2, clock=clock, metrics=metrics)
     heartbeat.start()
     clock.advance(60)
-    while clock.parked() < 2:  # the beat that hangs, and the thread that watches over it
-        threading.Event().wait(0.0005)
+    assert until(lambda: clock.parked() >= 2), "the beat that hangs, and the thread that watches over it"
     clock.advance(3_600)
     assert heartbeat.is_fresh
     assert age_ms(storage) <= 60_000

@@ -11,6 +11,7 @@ from hudi_locks_providers._wire.zookeeper import parse_sequence
 from hudi_locks_providers.zookeeper import ZooKeeperLockProvider
 from kazoo.exceptions import NoAuthError
 from kazoo.protocol.serialization import Create2, Delete, GetChildren
+from waiting import until
 
 from hudi_locks import (
     AlreadyHeld,
@@ -23,7 +24,6 @@ from hudi_locks import (
     ManualClock,
     Owner,
     ProviderClosed,
-    SystemClock,
 )
 
 TABLE = LockScope.table()
@@ -40,13 +40,6 @@ def acquire(provider: ZooKeeperLockProvider, owner: Owner = ADA, scope: LockScop
     lease = provider.try_acquire(scope, owner, 0)
     assert lease is not None
     return lease
-
-
-def until(condition: Callable[[], Any]) -> bool:
-    ends_s = SystemClock().monotonic() + 5
-    while not condition() and SystemClock().monotonic() < ends_s:
-        SystemClock().sleep(0.001)
-    return bool(condition())
 
 
 def tick(clock: ManualClock) -> bool:

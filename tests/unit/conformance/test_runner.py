@@ -1,0 +1,80 @@
+"""What a busy machine does to a lock service is no fault of the provider; what comes back is."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hudi_locks_conformance import Harness, Status, run_check, select_checks
+from hudi_locks_conformance.bench import Bench, close_bench
+from hudi_locks_conformance.leases import advance, hold_lease, lease_length_s
+from hudi_locks_conformance.sample import SampleLockProvider
+from hudi_locks_conformance.tracing import Calls
+from waiting import until
+
+from hudi_locks import BackendUnavailable, Lease
+
+
+def harness_of(kind: type[SampleLockProvider], folder: Path) -> Harness:
+    made = Harness("of this module", {"hoodie.sample.folder": str(folder)})
+    made.__dict__["kind"] = kind  # which cannot be loaded by name
+    return made
+
+
+def silent(times: int) -> type[SampleLockProvider]:
+    """A provider whose service does not answer at first."""
+
+    class Silent(SampleLockProvider):
+        left = times
+
+        def try_acquire(self, *args: Any, **kwargs: Any) -> Lease | None:
+            if Silent.left:
+                Silent.left -= 1
+                raise BackendUnavailable("no answer in time")
+            return super().try_acquire(*args, **kwargs)
+
+    return Silent
+
+
+def test_a_check_whose_service_did_not_answer_once_is_run_again_and_says_so(tmp_path: Path) -> None:
+    (check,) = select_checks(only=["B1"])
+    outcome = run_check(check, harness_of(silent(1), tmp_path))
+    assert outcome.status is Status.PASS
+    assert outcome.notes == ("run once more, since the lock service did not answer at first: no answer in time",)
+
+
+@pytest.mark.parametrize("times", [2, 1000])
+def test_a_service_that_does_not_answer_again_fails_the_check(tmp_path: Path, times: int) -> None:
+    (check,) = select_checks(only=["B1"])
+    outcome = run_check(check, harness_of(silent(times), tmp_path))
+    assert outcome.status is Status.FAIL
+    assert outcome.message.startswith("unexpected BackendUnavailable: no answer in time (test_runner.py:")
+
+
+def test_no_time_passes_while_a_renewal_waits_for_a_slow_service(tmp_path: Path) -> None:
+    slow, answered = threading.Event(), threading.Event()
+
+    class Slow(SampleLockProvider):
+        def renew(self, lease: Lease) -> Lease:
+            slow.set()
+            answered.wait()
+            return super().renew(lease)
+
+    bench, calls = Bench(harness_of(Slow, tmp_path), "E13"), Calls()
+    held = hold_lease(bench, calls)
+    lease_s = lease_length_s(bench, held.lease)
+
+    def answer_late() -> None:
+        slow.wait()
+        assert not until(lambda: False, 0.3)
+        answered.set()
+
+    answering = threading.Thread(target=answer_late)
+    answering.start()
+    for _ in range(4):
+        advance(bench, lease_s / 2, calls=calls)
+    held.check()
+    answering.join()
+    close_bench(bench)
