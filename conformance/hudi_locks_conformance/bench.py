@@ -14,7 +14,7 @@ from typing import Any, Final
 from hudi_locks import Clock, Lease, LockManager, LockProvider, LockScope, ManualClock, Owner, SystemClock
 from hudi_locks.config import Options
 from hudi_locks.lock import LossCallback
-from hudi_locks_conformance.check import Inapplicable, NotRun, Violation
+from hudi_locks_conformance.check import Inapplicable, Late, NotRun, Violation
 from hudi_locks_conformance.clocks import BenchClock
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
@@ -165,6 +165,11 @@ class Bench:
         """Fail with `demand` unless `holds`."""
         if not holds:
             raise Violation(demand)
+
+    def expect_in_time(self, took_s: float, longest_s: float, said: str) -> None:
+        """Fail with `said` if it took longer, by more than `slack_s`."""
+        if took_s > longest_s + self.slack_s:
+            raise (Violation if self.is_virtual else Late)(said)
 
     def expect_free(self, scope: LockScope, said: str) -> None:
         """Fail unless another client can have the lock now."""

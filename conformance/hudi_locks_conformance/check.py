@@ -12,7 +12,7 @@ from hudi_locks import Capability
 if TYPE_CHECKING:
     from hudi_locks_conformance.bench import Bench
 
-__all__ = ["CHECKS", "LADDER", "Check", "Inapplicable", "Level", "Mode", "NotRun", "Violation", "check"]
+__all__ = ["CHECKS", "LADDER", "Check", "Inapplicable", "Late", "Level", "Mode", "NotRun", "Violation", "check"]
 
 
 class Level(enum.IntEnum):
@@ -54,6 +54,10 @@ class Mode(enum.Enum):
 
 class Violation(AssertionError):
     """The provider does not do what the check demands."""
+
+
+class Late(Violation):
+    """The provider took longer than it may, of real time: a busy machine may be the reason too."""
 
 
 class Inapplicable(Exception):  # an outcome, not an error

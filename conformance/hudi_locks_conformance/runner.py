@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench, close_bench
-from hudi_locks_conformance.check import Check, Inapplicable, Mode, NotRun, Violation
+from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 
@@ -81,19 +81,19 @@ def run_checks(
 def run_check(check: Check, harness: Harness) -> Outcome:
     """Run one check on a bench of its own.
 
-    A check that ends because the lock service did not answer is run once more: a busy machine is no fault of the
-    provider. A note tells of it.
+    A check that ends because the lock service did not answer, or took too long, is run once more: a busy machine is
+    no fault of the provider. A note tells of it.
     """
     reason = say_unsupported(check, harness.claims)
     if reason:
         return Outcome(check, Status.UNSUPPORTED, reason)
     try:
         return _run_once(check, harness)
-    except BackendUnavailable as error:
-        note = f"run once more, since the lock service did not answer at first: {error}"
+    except (BackendUnavailable, Late) as error:
+        note = f"run once more, since a busy machine may be the reason of what came first: {error}"
     try:
         outcome = _run_once(check, harness)
-    except BackendUnavailable as error:
+    except (BackendUnavailable, Late) as error:
         return Outcome(check, *_explain(error), notes=(note,))
     return replace(outcome, notes=(*outcome.notes, note))
 
@@ -103,6 +103,7 @@ def _run_once(check: Check, harness: Harness) -> Outcome:
 
     Raises:
         BackendUnavailable: Where the check did not expect it.
+        Late: Something took too long, of real time.
     """
     bench = Bench(harness, check.id, real_time=check.mode is Mode.REAL)
     began_s = SystemClock().monotonic()
@@ -125,20 +126,20 @@ def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:
 def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
     try:
         _run_and_close(check, bench)
-    except Violation as violation:
-        return Status.FAIL, str(violation)
+    except (BackendUnavailable, Late):
+        raise
     except Inapplicable as reason:
         return Status.UNSUPPORTED, str(reason)
     except NotRun as missing:
         return Status.NOT_RUN, str(missing)
-    except BackendUnavailable:
-        raise
     except Exception as error:  # noqa: BLE001  # becomes the outcome, with the place where it was raised
         return _explain(error)
     return Status.PASS, ""
 
 
 def _explain(error: Exception) -> tuple[Status, str]:
+    if isinstance(error, Violation):
+        return Status.FAIL, str(error)
     return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
 
 

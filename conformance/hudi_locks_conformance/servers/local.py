@@ -160,8 +160,9 @@ class LocalServer:
         self.start()
 
     def pause(self) -> None:
-        """Stop it in its tracks; connections stay open."""
+        """Stop it in its tracks, and return once it stands still; connections stay open."""
         self.process.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on."""
