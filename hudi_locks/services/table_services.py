@@ -112,8 +112,9 @@ class TableServices:
             return self._report(work)
         known = self._threads.get(name)
         if known is None or not known.is_alive():  # else the next write looks again
-            self._threads[name] = threading.Thread(target=self._report, args=(work,), name=name, daemon=True)
-            self._threads[name].start()
+            thread = threading.Thread(target=self._report, args=(work,), name=name, daemon=True)
+            thread.start()
+            self._threads[name] = thread
         return ()
 
     def _report(self, work: Callable[[], object]) -> tuple[str, ...]:

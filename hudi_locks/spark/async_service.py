@@ -53,7 +53,8 @@ class AsyncService:
 
     def wait(self) -> None:
         """Return when nothing is asked for any more."""
-        thread = self._thread
+        with self._lock:  # a thread that was made and not yet started cannot be joined
+            thread = self._thread
         if thread is not None:
             thread.join()
 

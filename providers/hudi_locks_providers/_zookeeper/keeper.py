@@ -42,7 +42,7 @@ class Keeper:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is None:
+            if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._work, name="hudi-locks-zookeeper", daemon=True)
                 self._thread.start()
 
@@ -64,8 +64,10 @@ class Keeper:
             return True
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread. May be called from any thread, also while another one starts it."""
         self._closed.set()
         self._wake.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_S)
+        with self._starting:  # a thread that was made and not yet started cannot be joined
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN_S)
