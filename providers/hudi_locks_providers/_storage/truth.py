@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,7 +32,7 @@ _PROVEN: Final[set[str]] = set()
 
 
 class Truth:
-    """The truth probe of one bucket.
+    """The truth probe of one bucket. One thread tries at a time: others would be taken for the service's own doing.
 
     Args:
         objects: Of the bucket.
@@ -44,6 +45,7 @@ class Truth:
         self._clock = clock
         self._folder = f"{folder}/{uuid.uuid4().hex}"
         self._used: set[str] = set()
+        self._trying = threading.Lock()
 
     def prove(self) -> None:
         """Return if the service is proven, now or, remembered on this machine, earlier.
@@ -52,9 +54,20 @@ class Truth:
             BackendRefused: It only pretends; names what failed.
         """
         marker = self._marker()
-        local = self._objects.location.service == "memory"
-        if marker.name in _PROVEN or (marker.exists() and not local):
+        if self._is_proven(marker):
             return
+        with self._trying:
+            if not self._is_proven(marker):
+                self._prove(marker)
+
+    def _is_proven(self, marker: Path) -> bool:
+        return marker.name in _PROVEN or (marker.exists() and not self._is_local)
+
+    @property
+    def _is_local(self) -> bool:
+        return self._objects.location.service == "memory"
+
+    def _prove(self, marker: Path) -> None:
         for finding in self._try(self._conditions(_QUICK_KEYS)):
             if not finding.ok:
                 raise BackendRefused(
@@ -64,12 +77,13 @@ class Truth:
                     key=self._objects.location.bucket,
                 )
         _PROVEN.add(marker.name)
-        if not local:
+        if not self._is_local:
             _write_marker(marker)
 
     def examine(self) -> tuple[Finding, ...]:
         """Everything, as findings for a person."""
-        return tuple(self._try([*self._conditions(_KEYS), self._compare_clocks]))
+        with self._trying:
+            return tuple(self._try([*self._conditions(_KEYS), self._compare_clocks]))
 
     def _conditions(self, keys: int) -> list[Callable[[], Finding]]:
         return [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hudi_locks_providers._storage import truth
+from waiting import until
 
 from hudi_locks import BackendRefused, BackendUnavailable, LockScope, Owner
 
@@ -60,6 +62,22 @@ def test_a_pretender_gets_no_lock(
             make_storage(proven=False).try_acquire(table, ada, 0)
     assert not any("table_lock" in key for key in stub.objects)
     assert not (tmp_path / "cache").exists()
+
+
+def test_threads_that_are_first_together_do_not_take_each_other_for_a_pretender(
+    make_storage: Make, stub: Any, ada: Owner
+) -> None:
+    provider, creates = make_storage(proven=False), []
+
+    def meet(method: str, key: str) -> None:
+        if method == "PUT" and key.endswith("/once"):
+            creates.append(key)
+            until(lambda: len(creates) > 1, 0.2)
+
+    stub.rules.append(meet)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(provider.try_acquire, LockScope.file_group("p", name), ada, 0) for name in ("a", "b")]
+        assert all(one.result(60) for one in asked)
 
 
 def test_a_service_that_is_down_is_not_called_a_pretender(

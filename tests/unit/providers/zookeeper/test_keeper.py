@@ -33,13 +33,13 @@ def test_a_close_while_the_thread_is_being_started_ends_it(monkeypatch: pytest.M
     def close() -> None:
         try:
             keeper.close()
-        except BaseException as error:  # noqa: BLE001  # whatever it is, the test tells it
+        except BaseException as error:  # whatever it is, the test tells it
             failures.append(error)
 
     nudging, closing = threading.Thread(target=keeper.nudge), threading.Thread(target=close)
     monkeypatch.setattr(threading, "Thread", SlowStart)
     nudging.start()
-    assert until(lambda: hasattr(SlowStart, "made") and keeper._thread is SlowStart.made)  # noqa: SLF001
+    assert until(lambda: hasattr(SlowStart, "made") and keeper._thread is SlowStart.made)
     closing.start()
     until(lambda: not closing.is_alive(), 0.1)
     SlowStart.made.may_start.set()
