@@ -51,6 +51,7 @@ __all__ = [
     "HudiLocksError",
     "LockError",
     "LockLost",
+    "NoEffectWarning",
     "NotATable",
     "NotHeld",
     "OutcomeUnknown",
@@ -109,6 +110,10 @@ class ConfigError(HudiLocksError, ValueError):
 
 class UnknownKeyWarning(UserWarning):
     """A hoodie.* key is not read by this package; it may be one of the JVM's, or a mistake."""
+
+
+class NoEffectWarning(UserWarning):
+    """A key that Hudi knows changes nothing in this package; the message says why."""
 
 
 class ProviderLoadError(HudiLocksError, ImportError):

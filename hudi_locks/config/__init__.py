@@ -14,7 +14,7 @@ from hudi_locks.config import (
     table_keys,
     write_keys,
 )
-from hudi_locks.config.checks import check_options, is_lock_local, redact, refuse_contradictions
+from hudi_locks.config.checks import check_options, check_writer_options, is_lock_local, redact, refuse_contradictions
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
 from hudi_locks.config.options import Options
@@ -25,6 +25,7 @@ __all__ = [
     "Key",
     "Options",
     "check_options",
+    "check_writer_options",
     "clustering_keys",
     "compaction_keys",
     "datasource_keys",

@@ -11,9 +11,9 @@ from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
-from hudi_locks.errors import ConfigError, UnknownKeyWarning
+from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 
-__all__ = ["check_options", "is_lock_local", "redact", "refuse_contradictions"]
+__all__ = ["check_options", "check_writer_options", "is_lock_local", "redact", "refuse_contradictions"]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
 _SECRET_WORDS: Final = ("secret", "password", "token", "credential", "access.key", "connection.string", "sas")
@@ -63,6 +63,24 @@ def redact(options: Mapping[str, object]) -> dict[str, str]:
 def _is_secret(name: str) -> bool:
     key = find_key(name)
     return key.secret if key else any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def check_writer_options(options: Options) -> None:
+    """Refuse what a writer cannot do, and warn of what changes nothing: no option is passed over in silence.
+
+    Raises:
+        ConfigError: Naming the key, and the way out.
+    """
+    for key in KEYS.values():
+        given = options.name_used(key)
+        if given is None or options[given].strip().lower() in {value.lower() for value in key.accepted}:
+            continue
+        if key.refusal:
+            raise ConfigError(
+                f"{given}={options[given]} is not offered: {key.refusal}", key=given, value=options[given]
+            )
+        if key.no_effect:
+            warnings.warn(f"{given} has no effect here: {key.no_effect}", NoEffectWarning, stacklevel=4)
 
 
 def refuse_contradictions(options: Options) -> None:

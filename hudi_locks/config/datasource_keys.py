@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hudi_locks.config.key import Key
 
 OPERATION = Key(
@@ -81,12 +83,22 @@ WRITE_KEYGENERATOR_CLASS = Key(
 WRITE_KEYGENERATOR_TYPE = Key(
     "hoodie.datasource.write.keygenerator.type", str, None, "kind of key generator", since="0.7.0"
 )
+COMPLEX_KEY_VALUE_ONLY = Key(
+    "hoodie.write.complex.keygen.new.encoding",
+    bool,
+    None,
+    "whether ComplexKeyGenerator writes the bare value of a single record key column, for a new or empty table of"
+    " version 8; otherwise the table tells",
+    since="1.1.0",
+)
 CONSISTENT_LOGICAL_TIMESTAMP = Key(
     "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
     bool,
     False,
     "whether timestamps in keys read as in the row writer",
     since="0.10.1",
+    accepted=("false",),
+    refusal="timestamps in keys are written as by the row writer of the JVM; make the column a text",
 )
 INSERT_DROP_DUPLICATES = Key(
     "hoodie.datasource.write.insert.drop.duplicates",
@@ -103,7 +115,11 @@ RECONCILE_SCHEMA = Key(
     since="0.8.0",
 )
 ROW_WRITER_ENABLE = Key(
-    "hoodie.datasource.write.row.writer.enable", bool, True, "JVM writers only: native rows in bulk insert"
+    "hoodie.datasource.write.row.writer.enable",
+    bool,
+    True,
+    "JVM writers only: native rows in bulk insert",
+    no_effect="it is for JVM writers; rows never pass through Avro here",
 )
 COMBINE_BEFORE_INSERT = Key(
     "hoodie.combine.before.insert",
@@ -125,6 +141,8 @@ COMBINE_BEFORE_DELETE = Key(
     True,
     "whether a delete first merges rows of one key within the batch",
     since="0.5.0",
+    accepted=("true",),
+    no_effect="a key is deleted once, however often it is named",
 )
 WRITE_TABLE_VERSION = Key(
     "hoodie.write.table.version",
@@ -140,6 +158,8 @@ AUTO_UPGRADE_VERSION = Key(
     True,
     "JVM writers only: whether an older table is upgraded by a write",
     since="1.0.0",
+    accepted=("false",),
+    no_effect="no write upgrades a table here",
 )
 
 PARQUET_MAX_FILE_SIZE = Key(
@@ -153,7 +173,11 @@ PARQUET_SMALL_FILE_LIMIT = Key(
     minimum=0,
 )
 PARQUET_BLOCK_SIZE = Key(
-    "hoodie.parquet.block.size", int, 120 * 1024 * 1024, "size of a Parquet row group, in bytes", minimum=1
+    "hoodie.parquet.block.size",
+    int,
+    64 * 1024 * 1024,
+    "rows of one row group of a base file, in bytes of memory (the JVM's default is 120 MB)",
+    minimum=1,
 )
 PARQUET_PAGE_SIZE = Key("hoodie.parquet.page.size", int, 1024 * 1024, "size of a Parquet page, in bytes", minimum=1)
 PARQUET_COMPRESSION_CODEC = Key(
@@ -164,7 +188,11 @@ PARQUET_COMPRESSION_CODEC = Key(
     choices=("gzip", "snappy", "zstd", "lz4", "brotli", "uncompressed"),
 )
 PARQUET_COMPRESSION_RATIO = Key(
-    "hoodie.parquet.compression.ratio", str, "0.1", "expected ratio of compressed to plain size"
+    "hoodie.parquet.compression.ratio",
+    str,
+    "0.1",
+    "expected ratio of compressed to plain size",
+    no_effect="the size of rows on disk is measured from the last commits",
 )
 LOGFILE_MAX_SIZE = Key(
     "hoodie.logfile.max.size",
@@ -206,7 +234,12 @@ RECORD_SIZE_ESTIMATE = Key(
     minimum=1,
 )
 INSERT_SPLIT_SIZE = Key(
-    "hoodie.copyonwrite.insert.split.size", int, 500_000, "rows of a new file group without statistics", minimum=1
+    "hoodie.copyonwrite.insert.split.size",
+    int,
+    500_000,
+    "rows of a new file group without statistics",
+    minimum=1,
+    no_effect="new file groups are cut by hoodie.parquet.max.file.size and the size of a row",
 )
 SHUFFLE_PARALLELISM_INSERT = Key(
     "hoodie.insert.shuffle.parallelism", int, 0, "tasks of an insert; 0 for Spark's choice", minimum=0
@@ -232,6 +265,8 @@ BULK_INSERT_SORT_MODE = Key(
         "PARTITION_PATH_REPARTITION",
         "PARTITION_PATH_REPARTITION_AND_SORT",
     ),
+    accepted=("NONE",),
+    refusal="rows are written as they come; sort the DataFrame instead",
 )
 
 INDEX_TYPE = Key(
@@ -260,6 +295,8 @@ BUCKET_INDEX_ENGINE = Key(
     "kind of bucket index",
     since="0.11.0",
     choices=("SIMPLE", "CONSISTENT_HASHING"),
+    accepted=("SIMPLE",),
+    refusal="buckets are counted once and never split here; use SIMPLE, or write to the table with JVM Hudi",
 )
 BUCKET_INDEX_NUM_BUCKETS = Key(
     "hoodie.bucket.index.num.buckets", int, 256, "buckets of each partition", since="0.10.0", minimum=1
@@ -285,19 +322,38 @@ BUCKET_INDEX_PARTITION_RULE_TYPE = Key(
     "how partition expressions are matched",
     since="1.1.0",
     choices=("regex",),
+    accepted=("regex",),
+    refusal="it is the only one; leave it out",
 )
 BLOOM_NUM_ENTRIES = Key(
-    "hoodie.index.bloom.num_entries", int, 60_000, "keys that the bloom filter of a base file is made for", minimum=1
+    "hoodie.index.bloom.num_entries",
+    int,
+    60_000,
+    "keys that the bloom filter of a base file is made for",
+    minimum=1,
+    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
 )
-BLOOM_FPP = Key("hoodie.index.bloom.fpp", str, "0.000000001", "share of wrong answers of that filter")
+BLOOM_FPP = Key(
+    "hoodie.index.bloom.fpp",
+    str,
+    "0.000000001",
+    "share of wrong answers of that filter",
+    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
+)
 BLOOM_FILTER_TYPE = Key(
-    "hoodie.bloom.index.filter.type", str, "DYNAMIC_V0", "kind of that filter", choices=("SIMPLE", "DYNAMIC_V0")
+    "hoodie.bloom.index.filter.type",
+    str,
+    "DYNAMIC_V0",
+    "kind of that filter",
+    choices=("SIMPLE", "DYNAMIC_V0"),
+    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
 )
 SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
     "hoodie.simple.index.update.partition.path",
     bool,
     True,
     "whether the global simple index moves a row whose partition changed",
+    no_effect="it is for the index GLOBAL_SIMPLE, which is not offered",
 )
 
 STREAMING_CHECKPOINT_IDENTIFIER = Key(
@@ -331,11 +387,31 @@ QUERY_TYPE = Key(
     "what a read returns",
     since="0.5.0",
     choices=("snapshot", "incremental", "read_optimized"),
+    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
 )
-AS_OF_INSTANT = Key("as.of.instant", str, None, "time that a snapshot is read at", since="0.9.0")
+AS_OF_INSTANT = Key(
+    "as.of.instant",
+    str,
+    None,
+    "time that a snapshot is read at",
+    since="0.9.0",
+    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
+)
 BEGIN_INSTANT = Key(
-    "hoodie.datasource.read.begin.instanttime", str, None, "an incremental read begins after it", since="0.4.0"
+    "hoodie.datasource.read.begin.instanttime",
+    str,
+    None,
+    "an incremental read begins after it",
+    since="0.4.0",
+    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
 )
 END_INSTANT = Key(
-    "hoodie.datasource.read.end.instanttime", str, None, "an incremental read ends with it", since="0.4.0"
+    "hoodie.datasource.read.end.instanttime",
+    str,
+    None,
+    "an incremental read ends with it",
+    since="0.4.0",
+    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
 )
+READ_KEYS: tuple[Key[Any], ...] = (QUERY_TYPE, AS_OF_INSTANT, BEGIN_INSTANT, END_INSTANT)
+"""Options of one read."""

@@ -24,6 +24,9 @@ class Key(Generic[T]):
         secret: Whether the value must never be shown.
         minimum: Smallest value allowed for an int.
         choices: Allowed values for a str, compared without case; empty for any.
+        accepted: Values, compared without case, that ask for what happens anyway.
+        refusal: Why a writer refuses every other value, and the way out; "" if it does not.
+        no_effect: Why every other value changes nothing here, as a writer warns; "" if it does.
     """
 
     name: str
@@ -35,3 +38,11 @@ class Key(Generic[T]):
     secret: bool = False
     minimum: int | None = None
     choices: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+    refusal: str = ""
+    no_effect: str = ""
+
+    @property
+    def effect(self) -> str:
+        """What giving it does: "honoured", "refused" or "no effect"."""
+        return "refused" if self.refusal else "no effect" if self.no_effect else "honoured"

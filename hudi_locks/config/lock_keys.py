@@ -299,11 +299,20 @@ CHAIN_FIRST: Final = "hudi_locks.chain.first."
 CHAIN_SECOND: Final = "hudi_locks.chain.second."
 """Before any other key: it is for that one of the two providers alone."""
 
-METRICS_LOCK_ENABLE = Key("hoodie.metrics.lock.enable", bool, False, "whether lock metrics are kept", since="0.13.0")
+METRICS_LOCK_ENABLE = Key(
+    "hoodie.metrics.lock.enable",
+    bool,
+    False,
+    "whether lock metrics are kept",
+    since="0.13.0",
+    no_effect="lock metrics are always kept; hudi_locks.observe hands them on",
+)
 AUTO_ADJUST_LOCK_CONFIGS = Key(
     "hoodie.auto.adjust.lock.configs",
     bool,
     False,
     "JVM writers only: may replace the provider by the in-process one",
     since="0.11.0",
+    accepted=("false",),
+    no_effect="the lock provider is always the one that is named",
 )

@@ -62,18 +62,41 @@ PRECOMBINE_FIELD_LEGACY_NAME = "hoodie.table.precombine.field"
 """How tables below version 9 call `ORDERING_FIELDS`."""
 KEY_GENERATOR_CLASS = Key("hoodie.table.keygenerator.class", str, None, "Java class that makes keys", since="0.9.0")
 KEY_GENERATOR_TYPE = Key("hoodie.table.keygenerator.type", str, None, "kind of key generator", since="1.0.0")
+COMPLEX_KEY_ENCODING = Key(
+    "hoodie.table.complex.keygen.encoding",
+    str,
+    None,
+    "how ComplexKeyGenerator wrote the keys of a single record key column: name:value or the bare value",
+    since="1.3.0",
+    choices=("FIELD_PREFIXED", "VALUE_ONLY"),
+)
 POPULATE_META_FIELDS = Key(
     "hoodie.populate.meta.fields", bool, True, "whether rows carry the five meta columns", since="0.8.0"
 )
 BASE_FILE_FORMAT = Key("hoodie.table.base.file.format", str, "PARQUET", "format of base files", since="0.4.0")
-LOG_FILE_FORMAT = Key("hoodie.table.log.file.format", str, "HOODIE_LOG", "format of log files", since="0.4.0")
+LOG_FILE_FORMAT = Key(
+    "hoodie.table.log.file.format",
+    str,
+    "HOODIE_LOG",
+    "format of log files",
+    since="0.4.0",
+    accepted=("HOODIE_LOG",),
+    refusal="log files have this format only; leave it out",
+)
 MULTIPLE_BASE_FILE_FORMATS_ENABLE = Key(
     "hoodie.table.multiple.base.file.formats.enable", bool, False, "whether base file formats are mixed", since="1.0.0"
 )
 CDC_ENABLED = Key("hoodie.table.cdc.enabled", bool, False, "whether changes are logged", since="0.13.0")
 TABLE_FORMAT = Key("hoodie.table.format", str, "native", "table format", since="1.1.0")
 TABLE_CHECKSUM = Key("hoodie.table.checksum", int, None, "CRC-32 of <database>.<table>", since="0.11.0")
-CREATE_SCHEMA = Key("hoodie.table.create.schema", str, None, "Avro schema given when it was made", since="0.9.0")
+CREATE_SCHEMA = Key(
+    "hoodie.table.create.schema",
+    str,
+    None,
+    "Avro schema given when it was made",
+    since="0.9.0",
+    no_effect="the columns of a table are those of its first write",
+)
 DROP_PARTITION_COLUMNS = Key(
     "hoodie.datasource.write.drop.partition.columns",
     bool,
@@ -107,6 +130,22 @@ RECORD_MERGE_MODE = Key(
     since="1.0.0",
     choices=("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"),
 )
+DELETE_FIELD = Key(
+    "hoodie.record.merge.property.hoodie.payload.delete.field",
+    str,
+    None,
+    "column whose value can make of a row a delete; needs the value too, and table version 9",
+    aliases=("hoodie.payload.delete.field",),
+    since="1.1.0",
+)
+DELETE_MARKER = Key(
+    "hoodie.record.merge.property.hoodie.payload.delete.marker",
+    str,
+    None,
+    "its value that does",
+    aliases=("hoodie.payload.delete.marker",),
+    since="1.1.0",
+)
 RECORD_MERGE_STRATEGY_ID = Key(
     "hoodie.record.merge.strategy.id",
     str,
@@ -137,5 +176,10 @@ METADATA_ENABLE = Key(
     since="0.7.0",
 )
 BOOTSTRAP_BASE_PATH = Key(
-    "hoodie.bootstrap.base.path", str, None, "where the files of a bootstrapped table lie", since="0.6.0"
+    "hoodie.bootstrap.base.path",
+    str,
+    None,
+    "where the files of a bootstrapped table lie",
+    since="0.6.0",
+    refusal="bootstrap the table with JVM Hudi, or load its rows by bulk_insert",
 )

@@ -150,10 +150,22 @@ MARKERS_BATCH_INTERVAL_MS = Key(
     minimum=1,
 )
 MARKERS_DELETE_PARALLELISM = Key(
-    "hoodie.markers.delete.parallelism", int, 100, "how many markers are deleted side by side", since="0.9.0", minimum=1
+    "hoodie.markers.delete.parallelism",
+    int,
+    100,
+    "how many markers are deleted side by side",
+    since="0.9.0",
+    minimum=1,
+    no_effect="the folder of an instant's markers is deleted as a whole",
 )
 ROLLBACK_USING_MARKERS = Key(
-    "hoodie.rollback.using.markers", bool, True, "whether a rollback finds its files by markers", since="0.7.0"
+    "hoodie.rollback.using.markers",
+    bool,
+    True,
+    "whether a rollback finds its files by markers",
+    since="0.7.0",
+    accepted=("true",),
+    no_effect="a rollback looks at the markers and at the folders",
 )
 FAIL_ON_DUPLICATE_DATA_FILE = Key(
     "hoodie.fail.job.on.duplicate.data.file.detection",
@@ -178,6 +190,8 @@ EMBED_TIMELINE_SERVER_REUSE = Key(
     False,
     "whether writers of one JVM share it; each write of this package has its own",
     since="0.8.0",
+    accepted=("false",),
+    no_effect="each write has a timeline server of its own",
 )
 REMOTE_TIMELINE_SERVER_HOST = Key(
     "hoodie.filesystem.view.remote.host",
@@ -210,6 +224,8 @@ TIME_GENERATOR_TYPE = Key(
     "how instants of different hosts are put into one order",
     since="1.0.0",
     choices=("WAIT_TO_ADJUST_SKEW",),
+    accepted=("WAIT_TO_ADJUST_SKEW",),
+    refusal="it is the only one; leave it out",
 )
 MAX_EXPECTED_CLOCK_SKEW_MS = Key(
     "hoodie.time.generator.max_expected_clock_skew_ms",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import BadInput, DamagedTable
 from hudi_locks.format.avro import UNREADABLE
 
-__all__ = ["Deletes", "decode_deletes", "encode_deletes", "encode_deletes_again"]
+__all__ = ["Deletes", "decode_deletes", "encode_deletes", "encode_deletes_again", "wrap_orderings"]
 
 _FORMAT: Final = 3
 _HEAD: Final = struct.Struct(">ii")
@@ -28,6 +28,7 @@ _DELETES_ALL: Final = b"\x04\x00"
 _END: Final = b"\x00"
 _SEVEN_BITS: Final = 0x7F
 _MORE: Final = 0x80
+_DIGITS: Final = 15
 _ARRAY_NAME: Final = f"{_NAMESPACE}.ArrayWrapper"
 
 
@@ -71,6 +72,25 @@ _LIST: Final[Any] = fastavro.parse_schema(
         "namespace": _NAMESPACE,
         "fields": [{"name": "deleteRecordList", "type": {"type": "array", "items": _RECORD}}],
     }
+)
+
+
+def _is_small_decimal(kind: pa.DataType) -> bool:
+    """Whether values have a place in the form, which has 15 digits before and after the point."""
+    return bool(pa.types.is_decimal(kind)) and max(kind.scale, kind.precision - kind.scale) <= _DIGITS
+
+
+_WRAPPED: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (pa.types.is_boolean, "BooleanWrapper"),
+    (pa.types.is_int64, "LongWrapper"),
+    (pa.types.is_integer, "IntWrapper"),
+    (pa.types.is_float32, "FloatWrapper"),
+    (pa.types.is_float64, "DoubleWrapper"),
+    (pa.types.is_string, "StringWrapper"),
+    (pa.types.is_binary, "BytesWrapper"),
+    (pa.types.is_date32, "DateWrapper"),
+    (pa.types.is_timestamp, "TimestampMicrosWrapper"),
+    (_is_small_decimal, "DecimalWrapper"),
 )
 
 
@@ -123,6 +143,31 @@ def encode_deletes_again(deletes: Iterable[tuple[str, Any]], partition: str) -> 
     out = io.BytesIO()
     fastavro.schemaless_writer(out, _LIST, {"deleteRecordList": records})
     return _HEAD.pack(_FORMAT, out.tell()) + out.getvalue()
+
+
+def wrap_orderings(columns: Sequence[pa.ChunkedArray]) -> list[Any]:
+    """Ordering values of rows that are deletes, each with its type, as `Deletes.wrapped` has them.
+
+    Args:
+        columns: One for each ordering field, at least one.
+
+    Raises:
+        BadInput: Values of this type cannot stand in a block of deletes.
+    """
+    wrapped = [_wrap_column(column) for column in columns]
+    if len(wrapped) == 1:
+        return wrapped[0]
+    return [(_ARRAY_NAME, {"wrappedValues": list(values)}) for values in zip(*wrapped, strict=True)]
+
+
+def _wrap_column(column: pa.ChunkedArray) -> list[Any]:
+    kind = next((name for is_kind, name in _WRAPPED if is_kind(column.type)), None)
+    if kind is None:
+        message = f"an ordering column of type {column.type} cannot stand in a log beside a delete; delete by key"
+        raise BadInput(message, type=str(column.type))
+    plain = column.cast(pa.int64()) if kind == "TimestampMicrosWrapper" else column
+    plain = plain.cast(pa.int32()) if kind in ("DateWrapper", "IntWrapper") else plain
+    return [None if value is None else (f"{_NAMESPACE}.{kind}", {"value": value}) for value in plain.to_pylist()]
 
 
 def decode_deletes(content: bytes | memoryview, path: str) -> Deletes:

@@ -10,14 +10,14 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hudi_locks.spark.datasource import write
+    from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.operation import Operation
     from hudi_locks.spark.result import Attempt, WriteResult
     from hudi_locks.spark.streaming import StreamSink
     from hudi_locks.spark.writing import CommitTerms
 
-__all__ = ["Attempt", "CommitTerms", "HoodieTable", "Operation", "StreamSink", "WriteResult", "write"]
+__all__ = ["Attempt", "CommitTerms", "HoodieTable", "Operation", "StreamSink", "WriteResult", "read", "write"]
 
 _MODULES: Final = {
     "Attempt": "result",
@@ -26,6 +26,7 @@ _MODULES: Final = {
     "Operation": "operation",
     "StreamSink": "streaming",
     "WriteResult": "result",
+    "read": "datasource",
     "write": "datasource",
 }
 

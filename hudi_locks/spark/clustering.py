@@ -20,7 +20,7 @@ from hudi_locks.spark.placement import GROUP
 from hudi_locks.spark.planned_job import PlannedJob
 from hudi_locks.spark.rows import column_named
 from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.table import RECORD_KEY, BaseFileFormat, Table, add_meta_schema
+from hudi_locks.table import RECORD_KEY, Table, add_meta_schema
 from hudi_locks.transaction import Transaction
 
 __all__ = ["ClusteringJob"]
@@ -73,4 +73,4 @@ class ClusteringJob(PlannedJob[ClusteringPlan]):
     def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
         avro = avro_schema(schema, self.table.config.name, with_meta_columns=True)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, transaction.instant)
-        return ClusterTask(transaction.files, add_meta_schema(schema), BaseFileFormat(avro, self.codec), seed)
+        return ClusterTask(transaction.files, add_meta_schema(schema), self.settings.base_file_format(avro), seed)

@@ -44,7 +44,7 @@ class ClusteringService(FollowingService):
         """See `HoodieTable.run_clustering`."""
         writer = self._writer
         with show_progress(f"clustering of {writer.table.storage.base}") as report:
-            job = ClusteringJob(self._spark, self._make(self._settings), writer.settings.codec, writer.clock)
+            job = ClusteringJob(self._spark, self._make(self._settings), writer.settings, writer.clock)
             return job.run(instant, report)
 
     def cluster(self, sort_by: Sequence[str] | None = None) -> WriteResult | None:

@@ -13,7 +13,7 @@ from hudi_locks.spark.log_compact_task import LogCompactTask
 from hudi_locks.spark.planned_job import PlannedJob, Report
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.table import BaseFileFormat, FileSlice, add_meta_schema
+from hudi_locks.table import FileSlice, add_meta_schema
 from hudi_locks.transaction import Transaction
 
 __all__ = ["CompactionJob"]
@@ -44,7 +44,7 @@ class CompactionJob(PlannedJob[CompactionPlan]):
     def _make_task(
         self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> CompactTask | LogCompactTask:
-        return CompactTask(files, schema, BaseFileFormat(avro, self.codec), self.table.config.merge_rule, slices)
+        return CompactTask(files, schema, self.settings.base_file_format(avro), self.table.config.merge_rule, slices)
 
     def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
         count = len(task.slices)

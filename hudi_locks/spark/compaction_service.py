@@ -27,7 +27,7 @@ class CompactionService(CompactingService):
 
     def __init__(self, spark: SparkSession, writer: Writer, options: Options) -> None:
         planning = Compaction(writer.table, writer.transactions)
-        job = CompactionJob(spark, planning, writer.settings.codec, writer.clock)
+        job = CompactionJob(spark, planning, writer.settings, writer.clock)
         self._schedules_only = options.get_value(compaction_keys.SCHEDULE_INLINE)
         commits = options.get_value(compaction_keys.INLINE_MAX_DELTA_COMMITS) if writer.table.is_merge_on_read else 0
         is_inline = self._schedules_only or options.get_value(compaction_keys.INLINE)

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.config import Options, datasource_keys
-from hudi_locks.errors import BadInput, ConfigError, NotATable, TableExists
+from hudi_locks.config import Options, datasource_keys, find_key
+from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
@@ -17,7 +17,7 @@ from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.storage import Storage, open_storage
 from hudi_locks.table import Table, check_creatable
 
-__all__ = ["open_table", "read_operation", "write"]
+__all__ = ["open_table", "read", "read_operation", "write"]
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists")
 
@@ -50,9 +50,42 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         return None
     keeps = mode == "append" or operation.replaces
     table = present if present and keeps else _make(storage, given, mode)
-    _refuse_other_keys(table, given)
     with HoodieTable(rows.sparkSession, table, given) as target:
         return target.write(operation, rows)
+
+
+def read(spark: SparkSession, path: str, options: Mapping[str, object] | None = None) -> DataFrame:
+    """Read as `spark.read.format("hudi").options(**options).load(path)` would.
+
+    Args:
+        spark: The session.
+        path: Base path.
+        options: Hudi's keys: `hoodie.datasource.query.type` (snapshot, read_optimized or incremental), `as.of.instant`,
+            `hoodie.datasource.read.begin.instanttime` and `…end.instanttime` and so on.
+
+    Raises:
+        NotATable: There is no table.
+        ConfigError: An option cannot be used, or two contradict each other.
+    """
+    given = Options(options)
+    rest = {name: value for name, value in given.items() if find_key(name) not in datasource_keys.READ_KEYS}
+    table = HoodieTable.load(spark, path, options=rest)
+    moment = given.find(datasource_keys.AS_OF_INSTANT)
+    kind = given.get_value(datasource_keys.QUERY_TYPE).lower()
+    _refuse_mixed_reads(given, kind, moment)
+    if kind == "incremental":
+        begin = given.get_value(datasource_keys.BEGIN_INSTANT)
+        return table.incremental("0" if begin == "earliest" else begin, given.find(datasource_keys.END_INSTANT))
+    return table.as_of(requested=moment) if moment else table.read(read_optimized=kind == "read_optimized")
+
+
+def _refuse_mixed_reads(options: Options, kind: str, moment: str | None) -> None:
+    spans = [key.name for key in (datasource_keys.BEGIN_INSTANT, datasource_keys.END_INSTANT) if options.has(key)]
+    stray = spans if kind != "incremental" else []
+    stray += [datasource_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
+    if stray:
+        message = f"{stray[0]} has no meaning with {datasource_keys.QUERY_TYPE.name}={kind}; leave one of the two out"
+        raise ConfigError(message, key=stray[0], value=options[stray[0]])
 
 
 def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
@@ -64,7 +97,6 @@ def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
     """
     storage = open_storage(path)
     table = _find_table(storage) or _make(storage, options, "append")
-    _refuse_other_keys(table, options)
     return HoodieTable(spark, table, options)
 
 
@@ -115,21 +147,3 @@ def _make(storage: Storage, options: Options, mode: str) -> Table:
     with suppress(TableExists):
         return Table.create(storage, config)
     return Table.load(storage)
-
-
-def _refuse_other_keys(table: Table, options: Options) -> None:
-    """Refuse options that mean another key or partitioning than the table's: rows would be doubled."""
-    config = table.config
-    for key, present in (
-        (datasource_keys.RECORDKEY_FIELD, config.record_key_fields),
-        (datasource_keys.PARTITIONPATH_FIELD, config.partition_fields),
-    ):
-        asked = options.find(key) if options.has(key) else None
-        if asked is not None and tuple(name.strip() for name in asked.split(",") if name.strip()) != present:
-            raise BadInput(
-                f"{key.name}={asked}, but the table at {table.storage.base} was made with {','.join(present)};"
-                " leave the option out or write to another path",
-                key=key.name,
-                asked=asked,
-                present=list(present),
-            )

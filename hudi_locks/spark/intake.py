@@ -18,6 +18,7 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import GROUP
 from hudi_locks.spark.rows import (
     KeyColumns,
+    add_missing_columns,
     check_ordering,
     count_rows,
     make_key_columns,
@@ -69,7 +70,7 @@ class Intake:
         """
         keyed = self._key(operation, rows)
         bucket_index = self.settings.bucket_index()
-        keep = self._keep_spread(keyed, bucket_index) if bucket_index else _keep_persisted(keyed.frame)
+        keep = self._keep_spread(keyed, bucket_index, operation) if bucket_index else _keep_persisted(keyed.frame)
         with keep as frame:
             with typed_task_errors():
                 counts = count_rows(_merge_tasks(frame) if bucket_index else frame, self.table.config)
@@ -78,7 +79,11 @@ class Intake:
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
         snapshot = Snapshot.load(self.table)
         user = select_user_columns(rows)
-        columns = make_key_columns(user, self.table.config, composite=snapshot.has_composite_keys())
+        if self.settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
+            user = add_missing_columns(user, snapshot.schema)
+        columns = make_key_columns(
+            user, self.table.config, composite=snapshot.prefixes_keys(value_only=self.settings.bare_keys)
+        )
         frame, schema = columns.add_to(user), user_schema(user)
         if operation is Operation.DELETE:
             return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
@@ -87,10 +92,10 @@ class Intake:
         return KeyedRows(frame, schema, columns)
 
     @contextmanager
-    def _keep_spread(self, keyed: KeyedRows, bucket_index: BucketIndex) -> Iterator[DataFrame]:
+    def _keep_spread(self, keyed: KeyedRows, bucket_index: BucketIndex, operation: Operation) -> Iterator[DataFrame]:
         """Buckets follow from keys alone, so the one shuffle that a write needs is its memory too."""
         located = bucket_index.locate(keyed.frame)
-        tasks = self.settings.count_tasks(located.sparkSession, bucket_index.buckets.most)
+        tasks = self.settings.count_tasks(located.sparkSession, bucket_index.buckets.most, operation=operation)
         with typed_task_errors(), _keep_shuffled(_spread(located, keyed.columns, tasks=tasks)) as kept:
             yield kept if keyed.columns is None else keyed.columns.add_to(kept)
 

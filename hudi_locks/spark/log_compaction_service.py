@@ -28,6 +28,6 @@ class LogCompactionService(CompactingService):
         threshold = options.get_value(compaction_keys.LOG_BLOCKS_THRESHOLD)
         settings = writer.settings
         planning = LogCompaction(writer.table, writer.transactions, threshold)
-        job = LogCompactionJob(spark, planning, settings.codec, writer.clock, settings.log_format)
+        job = LogCompactionJob(spark, planning, settings, writer.clock)
         is_inline = writer.table.is_merge_on_read and options.get_value(compaction_keys.LOG_INLINE)
         super().__init__(planning, job, inline_commits=threshold * is_inline, async_commits=0)

@@ -74,10 +74,10 @@ class LogGroupWriter:
         with self._files.within_turn():
             self._writer.write(rows)
 
-    def delete(self, keys: pa.ChunkedArray) -> None:
-        """Take out the rows of these keys."""
+    def delete(self, keys: pa.ChunkedArray, orderings: Sequence[pa.ChunkedArray] = ()) -> None:
+        """Take out the rows of these keys; see `LogWriter.delete`."""
         with self._files.within_turn():
-            self._writer.delete(keys)
+            self._writer.delete(keys, orderings)
 
     def delete_again(self, deletes: Sequence[tuple[str, Any]]) -> None:
         """Take out rows as deletes of other logs do; see `LogWriter.delete_again`."""

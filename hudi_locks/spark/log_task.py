@@ -27,6 +27,7 @@ from hudi_locks.table import (
     RowBuffers,
     check_partition_path,
     combine_rows,
+    find_deletes,
     rename_file,
     stamp_rows,
 )
@@ -93,8 +94,13 @@ class LogTask:
         if self.operation is Operation.DELETE:
             writer.delete(unique.column(RECORD_KEY))
             return
-        for start in range(0, unique.num_rows, _PIECE_ROWS):
-            writer.write(self._stamp(group, unique.slice(start, _PIECE_ROWS), start))
+        deletes = find_deletes(unique, self.rule.deletes)
+        kept = unique if deletes is None else unique.filter(pa.array(~deletes))
+        for start in range(0, kept.num_rows, _PIECE_ROWS):
+            writer.write(self._stamp(group, kept.slice(start, _PIECE_ROWS), start))
+        if deletes is not None:
+            gone = unique.filter(pa.array(deletes))
+            writer.delete(gone.column(RECORD_KEY), [gone.column(name) for name in self.rule.ordering])
 
     def _stamp(self, group: FileGroup, rows: pa.Table, first: int) -> pa.Table:
         instant, prefix = self.files.requested, seqno_prefix(group)

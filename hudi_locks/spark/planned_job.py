@@ -15,6 +15,7 @@ from hudi_locks.services import PlannedService
 from hudi_locks.spark.cancelling import cancelled_when_vain
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.taken_away import told_when_taken_away
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transaction
@@ -39,13 +40,13 @@ class PlannedJob(ABC, Generic[P]):
     Attributes:
         spark: Session of the job.
         service: Plans and publishes.
-        codec: Compression of base files.
+        settings: How files are encoded.
         clock: Its source of time.
     """
 
     spark: SparkSession
     service: PlannedService[P]
-    codec: str
+    settings: PipelineSettings
     clock: Clock
 
     doing: ClassVar[str]

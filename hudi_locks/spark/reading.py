@@ -161,7 +161,7 @@ class Reader:
         """The columns that are wanted, and those that decide between rows."""
         user = set(schema.names).difference(META_COLUMNS) if self.columns is None else self.columns
         meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
-        needed = {*user, *meta, *self.table.config.merge_ordering}
+        needed = {*user, *meta, *self.table.config.merge_rule.deciding}
         return pa.schema([field for field in schema if field.name in needed])
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
-from hudi_locks.spark.column_types import to_arrow
+from hudi_locks.spark.column_types import to_arrow, to_spark
 from hudi_locks.spark.keys import field_type, partition_path, record_key
 from hudi_locks.spark.placement import RESERVED
 from hudi_locks.spark.refusals import refuse_null_keys
@@ -20,6 +20,7 @@ from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_part
 
 __all__ = [
     "KeyColumns",
+    "add_missing_columns",
     "check_ordering",
     "column_named",
     "count_rows",
@@ -50,6 +51,13 @@ def select_user_columns(rows: DataFrame) -> DataFrame:
     _refuse_repeated_columns(rows.columns)
     _refuse_reserved_columns(rows.columns)
     return rows.select([column_named(name) for name in rows.columns if name not in META_COLUMNS])
+
+
+def add_missing_columns(user: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows with the columns of a table that they lack, as nulls (`hoodie.datasource.write.reconcile.schema`)."""
+    lacking = pa.schema([field for field in schema if field.name not in user.columns])
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in to_spark(lacking).fields}
+    return user.withColumns(nulls) if nulls else user
 
 
 def make_key_columns(user: DataFrame, config: TableConfig, *, composite: bool) -> KeyColumns:

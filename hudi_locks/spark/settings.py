@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import SparkSession
 
-from hudi_locks.config import Options, check_options, datasource_keys, table_keys, write_keys
+from hudi_locks.config import Key, Options, check_options, check_writer_options, datasource_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts
 from hudi_locks.spark.appending import refuse_unfit
 from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.file_sizing import FileSizing
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.table_options import LAYOUT_KEYS
-from hudi_locks.table import LogFormat, MergeRule, TableConfig
+from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
+from hudi_locks.table import BaseFileFormat, DeleteMarker, LogFormat, MergeRule, TableConfig, read_delete_marker
 
 __all__ = ["PipelineSettings", "check_pipeline"]
 
 _INDEXES = ("SIMPLE", "BUCKET")
+_GLOBAL = ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "HBASE", "FLINK_STATE", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
 _LOG_ROWS = 1 << 17
+_PARALLELISM: Final[Mapping[Operation, Key[int]]] = {
+    Operation.UPSERT: datasource_keys.SHUFFLE_PARALLELISM_UPSERT,
+    Operation.INSERT: datasource_keys.SHUFFLE_PARALLELISM_INSERT,
+    Operation.BULK_INSERT: datasource_keys.SHUFFLE_PARALLELISM_BULKINSERT,
+    Operation.DELETE: datasource_keys.SHUFFLE_PARALLELISM_DELETE,
+    Operation.INSERT_OVERWRITE: datasource_keys.SHUFFLE_PARALLELISM_INSERT,
+    Operation.INSERT_OVERWRITE_TABLE: datasource_keys.SHUFFLE_PARALLELISM_INSERT,
+    Operation.DELETE_PARTITION: datasource_keys.SHUFFLE_PARALLELISM_DELETE,
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +54,15 @@ class PipelineSettings:
         index_type: SIMPLE or BUCKET.
         buckets: Buckets of each partition.
         hash_fields: Record key fields that a bucket index hashes.
-        tasks: Number of write tasks; 0 to let the input decide.
+        tasks: Number of write tasks by operation; 0 to let the input decide.
         log_form: Of rows in log files: parquet or avro.
         log_block_bytes: Most memory that the rows of one block take.
         log_file_bytes: A log file that has reached it is followed by another.
+        delete_marker: What makes of a row a delete, where the table does not say it.
+        fills_columns: Whether columns of the table that the input lacks are null.
+        row_group_bytes: Memory of the rows of one row group of a base file.
+        page_bytes: Size of a Parquet page.
+        bare_keys: Whether a table that does not tell has bare values as keys; None if the options do not say.
     """
 
     codec: str
@@ -61,10 +78,15 @@ class PipelineSettings:
     index_type: str
     buckets: BucketCounts
     hash_fields: tuple[str, ...]
-    tasks: int
+    tasks: Mapping[Operation, int]
     log_form: str
     log_block_bytes: int
     log_file_bytes: int
+    bare_keys: bool | None
+    fills_columns: bool
+    row_group_bytes: int
+    page_bytes: int
+    delete_marker: DeleteMarker | None
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
@@ -89,29 +111,39 @@ class PipelineSettings:
             index_type=_read_index_type(options),
             buckets=_read_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
-            tasks=options.get_value(datasource_keys.SHUFFLE_PARALLELISM_UPSERT),
+            tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
             log_form=options.get_value(datasource_keys.LOGFILE_BLOCK_FORMAT).lower(),
             log_block_bytes=options.get_value(datasource_keys.LOGFILE_BLOCK_MAX_SIZE),
             log_file_bytes=options.get_value(datasource_keys.LOGFILE_MAX_SIZE),
+            bare_keys=options.find(datasource_keys.COMPLEX_KEY_VALUE_ONLY),
+            fills_columns=options.get_value(datasource_keys.RECONCILE_SCHEMA),
+            row_group_bytes=options.get_value(datasource_keys.PARQUET_BLOCK_SIZE),
+            page_bytes=options.get_value(datasource_keys.PARQUET_PAGE_SIZE),
+            delete_marker=read_delete_marker(options),
         )
 
-    def count_tasks(self, spark: SparkSession, groups: int) -> int:
+    def count_tasks(self, spark: SparkSession, groups: int, *, operation: Operation) -> int:
         """How many write tasks to make.
 
         Args:
             spark: Where they run.
+            operation: What is done with the rows.
             groups: About how many file groups the rows touch.
         """
         wanted = max(spark.sparkContext.defaultParallelism * _TASKS_PER_CORE, groups)
-        return self.tasks or min(wanted, _MOST_TASKS)
+        return self.tasks[operation] or min(wanted, _MOST_TASKS)
 
-    def count_log_tasks(self, spark: SparkSession, rows: int) -> int:
+    def count_log_tasks(self, spark: SparkSession, rows: int, *, operation: Operation) -> int:
         """How many tasks log so many rows: a PySpark task costs as much as logging a good many, whatever it does."""
-        return self.tasks or max(spark.sparkContext.defaultParallelism, rows // _LOG_ROWS)
+        return self.tasks[operation] or max(spark.sparkContext.defaultParallelism, rows // _LOG_ROWS)
 
     def bucket_index(self) -> BucketIndex | None:
         """The bucket index, if that is what the options ask for."""
         return BucketIndex(self.hash_fields, self.buckets) if self.index_type == "BUCKET" else None
+
+    def base_file_format(self, avro: str) -> BaseFileFormat:
+        """How base files are encoded whose rows have this Avro schema."""
+        return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes)
 
     def log_format(self, avro: str) -> LogFormat:
         """How logs are encoded whose rows have this Avro schema."""
@@ -133,7 +165,9 @@ class PipelineSettings:
     def merge_rule(self, operation: Operation, config: TableConfig) -> MergeRule:
         """Which row wins, as the table's merge mode says; an insert that drops duplicates leaves present rows alone."""
         keep_present = operation is not Operation.UPSERT and self.drop_duplicates
-        return replace(config.merge_rule, keep_present=keep_present)
+        marker = (self.delete_marker,) if self.delete_marker else ()
+        deletes = tuple(dict.fromkeys((*config.delete_markers, *marker)))
+        return replace(config.merge_rule, keep_present=keep_present, deletes=deletes)
 
     def sizing(self, measured_record_bytes: int | None) -> FileSizing:
         """How new rows are cut into files, given what rows of the table take on disk."""
@@ -151,12 +185,24 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
 
     Raises:
         ConfigError: One cannot be used.
+        BadInput: One means another table.
     """
     checked = check_options(options | {table_keys.BASE_PATH.name: base_path})
+    _refuse_read_options(options)
     PipelineSettings.of(checked, config)
     if for_writing:
+        check_writer_options(options)
+        refuse_other_table(options, config, base_path)
         refuse_unfit(_with_index_of(config, checked), config)
     return checked
+
+
+def _refuse_read_options(options: Options) -> None:
+    """One of a read that was given when the table was opened would be passed over by every read."""
+    for key in datasource_keys.READ_KEYS:
+        if options.has(key):
+            message = f"{key.name}={options[key.name]} is an option of one read: {key.refusal}"
+            raise ConfigError(message, key=key.name, value=options[key.name])
 
 
 def _with_index_of(config: TableConfig, options: Options) -> Options:
@@ -186,6 +232,13 @@ def _read_codec(options: Options) -> str:
 def _read_index_type(options: Options) -> str:
     key = datasource_keys.INDEX_TYPE
     asked = options.get_value(key).upper()
+    if asked in _GLOBAL:
+        raise ConfigError(
+            f"{key.name}={asked} keeps one row for a key in the whole table, which is not offered: a write to another"
+            " partition would leave two. Write to this table with JVM Hudi",
+            key=key.name,
+            value=asked,
+        )
     if asked not in _INDEXES:
         raise ConfigError(
             f"{key.name}={asked} is not supported: use SIMPLE, which finds a key by reading keys, or BUCKET, which"

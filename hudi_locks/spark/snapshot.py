@@ -9,9 +9,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from hudi_locks.config import datasource_keys, table_keys
+from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
-from hudi_locks.spark.table_options import LAYOUT_KEYS
 from hudi_locks.table import (
+    COMPLEX,
+    PREFIXED_SINCE,
+    PROPERTIES_PATH,
     RECORD_KEY,
     BaseFile,
     LogFile,
@@ -26,7 +30,6 @@ from hudi_locks.timeline import Timeline
 
 __all__ = ["Snapshot"]
 
-_PREFIXED_KEYS_SINCE = 9
 _SAMPLES = 8
 _File = TypeVar("_File", BaseFile, LogFile, BaseFile | LogFile)
 
@@ -121,27 +124,45 @@ class Snapshot:
         entries = read_log(storage.read(file.path) or b"", file.path)
         return next((entry.rows.column(RECORD_KEY)[0].as_py() for entry in entries if entry.rows.num_rows), None)
 
-    def has_composite_keys(self) -> bool:
-        """Whether record keys are written `name:value,…`.
+    def prefixes_keys(self, *, value_only: bool | None = None) -> bool:
+        """Whether record keys are written `name:value,…`: as the table's properties say, else as its rows have them.
 
-        One record key field with several partition fields is the JVM's trap: up to 1.0 its complex key generator wrote
-        the bare value, since 1.1 (version 9) it writes `name:value`. The rows that are there decide, else the version.
+        Args:
+            value_only: What the caller's options say for a table that has no rows yet.
+
+        Raises:
+            UnsupportedTable: Neither tells, or the rows have keys of both kinds.
         """
         config = self.table.config
-        if len(config.record_key_fields) > 1 or len(config.partition_fields) < 2:
-            return len(config.record_key_fields) > 1
-        key = self._find_key()
-        if key is None:
-            return config.version >= _PREFIXED_KEYS_SINCE
-        return key.startswith(f"{config.record_key_fields[0]}:")
+        if config.prefixes_keys is not None:
+            return config.prefixes_keys
+        found = {key.startswith(f"{config.record_key_fields[0]}:") for key in self._sample_any_keys()}
+        if len(found) > 1:
+            raise self._refuse_keys("has some as name:value and some as the bare value, so that rows are there twice")
+        if found:
+            return found.pop()
+        is_complex = config.key_generator == COMPLEX
+        if is_complex and config.version >= PREFIXED_SINCE:
+            return True
+        if not is_complex or value_only is None:
+            raise self._refuse_keys("has no rows yet that show it")
+        return not value_only
 
-    def _find_key(self) -> str | None:
-        """A record key of the table; None if it has none, or where its age tells as well: we keep to the version."""
-        config = self.table.config
-        if self.table.is_merge_on_read and any(key.name in config.extra for key in LAYOUT_KEYS):
-            return None
+    def _sample_any_keys(self) -> list[str]:
         files = self.data_files() if self.table.is_merge_on_read else self.base_files()
-        return next(filter(None, map(self._read_key, files)), None)
+        return list(filter(None, map(self._read_key, _sample(files))))
+
+    def _refuse_keys(self, what: str) -> UnsupportedTable:
+        fields, path = ",".join(self.table.config.record_key_fields), self.table.storage.base
+        key, option = table_keys.COMPLEX_KEY_ENCODING.name, datasource_keys.COMPLEX_KEY_VALUE_ONLY.name
+        kind = table_keys.KEY_GENERATOR_TYPE.name
+        message = (
+            f"how {path} writes keys of its one record key column {fields} cannot be told: releases of JVM Hudi differ,"
+            f" {PROPERTIES_PATH} does not say it, and the table {what}. Repair the keys with JVM Hudi, or let it write"
+            f" the first rows; or give {option} as its JVM writers do, or add {kind}, and {key} if that is COMPLEX, to"
+            " the file"
+        )
+        return UnsupportedTable(message, path=path, key=key)
 
 
 def _sample(files: Sequence[_File]) -> Sequence[_File]:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, datasource_keys, table_keys, write_keys
-from hudi_locks.table import TableConfig
+from hudi_locks.config import Key, Options, datasource_keys, find_key, table_keys, write_keys
+from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.table import (
+    COMPLEX,
+    FIELD_PREFIXED,
+    KEY_GENERATORS,
+    NON_PARTITION,
+    PREFIXED_SINCE,
+    SIMPLE,
+    VALUE_ONLY,
+    TableConfig,
+    describe_payload,
+    find_key_generator,
+    name_key_generator,
+    read_delete_marker,
+)
 
-__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table"]
+__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table"]
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     datasource_keys.INDEX_TYPE,
@@ -18,6 +33,15 @@ LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
 )
 """Options that decide where a key lies. A table remembers those that it was made with, since a writer that is given
 others would look for its rows in the wrong place and double them."""
+_COMPARED: Final[tuple[Key[Any], ...]] = (
+    *LAYOUT_KEYS,
+    write_keys.FOREIGN_WRITERS,
+    table_keys.PAYLOAD_CLASS,
+    table_keys.RECORD_MERGE_MODE,
+    table_keys.DELETE_FIELD,
+    table_keys.DELETE_MARKER,
+)
+"""Keys whose options are compared with the table in a way of their own, or are a writer's choice."""
 _KEPT: Final[tuple[Key[Any], ...]] = (write_keys.FOREIGN_WRITERS, table_keys.PARTIAL_UPDATE_MODE, *LAYOUT_KEYS)
 
 
@@ -30,20 +54,74 @@ def describe_table(
     ordering: str | Sequence[str] | None = None,
     table_type: str = "COPY_ON_WRITE",
 ) -> TableConfig:
-    """The settings of a table that is to be made."""
+    """The settings of a table that is to be made.
+
+    Raises:
+        ConfigError: The key generator that the options name is not offered, or not for these columns.
+    """
+    keys, partitions = _split(record_key), _split(partition_by)
+    version = options.get_value(datasource_keys.WRITE_TABLE_VERSION)
+    merging = _describe_merging(options, version)
+    generator = _choose_generator(options, keys, partitions)
     return TableConfig(
         name=name,
-        record_key_fields=_split(record_key),
-        partition_fields=_split(partition_by),
+        record_key_fields=keys,
+        partition_fields=() if generator == NON_PARTITION else partitions,
         ordering_fields=_split(ordering or ()),
-        version=options.get_value(datasource_keys.WRITE_TABLE_VERSION),
+        version=version,
         table_type=table_type.upper(),
         hive_style=options.get_value(datasource_keys.HIVE_STYLE_PARTITIONING),
         url_encode=options.get_value(datasource_keys.PARTITIONPATH_URLENCODE),
         database=options.find(table_keys.DATABASE_NAME) or "",
-        declared_merge_mode=(options.find(table_keys.RECORD_MERGE_MODE) or "").upper(),
-        extra=_keep(options),
+        declared_merge_mode=merging.pop(table_keys.RECORD_MERGE_MODE.name, "").upper(),
+        extra={**_keep(options), **merging, **_describe_keys(options, generator, keys)},
     )
+
+
+def _describe_merging(options: Options, version: int) -> dict[str, str]:
+    """How the table merges rows, as the options say it in one way or the other."""
+    mode = options.find(table_keys.RECORD_MERGE_MODE)
+    said = {table_keys.RECORD_MERGE_MODE.name: mode} if mode else {}
+    marker = read_delete_marker(options)
+    if marker is not None and marker.value is not None and version >= PREFIXED_SINCE:
+        said |= {table_keys.DELETE_FIELD.name: marker.column, table_keys.DELETE_MARKER.name: marker.value}
+    return {**describe_payload(options, version), **said}
+
+
+def _choose_generator(options: Options, keys: Sequence[str], partitions: Sequence[str]) -> str:
+    """The key generator that the options name, else that for these columns."""
+    kind = options.find(datasource_keys.WRITE_KEYGENERATOR_TYPE)
+    java_class = options.find(datasource_keys.WRITE_KEYGENERATOR_CLASS)
+    named = name_key_generator(kind, java_class)
+    if named is None:
+        return find_key_generator({}, keys, partitions)
+    key = datasource_keys.WRITE_KEYGENERATOR_TYPE.name if kind else datasource_keys.WRITE_KEYGENERATOR_CLASS.name
+    asked = f"{key}={kind or java_class}"
+    if named not in KEY_GENERATORS:
+        offered = ", ".join(KEY_GENERATORS)
+        raise ConfigError(f"{asked} is not offered; leave it out, or use one of {offered}", key=key, value=named)
+    if named == SIMPLE and not len(keys) == len(partitions) == 1:
+        message = (
+            f"{asked} is for one record key column and one partition column, and {len(keys)} and {len(partitions)} are"
+            " given; leave it out, and the right one is chosen"
+        )
+        raise ConfigError(message, key=key, value=named)
+    if named == NON_PARTITION and partitions:
+        told = f"{asked} makes an unpartitioned table: {datasource_keys.PARTITIONPATH_FIELD.name} has no effect"
+        warnings.warn(told, UserWarning, stacklevel=4)
+    return named
+
+
+def _describe_keys(options: Options, generator: str, keys: Sequence[str]) -> dict[str, str]:
+    """What the table remembers of its keys. Of one key column releases of the JVM make this or that: so it is said."""
+    said = {table_keys.KEY_GENERATOR_TYPE.name: generator}
+    if generator != COMPLEX or len(keys) > 1:
+        return said
+    value_only = options.get_value(datasource_keys.WRITE_TABLE_VERSION) < PREFIXED_SINCE
+    key = datasource_keys.COMPLEX_KEY_VALUE_ONLY
+    if value_only and options.has(key):
+        value_only = options.get_value(key)
+    return {**said, table_keys.COMPLEX_KEY_ENCODING.name: VALUE_ONLY if value_only else FIELD_PREFIXED}
 
 
 def _keep(options: Options) -> dict[str, str]:
@@ -65,6 +143,79 @@ def describe_from_options(options: Options) -> TableConfig:
         ordering=options.find(datasource_keys.PRECOMBINE_FIELD),
         table_type=options.get_value(datasource_keys.WRITE_TABLE_TYPE),
     )
+
+
+def refuse_other_table(options: Options, config: TableConfig, path: str) -> None:
+    """Refuse options that mean another table than the one that is there: rows would be doubled, or lie elsewhere.
+
+    Raises:
+        BadInput: Naming the option and what the table was made with.
+    """
+    for key, present in _describe(config).items():
+        asked = options.name_used(key)
+        if asked is not None and _normalize(key, options) != present:
+            raise _other(asked, options[asked], present, path)
+    _refuse_other_properties(options, config, path)
+    for name, value in _describe_merging(options, config.version).items():
+        present = _present_merging(config)[name]
+        if value.upper() != present.upper():
+            given = options.name_used(table_keys.PAYLOAD_CLASS) or name
+            raise _other(given, options.get(given, value), present, path)
+
+
+def _refuse_other_properties(options: Options, config: TableConfig, path: str) -> None:
+    """What a table says of itself for good, as its timeline or whether it keeps a metadata table."""
+    properties = config.to_properties()
+    for name, value in options.items():
+        key = find_key(name)
+        if key is None or key in _COMPARED or key.name not in properties:
+            continue
+        present = properties[key.name]
+        if "".join(value.lower().split()) != "".join(present.lower().split()):
+            raise _other(name, value, present, path)
+
+
+def _other(asked: str, value: str, present: str, path: str) -> BadInput:
+    message = (
+        f"{asked}={value}, but the table at {path} was made with {present or 'none'}; leave the option out or write to"
+        " another path"
+    )
+    return BadInput(message, key=asked, asked=value, present=present)
+
+
+def _present_merging(config: TableConfig) -> dict[str, str]:
+    kept = (table_keys.PARTIAL_UPDATE_MODE, table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)
+    return {
+        table_keys.RECORD_MERGE_MODE.name: config.merge_mode,
+        **{k.name: config.extra.get(k.name, "") for k in kept},
+    }
+
+
+def _describe(config: TableConfig) -> dict[Key[Any], str]:
+    """What a table says of itself, by the options of a writer that say the same."""
+    partitions = {datasource_keys.PARTITIONPATH_FIELD: ",".join(config.partition_fields)}
+    return {
+        table_keys.TABLE_NAME: config.name,
+        datasource_keys.WRITE_TABLE_TYPE: config.table_type,
+        datasource_keys.RECORDKEY_FIELD: ",".join(config.record_key_fields),
+        datasource_keys.PRECOMBINE_FIELD: ",".join(config.ordering_fields),
+        datasource_keys.WRITE_KEYGENERATOR_TYPE: config.key_generator,
+        datasource_keys.WRITE_KEYGENERATOR_CLASS: config.key_generator,
+        datasource_keys.HIVE_STYLE_PARTITIONING: str(config.hive_style).lower(),
+        datasource_keys.PARTITIONPATH_URLENCODE: str(config.url_encode).lower(),
+        **({} if config.key_generator == NON_PARTITION else partitions),
+    }
+
+
+def _normalize(key: Key[Any], options: Options) -> str:
+    value = options.get_value(key)
+    if key is datasource_keys.WRITE_KEYGENERATOR_TYPE:
+        return name_key_generator(value, None) or ""
+    if key is datasource_keys.WRITE_KEYGENERATOR_CLASS:
+        return name_key_generator(None, value) or ""
+    if key is datasource_keys.WRITE_TABLE_TYPE:
+        return str(value).upper()
+    return str(value).lower() if isinstance(value, bool) else ",".join(_split(str(value)))
 
 
 def _split(names: str | Sequence[str]) -> tuple[str, ...]:

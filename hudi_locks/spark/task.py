@@ -32,6 +32,7 @@ from hudi_locks.table import (
     UpsertMerge,
     check_partition_path,
     conform,
+    find_deletes,
 )
 
 __all__ = ["WriteTask", "input_schema", "select_input", "split_by_group"]
@@ -86,7 +87,7 @@ class WriteTask:
                     check_partition_path(key[0])
                 group = self.groups.find(*key)
                 if self._is_stream(group):
-                    streams.append(group, rows)
+                    streams.append(group, self._drop_deletes(rows))
                 else:
                     buffers.add(key, select_input(rows, self.input_schema))
             keys = list(buffers.keys())
@@ -99,6 +100,10 @@ class WriteTask:
     def _is_stream(self, group: FileGroup) -> bool:
         """Rows of a new file group can be written at once, unless they must be compared with each other first."""
         return group.base is None and not self.combine and self.operation is not Operation.DELETE
+
+    def _drop_deletes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        deletes = find_deletes(pa.Table.from_batches([rows]), self.rule.deletes)
+        return rows if deletes is None else rows.filter(pa.array(~deletes))
 
     def _is_left_alone(self, group: FileGroup) -> bool:
         """Keys that are nowhere are not deleted."""
@@ -127,7 +132,7 @@ class WriteTask:
         stamped = writer.stamp(rows)
         if self.operation is Operation.UPSERT or self.combine:
             return UpsertMerge(stamped, self.rule)
-        return AppendMerge(stamped)
+        return AppendMerge(stamped, self.rule)
 
 
 class _Streams:

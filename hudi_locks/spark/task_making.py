@@ -11,7 +11,7 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import Groups
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.task import WriteTask
-from hudi_locks.table import BaseFileFormat, MergeRule, Table, add_meta_schema
+from hudi_locks.table import MergeRule, Table, add_meta_schema
 
 __all__ = ["TaskMaker"]
 
@@ -47,7 +47,7 @@ class TaskMaker:
         return WriteTask(
             files=files,
             schema=schema,
-            form=BaseFileFormat(avro, self._settings.codec),
+            form=self._settings.base_file_format(avro),
             groups=groups,
             operation=operation,
             rule=self._settings.merge_rule(operation, self._table.config),
@@ -66,7 +66,7 @@ class TaskMaker:
             form=settings.log_format(avro),
             groups=groups,
             operation=operation,
-            rule=MergeRule() if operation is Operation.DELETE else config.merge_rule,
+            rule=MergeRule() if operation is Operation.DELETE else settings.merge_rule(operation, config),
             key_fields=config.record_key_fields,
             memory_bytes=settings.memory_bytes,
         )

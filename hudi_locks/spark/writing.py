@@ -263,17 +263,17 @@ class Writer:
         self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
     ) -> list[WriteStat]:
         report("writing logs" if self.table.is_merge_on_read else "writing base files")
-        reported = run_in_workers(self._spread(placement, keyed), task, f"{STAT} string").collect()
+        reported = run_in_workers(self._spread(placement, keyed, task.operation), task, f"{STAT} string").collect()
         stats, checks_s = decode_report(row[STAT] for row in reported)
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
 
-    def _spread(self, placement: Placement, keyed: KeyedRows) -> DataFrame:
+    def _spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
         if placement.expected_groups is None and self.table.is_merge_on_read:
             session, rows = placement.rows.sparkSession, sum(keyed.counts.values())
-            return placement.rows.coalesce(self.settings.count_log_tasks(session, rows))
+            return placement.rows.coalesce(self.settings.count_log_tasks(session, rows, operation=operation))
         if placement.expected_groups is None:
             return placement.rows
-        tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups)
+        tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups, operation=operation)
         return spread_rows(placement.rows, keyed.columns, tasks=tasks)

@@ -6,8 +6,20 @@ from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slice
 from hudi_locks.table.cleaned import read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile, list_base_files, list_data_files, list_partitions
+from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, find_deletes, read_delete_marker
 from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
 from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
+from hudi_locks.table.key_generator import (
+    COMPLEX,
+    FIELD_PREFIXED,
+    KEY_GENERATORS,
+    NON_PARTITION,
+    PREFIXED_SINCE,
+    SIMPLE,
+    VALUE_ONLY,
+    find_key_generator,
+    name_key_generator,
+)
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
@@ -33,6 +45,7 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.payloads import describe_payload
 from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_parts import WHOLE, Part
@@ -42,12 +55,20 @@ from hudi_locks.table.table import Table, read_commit
 __all__ = [
     "COMMIT_SEQNO",
     "COMMIT_TIME",
+    "COMPLEX",
     "DEFAULT_PARTITION",
+    "FIELD_PREFIXED",
     "FILE_NAME",
+    "IS_DELETED",
+    "KEY_GENERATORS",
+    "NON_PARTITION",
     "PARTITION_METADATA",
     "PARTITION_PATH",
+    "PREFIXED_SINCE",
     "PROPERTIES_PATH",
     "RECORD_KEY",
+    "SIMPLE",
+    "VALUE_ONLY",
     "WHOLE",
     "AppendMerge",
     "BaseFile",
@@ -56,6 +77,7 @@ __all__ = [
     "Changes",
     "Completion",
     "DataFiles",
+    "DeleteMarker",
     "DeleteMerge",
     "FileSlice",
     "LogFile",
@@ -79,16 +101,20 @@ __all__ = [
     "conform",
     "count_log",
     "create_partition_metadata",
+    "describe_payload",
     "files_changed",
     "find_bucket_counts",
     "find_changed",
     "find_completions",
+    "find_deletes",
+    "find_key_generator",
     "join_slice",
     "latest_base_files",
     "latest_file_slices",
     "list_base_files",
     "list_data_files",
     "list_partitions",
+    "name_key_generator",
     "newest_rows",
     "parse_partition_path",
     "partition_path",
@@ -96,6 +122,7 @@ __all__ = [
     "read_clean_plans",
     "read_commit",
     "read_counts",
+    "read_delete_marker",
     "read_first_key",
     "read_last_clean",
     "read_log",

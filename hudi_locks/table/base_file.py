@@ -39,11 +39,13 @@ class BaseFileFormat:
         avro_schema: Avro JSON of all columns, meta columns included; readers on the JVM take it from the footer.
         codec: Parquet compression: zstd, snappy, gzip, lz4 or uncompressed.
         row_group_bytes: A row group is closed when the rows in memory exceed this, which bounds the writer's memory.
+        page_bytes: Size of a Parquet page, about.
     """
 
     avro_schema: str
     codec: str = "zstd"
     row_group_bytes: int = 64 << 20
+    page_bytes: int = 1 << 20
 
 
 class BaseFileWriter:
@@ -106,7 +108,12 @@ class BaseFileWriter:
         codec = None if self._form.codec == "uncompressed" else self._form.codec
         dictionary = find_repetitive(first)
         return pq.ParquetWriter(
-            self._path, self._schema, compression=codec, use_dictionary=dictionary, store_schema=False
+            self._path,
+            self._schema,
+            compression=codec,
+            use_dictionary=dictionary,
+            store_schema=False,
+            data_page_size=self._form.page_bytes,
         )
 
     @contextmanager

@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
+from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, read_delete_marker
+from hudi_locks.table.key_generator import find_key_generator, prefixes_keys
 from hudi_locks.table.ordering import MergeRule
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
@@ -78,7 +80,14 @@ class TableConfig:
     @property
     def merge_rule(self) -> MergeRule:
         """How two rows with one key become one."""
-        return MergeRule(self.merge_ordering, fills_nulls=self.partial_update_mode == table_keys.IGNORE_DEFAULTS)
+        fills_nulls = self.partial_update_mode == table_keys.IGNORE_DEFAULTS
+        return MergeRule(self.merge_ordering, fills_nulls=fills_nulls, deletes=self.delete_markers)
+
+    @property
+    def delete_markers(self) -> tuple[DeleteMarker, ...]:
+        """What makes of a row a delete."""
+        marker = read_delete_marker(Options(self.extra))
+        return (IS_DELETED, marker) if marker else (IS_DELETED,)
 
     @property
     def layout(self) -> TimelineLayout:
@@ -94,9 +103,12 @@ class TableConfig:
     @property
     def key_generator(self) -> str:
         """Hudi's word for how record keys and partition paths are made of the columns."""
-        if not self.partition_fields:
-            return "NON_PARTITION"
-        return "SIMPLE" if len(self.record_key_fields) == len(self.partition_fields) == 1 else "COMPLEX"
+        return find_key_generator(self.extra, self.record_key_fields, self.partition_fields)
+
+    @property
+    def prefixes_keys(self) -> bool | None:
+        """Whether record keys are written `name:value,…`; None where only the rows can tell."""
+        return prefixes_keys(self.extra, self.record_key_fields, self.partition_fields)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str = PROPERTIES_PATH) -> TableConfig:
@@ -213,6 +225,7 @@ _NAMED: Final = frozenset(
 
 
 def _check_consistency(config: TableConfig, options: Options) -> None:
+    read_delete_marker(options)
     for key, wanted in (
         (table_keys.TABLE_CHECKSUM, config.checksum),
         (table_keys.TIMELINE_LAYOUT_VERSION, config.layout.version),

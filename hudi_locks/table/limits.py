@@ -9,6 +9,7 @@ from typing import Final
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.key_generator import KEY_GENERATORS, NON_PARTITION
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 
@@ -67,7 +68,6 @@ _WRITTEN: Final = (
     _Limit(table_keys.METADATA_ENABLE.name, ("false",), "this package maintains no metadata table; set it to false"),
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
     _Limit(table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name, ("false",), "partitions are marked by text files only"),
-    _Limit(table_keys.KEY_GENERATOR_TYPE.name, ("SIMPLE", "COMPLEX", "NON_PARTITION"), "keys are plain column values"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
 )
@@ -93,6 +93,7 @@ def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     """
     check_readable(config, path)
     _check(config, _WRITTEN, path)
+    _refuse_key_generator(config, path)
     _refuse_old_partial(config, path)
     if not config.record_key_fields:
         raise _refusal(table_keys.RECORDKEY_FIELDS.name, "", path=path, why="rows without record key cannot be updated")
@@ -128,6 +129,18 @@ def _check(config: TableConfig, limits: Iterable[_Limit], path: str) -> None:
         value = properties.get(limit.key, "")
         if not limit.admits(value):
             raise _refusal(limit.key, value, path=path, why=limit.why)
+
+
+def _refuse_key_generator(config: TableConfig, path: str) -> None:
+    kind, key_class = table_keys.KEY_GENERATOR_TYPE.name, table_keys.KEY_GENERATOR_CLASS.name
+    key = kind if config.extra.get(kind) or key_class not in config.extra else key_class
+    value = config.extra.get(key, config.key_generator)
+    if config.key_generator not in KEY_GENERATORS:
+        why = f"keys are made as by {', '.join(KEY_GENERATORS)}; write to this table with JVM Hudi"
+        raise _refusal(key, value, path=path, why=why)
+    if config.key_generator == NON_PARTITION and config.partition_fields:
+        why = f"it gives no partitions, and the table has {','.join(config.partition_fields)}; one of the two is wrong"
+        raise _refusal(key, value, path=path, why=why)
 
 
 def _refuse_old_partial(config: TableConfig, path: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.table.cores import map_on_cores
+from hudi_locks.table.deletes import find_deletes
 from hudi_locks.table.log_rows import LogEntry
 from hudi_locks.table.merging import KeyedMerge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
@@ -32,7 +33,8 @@ def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) 
 
     Entries take effect one after the other. A row replaces the one before it if its ordering value is not less; a
     delete with an ordering value takes out a row whose value is not greater; a delete without takes out whatever came
-    before it, so that a later row counts whatever its value.
+    before it, so that a later row counts whatever its value. A row that the rule takes for a delete is one with its
+    ordering value.
 
     Args:
         entries: Of all logs, in their order.
@@ -76,7 +78,8 @@ def join_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -
     """
     if rule.fills_nulls:
         raise UnsupportedTable("rows that fill columns of other rows cannot be joined without those; compact instead")
-    merged = _WholeRows(list(map(_refuse_partial, entries)), schema, rule)
+    as_rows = replace(rule, deletes=())  # they stay what they are, since the base file may hold what they take out
+    merged = _WholeRows(list(map(_refuse_partial, entries)), schema, as_rows)
     rows = pa.concat_tables([schema.empty_table(), *merged.remaining()])
     return JoinedLogs(merged.resets, merged.list_deletes(), rows)
 
@@ -98,7 +101,7 @@ class _WholeRows(KeyedMerge):
         self._schema = schema
         self._rule = rule
         self._entries = entries
-        self._deciding = pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.ordering)])
+        self._deciding = pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.deciding)])
         stacked = _stack_all(entries, self._deciding, rule)
         stacked = _drop_reset(stacked.append_column(_PLACE, pa.array(np.arange(stacked.num_rows))))
         winners = newest_rows(stacked, rule)
@@ -229,9 +232,14 @@ def _stack(entry: LogEntry, flagged: pa.Schema, rule: MergeRule) -> pa.Table:
         values = [value if isinstance(value, tuple) else (value,) * len(rule.ordering) for value in orderings]
         for place, name in enumerate(rule.ordering):
             rows = rows.append_column(name, pa.array([value[place] for value in values], flagged.field(name).type))
-    deleted = pa.repeat(orderings is not None, rows.num_rows)
+    deleted = pa.array(_find_deleted(entry, rule))
     resets = pa.array([value is None for value in orderings]) if orderings else pa.repeat(False, rows.num_rows)
     return conform(rows.append_column(_DELETED, deleted).append_column(_RESETS, resets), flagged)
+
+
+def _find_deleted(entry: LogEntry, rule: MergeRule) -> Mask:
+    marked = find_deletes(entry.rows, rule.deletes) if entry.orderings is None else None
+    return np.full(entry.rows.num_rows, entry.orderings is not None) if marked is None else marked
 
 
 def _drop_reset(stacked: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format.log_block import LogBlock, encode_block
+from hudi_locks.format.log_deletes import wrap_orderings
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
 from hudi_locks.table.row_cuts import cut_rows
 
@@ -90,8 +91,19 @@ class LogWriter:
             block = encode_rows(piece, form.avro_schema, form=form.form, codec=form.codec, **self._said)
             self._append(block, rows=piece.num_rows)
 
-    def delete(self, keys: pa.ChunkedArray) -> None:
-        """Take out whatever rows of these keys came before this write."""
+    def delete(self, keys: pa.ChunkedArray, orderings: Sequence[pa.ChunkedArray] = ()) -> None:
+        """Take out whatever rows of these keys came before this write.
+
+        Args:
+            keys: Record keys.
+            orderings: For each ordering field the values of the keys: then a row with a greater one stays.
+
+        Raises:
+            BadInput: Ordering values of this type cannot stand in a block of deletes.
+        """
+        if orderings:
+            self.delete_again(list(zip(keys.to_pylist(), wrap_orderings(orderings), strict=True)))
+            return
         named = pa.table({"key": keys})
         for piece in cut_rows(named, min(self._form.block_bytes, self._form.file_bytes)):
             block = encode_deleted(piece["key"], self._partition, avro_schema=self._form.avro_schema, **self._said)

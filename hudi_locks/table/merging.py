@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_locks.table.deletes import drop_deletes, find_deletes
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
 from hudi_locks.table.partial_updates import fill_rows, fold_rows
@@ -63,7 +64,7 @@ class KeyedMerge(Merge):
 
 
 class UpsertMerge(KeyedMerge):
-    """Replaces present rows in place; what matched nothing is new.
+    """Replaces present rows in place, or takes them out where the row that wins is a delete; others are new.
 
     Args:
         incoming: Stamped rows in the schema of the base file; may be mapped from disk.
@@ -88,7 +89,7 @@ class UpsertMerge(KeyedMerge):
         """See `Merge.remaining`."""
         fresh = self._rows[~self._used]
         for start in range(0, len(fresh), _PIECE_ROWS):
-            yield self._incoming.take(pa.array(fresh[start : start + _PIECE_ROWS]))
+            yield drop_deletes(self._incoming.take(pa.array(fresh[start : start + _PIECE_ROWS])), self._rule.deletes)
 
     def _replace(self, existing: pa.Table, places: Indices, rows: Indices) -> pa.Table:
         if self._rule.fills_nulls:
@@ -96,10 +97,13 @@ class UpsertMerge(KeyedMerge):
         else:
             wins = self._find_wins(_take(self._incoming, self._deciding, rows), _take(existing, self._deciding, places))
             places, replacing = places[wins], self._incoming.take(pa.array(rows[wins]))
-        self.updates += len(places)
+        deletes = find_deletes(replacing, self._rule.deletes)
+        gone = places[:0] if deletes is None else places[deletes]
+        self.updates += len(places) - len(gone)
+        self.deletes += len(gone)
         order = np.arange(existing.num_rows)
         order[places] = existing.num_rows + np.arange(len(places))
-        return pa.concat_tables([existing, replacing]).take(pa.array(order))
+        return pa.concat_tables([existing, replacing]).take(pa.array(np.delete(order, gone)))
 
     @property
     def _deciding(self) -> tuple[str, ...]:
@@ -112,14 +116,14 @@ class UpsertMerge(KeyedMerge):
 
     def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """What each pair of rows becomes where nulls are filled."""
-        return fill_rows(older, newer, self._find_wins(newer, older))
+        return fill_rows(older, newer, self._find_wins(newer, older), apart=_find_either(older, newer, self._rule))
 
 
 class AppendMerge(Merge):
-    """Adds rows without looking at keys: the `insert` operation."""
+    """Adds rows without looking at keys, but for deletes: the `insert` operation."""
 
-    def __init__(self, incoming: pa.Table) -> None:
-        self._incoming = incoming
+    def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
+        self._incoming = drop_deletes(incoming, rule.deletes)
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
@@ -151,9 +155,19 @@ class DeleteMerge(Merge):
 def combine_rows(rows: pa.Table, rule: MergeRule) -> pa.Table:
     """One row for each key, as the rule makes it of those that came one after the other."""
     if rule.fills_nulls:
-        return fold_rows(rows, lambda older, newer: fill_rows(older, newer, find_wins(newer, older, rule.ordering)))
+        return fold_rows(rows, lambda older, newer: _fill(older, newer, rule))
     winners = newest_rows(rows, rule)
     return rows if winners is None else rows.take(pa.array(winners))
+
+
+def _fill(older: pa.Table, newer: pa.Table, rule: MergeRule) -> pa.Table:
+    return fill_rows(older, newer, find_wins(newer, older, rule.ordering), apart=_find_either(older, newer, rule))
+
+
+def _find_either(older: pa.Table, newer: pa.Table, rule: MergeRule) -> Mask | None:
+    """Where one row of a pair is a delete, which says nothing of columns; None if nowhere."""
+    found = [mask for rows in (older, newer) if (mask := find_deletes(rows, rule.deletes)) is not None]
+    return np.logical_or.reduce(found) if found else None
 
 
 def _take(rows: pa.Table, names: tuple[str, ...], places: Indices) -> pa.Table:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_locks.table.deletes import IS_DELETED, DeleteMarker
 from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = ["Indices", "Mask", "MergeRule", "find_wins", "newest_rows"]
@@ -30,11 +31,18 @@ class MergeRule:
         keep_present: Whether a row that is in the table wins over every incoming one.
         fills_nulls: Whether a null of the row that wins takes the value of the one that loses (Hudi's partial update
             mode IGNORE_DEFAULTS), so that writers can each set some of the columns.
+        deletes: What makes of a row a delete of its key.
     """
 
     ordering: tuple[str, ...] = ()
     keep_present: bool = False
     fills_nulls: bool = False
+    deletes: tuple[DeleteMarker, ...] = (IS_DELETED,)
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Columns that it looks at, of those that a table has."""
+        return (*self.ordering, *(marker.column for marker in self.deletes))
 
 
 def newest_rows(rows: pa.Table, rule: MergeRule) -> Indices | None:

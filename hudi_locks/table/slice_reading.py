@@ -68,7 +68,7 @@ def read_slice(
 
 def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
     """Columns that decide nothing."""
-    return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.ordering))
+    return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.deciding))
 
 
 def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule) -> JoinedLogs:

@@ -99,7 +99,7 @@ def test_delete_takes_out_every_row_of_the_keys(present: list[Row], gone: list[R
 
 @given(ROWS, ROWS)
 def test_append_keeps_everything(present: list[Row], incoming: list[Row]) -> None:
-    merge = AppendMerge(table(number(incoming, 100)))
+    merge = AppendMerge(table(number(incoming, 100)), MergeRule())
     expected = [*range(len(present)), *range(100, 100 + len(incoming))]
     assert run(merge, number(present, 0)) == expected
 

@@ -1,0 +1,246 @@
+"""Options of a writer are honoured, refused by name before anything is made, or warned about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, NoEffectWarning
+from hudi_locks.spark import HoodieTable, read, write
+from hudi_locks.table import DeleteMarker
+
+pytestmark = pytest.mark.spark
+
+KEYS = "org.apache.hudi.keygen."
+PAYLOADS = "org.apache.hudi.common.model."
+WRITE = "hoodie.datasource.write."
+OPTIONS = {
+    "hoodie.table.name": "t",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "region",
+    WRITE + "precombine.field": "ts",
+}
+V9 = {"hoodie.write.table.version": "9"}
+Row = tuple[Any, ...]
+
+
+@pytest.fixture
+def frame(spark: Any) -> Callable[..., Any]:
+    def make(rows: list[Row], schema: str = "id string, region string, ts long, value double") -> Any:
+        return spark.createDataFrame(rows, schema).coalesce(1)
+
+    return make
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+def rows_of(spark: Any, path: str, *columns: str) -> list[Row]:
+    shown = HoodieTable.load(spark, path).read(meta_columns=False)
+    return sorted(tuple(row) for row in shown.select(*(columns or shown.columns)).collect())
+
+
+def keys_of(spark: Any, path: str) -> list[Row]:
+    rows = HoodieTable.load(spark, path).read().select("_hoodie_record_key", "_hoodie_partition_path").collect()
+    return sorted(tuple(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({WRITE + "keygenerator.class": KEYS + "SimpleKeyGenerator"}, ("a", "eu")),
+        ({WRITE + "keygenerator.type": "simple"}, ("a", "eu")),
+        ({WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator", **V9}, ("id:a", "eu")),
+        ({WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator"}, ("a", "eu")),
+        (
+            {
+                WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator",
+                "hoodie.write.complex.keygen.new.encoding": "false",
+            },
+            ("id:a", "eu"),
+        ),
+        (
+            {WRITE + "keygenerator.class": KEYS + "NonpartitionedKeyGenerator", WRITE + "partitionpath.field": ""},
+            ("a", ""),
+        ),
+    ],
+)
+def test_a_key_generator_makes_the_keys(
+    spark: Any, frame: Any, path: str, changes: Mapping[str, str], expected: Row
+) -> None:
+    for value in (1.0, 2.0):
+        write(frame([("a", "eu", 1, value)]), path, {**OPTIONS, **changes}, "append")
+        assert keys_of(spark, path) == [expected]
+    assert rows_of(spark, path, "value") == [(2.0,)]
+
+
+def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
+    spark: Any, frame: Any, path: str
+) -> None:
+    asked = {**OPTIONS, WRITE + "keygenerator.class": KEYS + "NonpartitionedKeyGenerator"}
+    with pytest.warns(UserWarning, match=r"partitionpath\.field has no effect"):
+        write(frame([("a", "eu", 1, 1.0)]), path, asked, "append")
+    assert keys_of(spark, path) == [("a", "")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({WRITE + "keygenerator.class": KEYS + "TimestampBasedKeyGenerator"}, "TimestampBasedKeyGenerator is not off"),
+        ({WRITE + "keygenerator.class": KEYS + "CustomKeyGenerator"}, "CustomKeyGenerator is not offered"),
+        ({WRITE + "keygenerator.class": "com.example.Keys"}, r"com\.example\.Keys is not offered"),
+        (
+            {WRITE + "keygenerator.class": KEYS + "SimpleKeyGenerator", WRITE + "recordkey.field": "id,ts"},
+            "one record key column and one partition column, and 2 and 1 are given",
+        ),
+        ({WRITE + "payload.class": "com.example.Payload"}, r"com\.example\.Payload is Java code"),
+        ({WRITE + "payload.class": PAYLOADS + "PartialUpdateAvroPayload"}, "from version 9 only"),
+        (
+            {WRITE + "payload.class": PAYLOADS + "OverwriteWithLatestAvroPayload",
+             "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
+            "contradict each other",
+        ),
+        ({"hoodie.payload.delete.field": "op"}, r"delete\.marker beside it"),
+        ({"hoodie.table.base.file.format": "ORC"}, r"base\.file\.format=ORC"),
+        ({"hoodie.table.cdc.enabled": "true"}, r"cdc\.enabled=true"),
+        ({"hoodie.populate.meta.fields": "false"}, r"populate\.meta\.fields=false"),
+        ({WRITE + "drop.partition.columns": "true"}, r"drop\.partition\.columns=true"),
+        ({"hoodie.metadata.enable": "true"}, r"metadata\.enable=true"),
+        ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.index.type": "BUCKET"}, "CONSISTENT_HASHING"),
+        ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "one row for a key in the whole table"),
+        ({"hoodie.index.type": "RECORD_INDEX"}, "Write to this table with JVM Hudi"),
+        ({"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}, "sort the DataFrame"),
+        ({"as.of.instant": "20260101000000000"}, r"hudi_locks\.spark\.read"),
+        ({"hoodie.datasource.query.type": "incremental"}, r"hudi_locks\.spark\.read"),
+    ],
+)  # fmt: skip
+def test_what_is_not_offered_is_refused_before_anything_is_made(
+    spark: Any, frame: Any, path: str, changes: Mapping[str, str], message: str
+) -> None:
+    with pytest.raises((ConfigError, BadInput), match=message):
+        write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, **changes}, "append")
+    assert not Path(path).exists() or not list(Path(path).iterdir())
+    write(frame([("a", "eu", 1, 1.0)]), path, OPTIONS, "append")
+    with pytest.raises(HudiLocksError):
+        write(frame([("b", "eu", 1, 1.0)]), path, {**OPTIONS, **changes}, "append")
+    assert rows_of(spark, path, "id") == [("a",)]
+
+
+@pytest.mark.parametrize(
+    ("payload", "mode", "partial"),
+    [
+        ("OverwriteWithLatestAvroPayload", "COMMIT_TIME_ORDERING", ""),
+        ("DefaultHoodieRecordPayload", "EVENT_TIME_ORDERING", ""),
+        ("EventTimeAvroPayload", "EVENT_TIME_ORDERING", ""),
+        ("PartialUpdateAvroPayload", "EVENT_TIME_ORDERING", "IGNORE_DEFAULTS"),
+        ("OverwriteNonDefaultsWithLatestAvroPayload", "COMMIT_TIME_ORDERING", "IGNORE_DEFAULTS"),
+        ("AWSDmsAvroPayload", "COMMIT_TIME_ORDERING", ""),
+    ],
+)
+def test_a_payload_class_merges_as_the_merge_mode_that_it_stands_for(
+    spark: Any, frame: Any, path: str, payload: str, mode: str, partial: str
+) -> None:
+    asked = {**OPTIONS, **V9, WRITE + "payload.class": PAYLOADS + payload}
+    schema = "id string, region string, ts long, value double, Op string"
+    write(frame([("a", "eu", 5, 1.0, "I"), ("b", "eu", 5, 1.0, "I")], schema), path, asked, "append")
+    write(frame([("a", "eu", 4, None, "D"), ("b", "eu", 6, None, "U")], schema), path, asked, "append")
+    config = HoodieTable.load(spark, path).table.config
+    assert (config.merge_mode, config.partial_update_mode) == (mode, partial)
+    assert (DeleteMarker("Op", "D") in config.delete_markers) == (payload == "AWSDmsAvroPayload")
+    kept = ("a", 4, None) if mode.startswith("COMMIT") else ("a", 5, 1.0)
+    filled = 1.0 if partial else None
+    expected = [(*kept[:2], 1.0) if partial else kept, ("b", 6, filled)]
+    assert rows_of(spark, path, "id", "ts", "value") == (expected[1:] if payload.startswith("AWS") else expected)
+
+
+def test_an_option_that_means_another_table_is_refused(spark: Any, frame: Any, path: str) -> None:
+    write(frame([("a", "eu", 1, 1.0)]), path, OPTIONS, "append")
+    for key, value in {
+        "hoodie.table.name": "other",
+        WRITE + "precombine.field": "value",
+        WRITE + "hive_style_partitioning": "true",
+        WRITE + "table.type": "MERGE_ON_READ",
+        WRITE + "keygenerator.type": "COMPLEX",
+        "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+        "hoodie.timeline.path": "elsewhere",
+        "hoodie.table.timeline.timezone": "LOCAL",
+    }.items():
+        with pytest.raises(BadInput, match="was made with") as caught:
+            HoodieTable.load(spark, path, options={key: value}).upsert(frame([("b", "eu", 1, 1.0)]))
+        assert caught.value.key == key
+    assert rows_of(spark, path, "id") == [("a",)]
+
+
+def test_an_option_without_effect_is_warned_about_by_name(spark: Any, frame: Any, path: str) -> None:
+    with pytest.warns(NoEffectWarning, match=r"hoodie\.index\.bloom\.fpp has no effect here: .*filter"):
+        write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, "hoodie.index.bloom.fpp": "0.1"}, "append")
+
+
+@pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
+def test_sizes_of_row_groups_and_pages_are_as_asked(spark: Any, path: str, operation: str) -> None:
+    rows = spark.range(20_000).selectExpr("cast(id as string) id", "'eu' region", "id ts", "rand() value").coalesce(1)
+
+    def count_parts(**changes: str) -> int:
+        asked = {**OPTIONS, WRITE + "operation": operation, **{k.replace("__", "."): v for k, v in changes.items()}}
+        write(rows, path, asked, "overwrite")
+        return sum(pq.read_metadata(file).num_row_groups for file in Path(path).rglob("*.parquet"))
+
+    assert count_parts() == 1
+    assert count_parts(hoodie__parquet__block__size="200000") > 5
+
+
+def test_columns_that_the_input_lacks_are_null_where_schemas_are_reconciled(spark: Any, frame: Any, path: str) -> None:
+    write(frame([("a", "eu", 1, 1.0), ("b", "eu", 1, 1.0)]), path, OPTIONS, "append")
+    less = frame([("b", "eu", 2), ("c", "eu", 2)], "id string, region string, ts long")
+    with pytest.raises(BadInput, match="value"):
+        write(less, path, OPTIONS, "append")
+    write(less, path, {**OPTIONS, WRITE + "reconcile.schema": "true"}, "append")
+    assert rows_of(spark, path, "id", "value") == [("a", 1.0), ("b", None), ("c", None)]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "delete", "upsert"])
+def test_each_operation_has_its_own_number_of_tasks(spark: Any, path: str, operation: str) -> None:
+    from hudi_locks.config import Options
+    from hudi_locks.spark import Operation
+    from hudi_locks.spark.settings import PipelineSettings
+    from hudi_locks.table import TableConfig
+
+    name = f"hoodie.{operation.replace('_', '')}.shuffle.parallelism"
+    settings = PipelineSettings.of(Options({name: "7"}), TableConfig("t", ("id",)))
+    asked = {one: settings.count_tasks(spark, 1, operation=one) == 7 for one in Operation}
+    assert asked[Operation(operation)]
+    assert not asked[Operation.UPSERT if operation != "upsert" else Operation.INSERT]
+
+
+def test_a_read_goes_by_hudis_options(spark: Any, frame: Any, path: str) -> None:
+    first = write(frame([("a", "eu", 1, 1.0)]), path, OPTIONS, "append")
+    second = write(frame([("b", "eu", 1, 1.0)]), path, OPTIONS, "append")
+    assert first is not None
+    assert second is not None
+
+    def ids(**options: str) -> list[str]:
+        named = {key.replace("__", "."): value for key, value in options.items()}
+        return sorted(row["id"] for row in read(spark, path, named).collect())
+
+    span = {"hoodie__datasource__query__type": "incremental"}
+    assert ids() == ["a", "b"]
+    assert ids(as__of__instant=first.instant) == ["a"]
+    assert ids(hoodie__datasource__query__type="read_optimized") == ["a", "b"]
+    assert ids(**span, hoodie__datasource__read__begin__instanttime=first.completion_time) == ["b"]
+    assert ids(**span, hoodie__datasource__read__begin__instanttime="earliest") == ["a", "b"]
+    ends = {"hoodie__datasource__read__end__instanttime": first.completion_time}
+    assert ids(**span, **ends, hoodie__datasource__read__begin__instanttime="0") == ["a"]
+    with pytest.raises(ConfigError, match=r"end\.instanttime has no meaning with .*query\.type=snapshot"):
+        ids(**ends)
+    with pytest.raises(ConfigError, match=r"as\.of\.instant has no meaning with"):
+        ids(**span, as__of__instant=first.instant, hoodie__datasource__read__begin__instanttime="0")
+    with pytest.raises(ConfigError, match=r"begin\.instanttime is required"):
+        ids(**span)
+    with pytest.raises(ConfigError, match=r"is an option of one read"):
+        HoodieTable.load(spark, path, options={"as.of.instant": first.instant})
