@@ -26,6 +26,7 @@ from hudi_locks_conformance.checks import (
     renewal,
     requests,
     skew,
+    takeover,
     waiting,
 )
 
@@ -36,7 +37,7 @@ GROUPS: Final = {
     "B": (exclusion,),
     "C": (ownership,),
     "D": (waiting,),
-    "E": (expiry, renewal, loss, peers),
+    "E": (expiry, renewal, loss, peers, takeover),
     "F": (fencing,),
     "G": (fairness,),
     "H": (failures, links, requests),

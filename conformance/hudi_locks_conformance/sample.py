@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import itertools
 import json
@@ -133,11 +134,29 @@ class SampleLockProvider(LockProvider):
         """Whether the record is that of this lease."""
         return bool((self.read(lease.scope) or {}).get("hold") == lease.state)
 
-    def remove_expired(self, scope: LockScope) -> None:
-        """Remove a record that says of itself that it is over."""
+    def is_over(self, scope: LockScope) -> bool:
+        """Whether the record says of itself that it is over."""
         until_ms = (self.read(scope) or {}).get("until")
-        if isinstance(until_ms, (int, float)) and until_ms < self.clock.wall_ms():
-            self.path(scope).unlink(missing_ok=True)
+        return isinstance(until_ms, (int, float)) and until_ms < self.clock.wall_ms()
+
+    def remove_expired(self, scope: LockScope) -> None:
+        """Remove a record that is over, unless another client is about to: it would remove what that one makes."""
+        if not self.is_over(scope):
+            return
+        with self.alone(scope) as alone:
+            if alone and self.is_over(scope):
+                self.path(scope).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self, scope: LockScope) -> Iterator[bool]:
+        """Whether no other client takes this lock over while the block runs; ends with the process too."""
+        with self.path(scope).with_suffix(".guard").open("ab") as guard:
+            try:
+                fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def renew(self, lease: Lease) -> Lease:
         """See `LockProvider.renew`."""

@@ -89,6 +89,7 @@ from hudi_locks_conformance.broken.renewals import (
     ThrottlesRenewals,
     WearsOut,
 )
+from hudi_locks_conformance.broken.takeovers import TakesOverByName
 from hudi_locks_conformance.broken.timing import (
     BelievesTooLong,
     ClaimsReentrant,
@@ -206,6 +207,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (StaysInLine, ("G5",)),
     (StealsGarbage, ("H8",)),
     (TakesNonsenseForOver, ("E15",)),
+    (TakesOverByName, ("E16",)),
     (TellsAnotherRecord, ("C8",)),
     (TellsExpiryByWallClock, ("I6",)),
     (TellsTwice, ("E8b",)),

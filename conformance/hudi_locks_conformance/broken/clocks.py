@@ -111,12 +111,11 @@ class Watching(SampleLockProvider):
             seen = self.sights[scope] = (record, self.clock.monotonic())
         return self.clock.monotonic() - seen[1]
 
-    def remove_expired(self, scope: LockScope) -> None:
-        """See `SampleLockProvider.remove_expired`."""
+    def is_over(self, scope: LockScope) -> bool:
+        """See `SampleLockProvider.is_over`."""
         record = self.read(scope) or {}
         lease_s = record.get("lease")
-        if isinstance(lease_s, (int, float)) and self.watch(scope, record) > lease_s:
-            self.path(scope).unlink(missing_ok=True)
+        return isinstance(lease_s, (int, float)) and self.watch(scope, record) > lease_s
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""

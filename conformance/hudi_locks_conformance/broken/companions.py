@@ -53,11 +53,23 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("nor one whose request failed", "H2", "H13", "H14", "J6", "L1", "L4", "N2"),
     },
     "NotAtomic": {
-        **_because("two that are inside have no order", "B8"),
+        **_because("two that are inside have no order", "B8", "E16"),
         **_because("it makes no link, so that no failure of one can be planted", "H1"),
     },
     "OneLockForAll": _because(
-        "a check that holds two locks holds one", "A9", "B11", "B12", "E5", "E11", "G6", "H9c", "H13", "H15", "I5", "J1"
+        "a check that holds two locks holds one",
+        "A9",
+        "B11",
+        "B12",
+        "E5",
+        "E11",
+        "E16",
+        "G6",
+        "H9c",
+        "H13",
+        "H15",
+        "I5",
+        "J1",
     ),
     "PunishesWaiting": _because(
         "whoever was refused is kept away", "B3", "B12", "D1", "D4", "D7", "E1", "E11", "G5", "I1", "J1"
@@ -67,7 +79,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ReleasesAnything": _because("it deletes by name whatever the lease says", "C4", "H11", "H13", "H14"),
     "ReleasesTwiceBadly": {
         **_because("it deletes by name", "A4", "A6", "C3", "C4", "C5"),
-        **_because("a close after a loss fails", "E1", "E8a", "E11", "E14", "E15", "F7", "I2", *_TAKEOVER),
+        **_because("a close after a loss fails", "E1", "E8a", "E11", "E14", "E15", "E16", "F7", "I2", *_TAKEOVER),
         **_because("a release after a failure fails", "H9c", "H10", "H11", "H13", "H14", "H15", "N1"),
     },
     "RemembersTaken": _because("a lock that was refused is free by now", "B12", "D1", "D7", "E1", "E11", "G2"),

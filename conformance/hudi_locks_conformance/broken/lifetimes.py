@@ -31,10 +31,9 @@ class SparesOtherProcesses(SampleLockProvider):
         self.pid = owner.pid
         return super().try_acquire(scope, owner, timeout_s)
 
-    def remove_expired(self, scope: LockScope) -> None:
-        """Leave what another process wrote."""
-        if (self.read(scope) or {}).get("pid") == self.pid:
-            super().remove_expired(scope)
+    def is_over(self, scope: LockScope) -> bool:
+        """Never what another process wrote."""
+        return (self.read(scope) or {}).get("pid") == self.pid and super().is_over(scope)
 
 
 class ReleasesAtExit(SampleLockProvider):

@@ -85,22 +85,20 @@ class GoesByOwnLease(SampleLockProvider):
         """With the time of the last sign of life."""
         return json.dumps({**json.loads(super().encode(lease)), "seen": self.clock.wall_ms()}).encode()
 
-    def remove_expired(self, scope: LockScope) -> None:
+    def is_over(self, scope: LockScope) -> bool:
         """Go by the last sign of life, and by the own setting."""
         seen_ms = (self.read(scope) or {}).get("seen")
-        if isinstance(seen_ms, int) and seen_ms + 1000 * self.lease_s < self.clock.wall_ms():
-            self.path(scope).unlink(missing_ok=True)
+        return isinstance(seen_ms, int) and seen_ms + 1000 * self.lease_s < self.clock.wall_ms()
 
 
 class TakesNonsenseForOver(SampleLockProvider):
     """Takes an end that is no number for one that is past."""
 
-    def remove_expired(self, scope: LockScope) -> None:
-        """Remove what has a strange end."""
+    def is_over(self, scope: LockScope) -> bool:
+        """Also what has a strange end."""
         record = self.read(scope) or {}
-        if "until" in record and not isinstance(record["until"], (int, float)):
-            self.path(scope).unlink(missing_ok=True)
-        super().remove_expired(scope)
+        strange = "until" in record and not isinstance(record["until"], (int, float))
+        return strange or super().is_over(scope)
 
 
 class ThrottlesRenewals(SampleLockProvider):

@@ -96,18 +96,18 @@ class GrantsToGhosts(LiesAboutWaiting):
 class ExpiresEarly(SampleLockProvider):
     """Takes a lock over when half of its lease has passed."""
 
-    def remove_expired(self, scope: LockScope) -> None:
+    def is_over(self, scope: LockScope) -> bool:
         """Judge by half the time."""
         until_ms = (self.read(scope) or {}).get("until")
-        if isinstance(until_ms, (int, float)) and until_ms - 30_000 < self.clock.wall_ms():
-            self.path(scope).unlink(missing_ok=True)
+        return isinstance(until_ms, (int, float)) and until_ms - 30_000 < self.clock.wall_ms()
 
 
 class ExpiresNever(SampleLockProvider):
     """Claims leases, and never takes a dead holder's lock over."""
 
-    def remove_expired(self, scope: LockScope) -> None:
-        """Leave it."""
+    def is_over(self, scope: LockScope) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
 
 
 class BelievesTooLong(SampleLockProvider):
