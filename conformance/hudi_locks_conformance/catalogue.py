@@ -20,6 +20,7 @@ from hudi_locks_conformance.checks import (
     links,
     loading,
     loss,
+    naming,
     ownership,
     peers,
     processes,
@@ -33,7 +34,7 @@ from hudi_locks_conformance.checks import (
 __all__ = ["CHECKS", "GROUPS", "select_checks"]
 
 GROUPS: Final = {
-    "A": (contract,),
+    "A": (contract, naming),
     "B": (exclusion,),
     "C": (ownership,),
     "D": (waiting,),

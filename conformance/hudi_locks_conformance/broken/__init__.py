@@ -62,6 +62,15 @@ from hudi_locks_conformance.broken.manners import (
     Untyped,
     Warns,
 )
+from hudi_locks_conformance.broken.names import (
+    CutsNames,
+    FoldsCase,
+    GoesByFileId,
+    JoinsWithSlash,
+    KeepsTheEndOfNames,
+    NormalisesNames,
+    TakesNamesForPatterns,
+)
 from hudi_locks_conformance.broken.notices import GrantsEndedPlaces, HidesEndOfSession, TellsTwice
 from hudi_locks_conformance.broken.records import (
     CollidingNames,
@@ -125,6 +134,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ConstructorWrites, ("A12",)),
     (CountsInTheRecord, ("F2c", "F2d", "F4")),
     (CountsMilliseconds, ("D5",)),
+    (CutsNames, ("A9",)),
     (DiesWithItsThread, ("E7",)),
     (
         ExpiresEarly,
@@ -134,8 +144,10 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
         ),
     ),
     (ExpiresNever, ("E1", "E14")),
+    (FoldsCase, ("A9",)),
     (ForgetsFailedReleases, ("H13",)),
     (GivesUpWithTheLink, ("H6", "H9c")),
+    (GoesByFileId, ("A9",)),
     (GoesByOwnLease, ("E11",)),
     (
         GrantsAlways,
@@ -164,7 +176,9 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (HidesFailedReleases, ("H13", "H14")),
     (HidesFailure, ("H5",)),
     (ImportsLate, ("K3",)),
+    (JoinsWithSlash, ("A9",)),
     (KeepsMapping, ("K9",)),
+    (KeepsTheEndOfNames, ("A9",)),
     (KeepsTheFirstOfMany, ("B12",)),
     (LeaksThread, ("A3", "J6", "L1")),
     (LeavesOutTokens, ("F1",)),
@@ -176,6 +190,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (MistrustsItsClocks, ("I3", "I4")),
     (NamesNobody, ("C7",)),
     (NeverReleases, ("A2", "A10", "G3", "J2", "N1")),
+    (NormalisesNames, ("A9",)),
     (NotAtomic, ("B2", "B3", "B10", "N2")),
     (OneLockForAll, ("A8",)),
     (PicklesItself, ("J5",)),
@@ -206,6 +221,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (SparesOtherProcesses, ("J1",)),
     (StaysInLine, ("G5",)),
     (StealsGarbage, ("H8",)),
+    (TakesNamesForPatterns, ("A9",)),
     (TakesNonsenseForOver, ("E15",)),
     (TakesOverByName, ("E16",)),
     (TellsAnotherRecord, ("C8",)),

@@ -148,39 +148,6 @@ def two_names_are_independent(bench: Bench) -> None:
     other.release(leases[1])
 
 
-@check("A9", "odd-names", why="two file groups whose names meet share a lock, or none")
-def odd_names(bench: Bench) -> None:
-    """Names with slashes, spaces, other alphabets or a thousand letters are accepted or refused, and never collide."""
-    provider = bench.provider()
-    held = []
-    for scope in _odd_scopes(bench.scope().file_id or ""):
-        try:
-            lease = provider.try_acquire(scope, bench.owner(), 0.0)
-        except (LockError, ValueError) as error:
-            bench.note(f"refuses {scope}: {error}"[:200])
-            continue
-        bench.expect(lease is not None, f"the lock on {scope!r} met another one held by the kit")
-        held.append(lease)
-    for lease in held:
-        provider.release(lease)  # type: ignore[arg-type]  # None was ruled out above
-
-
-def _odd_scopes(tail: str) -> list[LockScope]:
-    pairs = [
-        ("a", f"b-{tail}"),
-        ("a/b", tail),
-        ("a-b", tail),
-        ("a b", tail),
-        ("a%20b", tail),
-        ("A", f"b-{tail}"),
-        ("größe=1/日本", tail),
-        ("x" * 1000, tail),
-        ("..", tail),
-        ("", f"a/b/{tail}"),
-    ]
-    return [LockScope.file_group(partition, file_id) for partition, file_id in pairs]
-
-
 @check("A10", "block-keeps-its-exception", why="an error that is replaced by a lock error hides what went wrong")
 def block_keeps_its_exception(bench: Bench) -> None:
     """A `with` block releases when it raises, and its own exception comes out."""
