@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from hudi_locks import redaction
+
 __all__ = [
     "AcquireTimeout",
     "AlreadyHeld",
@@ -76,13 +78,16 @@ __all__ = [
 class HudiLocksError(Exception):
     """Root of all errors of this package.
 
+    What is a secret by its form, such as a password in an address, is hidden in the message and in the facts.
+
     Args:
         message: What was asked, what was found, and the next step.
         **facts: The same in machine form; each becomes an attribute of that name.
     """
 
     def __init__(self, message: str, **facts: Any) -> None:
-        super().__init__(message)
+        super().__init__(redaction.hide_secrets(message))
+        facts = {name: _hide(fact) for name, fact in facts.items()}
         self.facts = facts
         for name in facts.keys() & set(dir(type(self))):
             setattr(self, name, facts[name])  # such as errno, which an OSError has already, as None
@@ -98,6 +103,14 @@ class HudiLocksError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self.args[0]), self.facts)
+
+
+def _hide(fact: Any) -> Any:
+    if isinstance(fact, str):
+        return redaction.hide_secrets(fact)
+    if type(fact) in (tuple, list):
+        return type(fact)(map(_hide, fact))
+    return {name: _hide(value) for name, value in fact.items()} if type(fact) is dict else fact
 
 
 def _rebuild(kind: type[HudiLocksError], message: str, facts: dict[str, Any]) -> HudiLocksError:

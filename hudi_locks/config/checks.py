@@ -16,8 +16,6 @@ from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 __all__ = ["check_options", "check_writer_options", "is_lock_local", "redact", "refuse_contradictions"]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
-_SECRET_WORDS: Final = ("secret", "password", "token", "credential", "access.key", "connection.string", "sas")
-_HIDDEN: Final = "***"
 _IN_PROCESS: Final = ("in_process", "inprocesslockprovider")
 _LOCAL: Final = ("", *_IN_PROCESS)
 
@@ -56,13 +54,8 @@ def _check_name(name: str) -> None:
 
 
 def redact(options: Mapping[str, object]) -> dict[str, str]:
-    """The options as they may be shown: values of secret keys, and of unknown ones that sound like it, are hidden."""
-    return {name: _HIDDEN if _is_secret(name) else str(value) for name, value in options.items()}
-
-
-def _is_secret(name: str) -> bool:
-    key = find_key(name)
-    return key.secret if key else any(word in name.lower() for word in _SECRET_WORDS)
+    """The options as they may be shown; see `Options.redacted`."""
+    return Options(options).redacted()
 
 
 def check_writer_options(options: Options) -> None:

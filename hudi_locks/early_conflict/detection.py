@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,12 +17,13 @@ from hudi_locks.early_conflict.strategy import (
     SimpleTransactionDirectMarkerBased,
 )
 from hudi_locks.markers import DIRECT, TIMELINE_SERVER_BASED
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline
 
 __all__ = ["EarlyDetection", "load_detection_strategy"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 _JAVA: Final = "org.apache.hudi.table.marker."
 _JAVA_SERVER: Final = "org.apache.hudi.timeline.service.handlers.marker."
 _STRATEGIES: Final[Mapping[str, type[EarlyConflictDetectionStrategy]]] = {

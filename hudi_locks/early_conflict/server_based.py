@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Set
 from typing import ClassVar
 
@@ -11,10 +10,11 @@ from hudi_locks.early_conflict.strategy import MarkerBased
 from hudi_locks.errors import StorageError, TableError
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import TIMELINE_SERVER_BASED
+from hudi_locks.redaction import open_log
 
 __all__ = ["AsyncTimelineServerBased", "BloomAsyncTimelineServerBased"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class AsyncTimelineServerBased(MarkerBased):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -11,12 +10,13 @@ from typing import Final
 from hudi_locks.clock import Clock
 from hudi_locks.early_conflict.early_conflict import find_reported
 from hudi_locks.errors import StorageError
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 
 __all__ = ["ConflictWatch"]
 
 _PAUSE_S: Final = 0.25
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class ConflictWatch:

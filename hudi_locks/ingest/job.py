@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,11 +10,12 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
+from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
 
 __all__ = ["IngestJob", "IngestReport", "IngestSettings"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 _CHECKPOINTS: Final = ".hoodie/.hudi_locks/ingest"
 _FINAL: Final = (BadInput, ConfigError, TableError)
 """What no retry heals."""

@@ -13,6 +13,7 @@ from hudi_locks.lock.held import Held
 from hudi_locks.lock.lease import Holder
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.scope import LockScope
+from hudi_locks.redaction import hide_secrets
 
 __all__ = ["explain_timeout", "show_command"]
 
@@ -111,7 +112,7 @@ def show_command(options: Options, name: str, scope: LockScope) -> str:
     words += ["--provider", name]
     for option, value in options.items():
         if option.startswith(_PLACES) and not _is_left_out(option):
-            words += ["--option", f"{option}={_PASSWORD.sub('//', value)}"]
+            words += ["--option", f"{option}={hide_secrets(_PASSWORD.sub('//', value))}"]
     return shlex.join(words)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -16,10 +15,11 @@ from hudi_locks.lock.lease import Lease, LossReason, Owner
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.renewal import Renewable, Renewals
 from hudi_locks.lock.scope import LockScope
+from hudi_locks.redaction import open_log
 
 __all__ = ["Held", "HoldState", "OnLost", "end_block", "release_together"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _RENEWALS_PER_LEASE: Final = 3
 _RETRIES_PER_INTERVAL: Final = 4
 _MARGIN_PART: Final = 0.1

@@ -43,10 +43,11 @@ from hudi_locks.observe import (
     LOCK_REQUEST_LATENCY,
     Metrics,
 )
+from hudi_locks.redaction import open_log
 
 __all__ = ["LockManager"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _ONE_REQUEST: Final = RetryPolicy(0.0, 0, 0.0, 0.0, 0, 0.0)
 _TABLE: Final = LockScope.table()
 

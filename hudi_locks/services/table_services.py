@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hudi_locks.config import Options, service_keys
 from hudi_locks.errors import HudiLocksError
+from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
@@ -19,7 +19,7 @@ from hudi_locks.transaction import Transactions
 
 __all__ = ["TableServices"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class TableServices:

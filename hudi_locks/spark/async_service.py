@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -10,13 +9,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from hudi_locks.errors import HudiLocksError
+from hudi_locks.redaction import open_log
 from hudi_locks.spark.result import WriteResult
 
 __all__ = ["SERVICE_ERRORS", "AsyncService"]
 
 SERVICE_ERRORS = (HudiLocksError, PySparkException, Py4JError)
 """What a table service may fail with after a commit that stands: a warning, since the write need not be repeated."""
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class AsyncService:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -10,6 +9,7 @@ from pyspark.sql import DataFrame
 from hudi_locks.clock import Clock
 from hudi_locks.config import datasource_keys
 from hudi_locks.errors import LockError, OutcomeUnknown, StorageError, WriteError, refuse_pickling
+from hudi_locks.redaction import open_log
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.writing import CommitTerms
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamSink"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 _QUERY_PROPERTY: Final = "sql.streaming.queryId"
 _PASSING: Final = (WriteError, LockError, StorageError)
 

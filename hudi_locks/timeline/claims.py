@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from hudi_locks.format.claim import (
     digest_of,
     encode_claim,
 )
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.claims_head import HeadHint, find_last
 
@@ -28,7 +28,7 @@ STAGED_FOLDER: Final = f"{PRIVATE_FOLDER}/staged"
 """Where large contents of claims wait."""
 
 _REMEMBERED: Final = 4096
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.format.claim import PRIVATE_FOLDER
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 
 __all__ = ["HeadHint", "find_last"]
@@ -17,7 +17,7 @@ __all__ = ["HeadHint", "find_last"]
 _PATH: Final = f"{PRIVATE_FOLDER}/head"
 _SPACING_S: Final = 1.0
 """Object stores limit how often one object may change; GCS to once a second."""
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 def find_last(is_there: Callable[[int], bool], start: int) -> int:

@@ -7,7 +7,6 @@ certainly gone is not waited for.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.observe import HEARTBEAT_AGE, HEARTBEAT_MISS, Metrics
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.timeline.beating import Beating
 
@@ -30,7 +30,7 @@ __all__ = [
 
 HEARTBEAT_FOLDER: Final = ".hoodie/.heartbeat"
 _JOIN_S: Final = 5.0
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 def heartbeat_path(requested: str) -> str:

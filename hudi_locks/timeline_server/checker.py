@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Set
 
@@ -10,11 +9,12 @@ from hudi_locks.early_conflict import EarlyConflict, EarlyConflictDetectionStrat
 from hudi_locks.format import MarkerName
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, Metrics
+from hudi_locks.redaction import open_log
 from hudi_locks.timeline.heartbeat import heartbeat_path
 
 __all__ = ["Checker", "groups_of"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class Checker:

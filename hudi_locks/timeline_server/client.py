@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -14,6 +13,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.early_conflict import EarlyConflict, GuardedMarkers
 from hudi_locks.format import MarkerName
 from hudi_locks.markers import MARKER_FOLDER, SpareMarkers
+from hudi_locks.redaction import open_log
 
 __all__ = ["BASE", "DETECTS", "Endpoint", "ServerMarkers", "Unreachable"]
 
@@ -24,7 +24,7 @@ _PAUSES_S: Final = (0.1, 0.5)
 """Between attempts that failed."""
 _MOST_ATTEMPTS: Final = 60
 _OK, _CONFLICT, _BUSY, _FAILED = 200, 409, 503, 500
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class Unreachable(Exception):

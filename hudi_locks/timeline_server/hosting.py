@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -11,13 +10,14 @@ from hudi_locks.early_conflict import GuardedMarkers
 from hudi_locks.errors import ConfigError
 from hudi_locks.markers import SPARE_NUMBERS, FinalFiles, ServerFiles, SpareMarkers
 from hudi_locks.observe import TIMELINE_SERVER_FALLBACK, Metrics
+from hudi_locks.redaction import open_log
 from hudi_locks.timeline_server.client import Endpoint, ServerMarkers, Unreachable
 from hudi_locks.timeline_server.settings import ServerSettings
 from hudi_locks.transaction import Transaction
 
 __all__ = ["MarkerHost"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -12,13 +11,14 @@ from typing import Final, TypeAlias
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.markers import ServerFiles
 from hudi_locks.observe import TIMELINE_SERVER_FLUSH, TIMELINE_SERVER_MARKERS, Metrics
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 
 __all__ = ["MarkerBook"]
 
 _Answer: TypeAlias = "asyncio.Future[list[bool]]"
 _MOST_QUEUED: Final = 200_000
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from typing import Any, Final
 
 from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format.claim import PRIVATE_FOLDER
+from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 
 __all__ = ["NOTICE_FOLDER", "Notices"]
@@ -16,7 +16,7 @@ __all__ = ["NOTICE_FOLDER", "Notices"]
 NOTICE_FOLDER: Final = f"{PRIVATE_FOLDER}/notices"
 _FOREIGN: Final = "foreign-writer.json"
 _ENDANGERED: Final = re.compile(r"endangered-(\d+)\.json")
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class Notices:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,10 +9,11 @@ from typing import Protocol
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import LockError
+from hudi_locks.redaction import open_log
 
 __all__ = ["HeldLock", "Hold", "Locks", "hold_table"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class HeldLock(Protocol):

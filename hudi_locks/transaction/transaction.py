@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +13,7 @@ from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, WriteAborted
 from hudi_locks.format import CommitMetadata
 from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
+from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.begun import Begun
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Transaction"]
 
-_log = logging.getLogger(__name__)
+_log = open_log(__name__)
 
 
 class Transaction:

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import itertools
-import logging
 import re
 import threading
 import uuid
@@ -21,6 +20,7 @@ from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
 from hudi_locks.lock.forking import generation
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._files.hdfs import HdfsLockFolder
 from hudi_locks_providers._files.hooks import FileSystemHooks
 from hudi_locks_providers._files.local import LocalLockFolder
@@ -32,7 +32,7 @@ from hudi_locks_providers._wire.lock_file import decode_lock_file, encode_consta
 
 __all__ = ["FileSystemLockProvider"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
 _WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
 _ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *_WEB_SCHEMES})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
@@ -32,6 +31,7 @@ from hudi_locks.lock import (
     Owner,
 )
 from hudi_locks.lock.forking import generation
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._crowd import run_all, unwrap
 from hudi_locks_providers._storage.audit import Audit
 from hudi_locks_providers._storage.hold import Hold, name_counter, name_file_group, name_hold
@@ -47,7 +47,7 @@ from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_named,
 
 __all__ = ["StorageLockProvider"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _FOLDER: Final = ".hoodie/.locks"
 _DRIFT_MS: Final = 500
 _LEASES_PER_RENEWAL: Final = 10

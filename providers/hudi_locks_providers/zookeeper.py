@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,6 +10,7 @@ from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import ConfigError, ProviderLoadError
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, Owner
 from hudi_locks.lock.forking import generation
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._wire.implicit_key import implicit_key
 from hudi_locks_providers._zookeeper.place import PlaceFinder
 from hudi_locks_providers._zookeeper.settings import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ZooKeeperImplicitLockProvider", "ZooKeeperLockProvider"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _IMPLICIT_ROOT: Final = "/tmp"  # noqa: S108  # a node of ZooKeeper, by Hudi's choice
 _IMPLICIT_KEY: Final = "lock_key"
 

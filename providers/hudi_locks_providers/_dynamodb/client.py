@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.lock import import_extra
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._dynamodb.settings import DynamoSettings
 
 __all__ = ["build_client"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _PROVIDER: Final = "dynamodb"
 _CONNECT_TIMEOUT_S: Final = 3
 _MOST_READ_TIMEOUT_S: Final = 10.0

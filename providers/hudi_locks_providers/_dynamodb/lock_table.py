@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import Any, Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._dynamodb.connection import Connection
 from hudi_locks_providers._dynamodb.failures import NO_TABLE
 from hudi_locks_providers._wire.dynamodb_item import KEY
 
 __all__ = ["LockTable"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _USABLE: Final = frozenset({"ACTIVE", "UPDATING", "ARCHIVING"})
 _POLL_S: Final = 0.5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -14,12 +13,13 @@ from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable
 from hudi_locks.lock import import_extra
 from hudi_locks.lock.forking import generation
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._hive.settings import Address, find_addresses
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS, LockRow
 
 __all__ = ["LockGone", "Metastore"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _CONNECT_MS: Final = 4_000
 _ANSWER_MS: Final = 20_000
 _MOST_IDLE: Final = 8

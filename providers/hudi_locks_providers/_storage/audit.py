@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import LockError
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._storage.objects import Conflict, Objects
 
 __all__ = ["Audit", "Trail"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _ENABLED: Final = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
 _LOOK_AGAIN_S: Final = 300.0
 

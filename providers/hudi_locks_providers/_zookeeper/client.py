@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import AlreadyHeld, BackendUnavailable, LockLost, ProviderClosed
 from hudi_locks.lock import Lease, LockScope, LossCallback, LossReason, Owner
 from hudi_locks.lock.forking import generation
+from hudi_locks.redaction import open_log
 from hudi_locks_providers._wire.zookeeper import encode_payload
 from hudi_locks_providers._zookeeper.bulk import Bulk
 from hudi_locks_providers._zookeeper.inspection import Inspection
@@ -28,7 +28,7 @@ from hudi_locks_providers._zookeeper.settings import Settings
 
 __all__ = ["Hold", "LockClient"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _WATCH_AFTER_S: Final = 0.1
 """Holds shorter than this are not worth a watch, which costs as much as a third of a lock cycle."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Final
 
 from hudi_locks.clock import Clock
+from hudi_locks.redaction import open_log
 
 __all__ = ["Keeper"]
 
-_logger = logging.getLogger(__name__)
+_logger = open_log(__name__)
 _TICK_S: Final = 0.1
 _JOIN_S: Final = 5.0
 
