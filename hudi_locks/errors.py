@@ -23,6 +23,7 @@
     │   ├── SavepointRefused           a moment of the table cannot be kept, or gone back to
     │   ├── DamagedTable               a properties file or an instant that cannot be read, by name
     │   └── UpdateEndangered           two writers may have undone each other's work: a person must look
+    ├── SessionRefused                 the Spark session cannot be used: Spark Connect, stopped, or workers without us
     ├── BadInput                       (ValueError) the rows to write are refused before anything is written
     └── WriteError
         ├── ClockRefused               this machine's clock, or the table's newest time, is far from the store's
@@ -61,6 +62,7 @@ __all__ = [
     "ProviderLoadError",
     "SavepointRefused",
     "SecondWriterRefused",
+    "SessionRefused",
     "StorageError",
     "TableError",
     "TableExists",
@@ -203,6 +205,10 @@ class DamagedTable(TableError):
 
 class UpdateEndangered(TableError):
     """A writer outside the claim log and one inside may have lost an update; no writes until acknowledged."""
+
+
+class SessionRefused(HudiLocksError):
+    """The Spark session cannot be used: it is one of Spark Connect, was stopped, or its workers lack this package."""
 
 
 class BadInput(HudiLocksError, ValueError):

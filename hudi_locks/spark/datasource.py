@@ -12,6 +12,7 @@ from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.session import prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.storage import Storage, open_storage
@@ -42,6 +43,7 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         TableExists: Mode `errorifexists`, and there is a table.
         ConfigError: An option or the mode cannot be used.
     """
+    prepare_session(rows.sparkSession)
     given, mode = Options(options), mode.lower()
     operation = read_operation(given)
     storage = open_storage(path)
@@ -95,6 +97,7 @@ def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
         ConfigError: An option cannot be used.
         BadInput: Options mean another key or partitioning than the table's.
     """
+    prepare_session(spark)
     storage = open_storage(path)
     table = _find_table(storage) or _make(storage, options, "append")
     return HoodieTable(spark, table, options)

@@ -11,11 +11,19 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from hudi_locks import errors
-from hudi_locks.errors import HudiLocksError
+from hudi_locks.errors import HudiLocksError, SessionRefused
+from hudi_locks.spark.session import WAY_OUT
 
 __all__ = ["typed_task_errors"]
 
 _RAISED: Final = re.compile(r"hudi_locks\.errors\.(\w+): ([^\n]*)")
+
+_UNFIT: Final = (
+    (re.compile(r"No module named '(hudi_locks|pyarrow|pandas|numpy|fastavro)\b"), "have no {}"),
+    (re.compile(r"Python in worker has (?:a )?different version:? ([^\n]*)"), "run another version of Python: {}"),
+    (re.compile(r'Cannot run program "([^"]*python[^"]*)"'), "are to run {}, which is not there"),
+)
+"""What Spark says of workers that cannot run our tasks."""
 
 
 @contextmanager
@@ -27,7 +35,7 @@ def typed_task_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        found = _find_raised(str(error))
+        found = _find_raised(str(error)) or _find_unfit(str(error))
         if found is None:
             raise
         raise found from error
@@ -38,4 +46,11 @@ def _find_raised(text: str) -> HudiLocksError | None:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, HudiLocksError):
             return kind(message)
+    return None
+
+
+def _find_unfit(text: str) -> SessionRefused | None:
+    for form, phrase in _UNFIT:
+        if match := form.search(text):
+            return SessionRefused(f"Spark's Python workers {phrase.format(match[1])}; {WAY_OUT}", found=match[1])
     return None

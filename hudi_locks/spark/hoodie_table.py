@@ -27,6 +27,7 @@ from hudi_locks.spark.readable import Readable
 from hudi_locks.spark.replacing import check_partitions, choose_partitions
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.serviced import ServicedTable
+from hudi_locks.spark.session import check_session, prepare_session
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -56,6 +57,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
     """
 
     def __init__(self, spark: SparkSession, table: Table, options: Options, *, clock: Clock | None = None) -> None:
+        prepare_session(spark)
         self.spark = spark
         self.table = table
         self.path = table.storage.base
@@ -101,6 +103,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             TableExists: There is a table at `path`.
             ConfigError: An option or setting cannot be used.
         """
+        prepare_session(spark)
         given = Options(options)
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
@@ -128,6 +131,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             UnsupportedTable: It is of a kind that cannot be read.
             ConfigError: An option cannot be used.
         """
+        prepare_session(spark)
         return cls(spark, Table.load(open_storage(path), zone=zone), Options(options))
 
     def insert(self, rows: DataFrame) -> WriteResult:
@@ -315,23 +319,30 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             self._services = TableServices(self._open_writer().transactions, self.options)
         return self._services
 
+    def _check_usable(self) -> None:
+        check_session(self.spark)
+
     def _clustering(self) -> ClusteringService:
+        self._check_usable()
         if self._service is None:
             self._service = ClusteringService(self.spark, self._open_writer(), self.options)
         return self._service
 
     def _compaction(self) -> CompactionService:
+        self._check_usable()
         if self._compactions is None:
             self._compactions = CompactionService(self.spark, self._open_writer(), self.options)
         return self._compactions
 
     def _log_compaction(self) -> LogCompactionService:
+        self._check_usable()
         if self._log_compactions is None:
             self._log_compactions = LogCompactionService(self.spark, self._open_writer(), self.options)
         return self._log_compactions
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
+        self._check_usable()
         if not self._writing.acquire(blocking=False):
             raise WriteError(
                 f"this HoodieTable object is writing to {self.path} already; load a second object for a second write",

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.config import Options, write_keys
 from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.session import check_session
 from hudi_locks.table import Table
 
 __all__ = ["Readable"]
@@ -146,4 +147,5 @@ class Readable:
         columns: Sequence[str] | None,
         partitions: Sequence[str] | None,
     ) -> Reader:
+        check_session(self.spark)
         return Reader(self.spark, self.table, meta_columns, columns, partitions)
