@@ -36,7 +36,7 @@ from hudi_locks.format.instant import (
     parse_instant_name,
     parse_moment,
 )
-from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, new_file_id
+from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, find_writer, new_file_id
 from hudi_locks.format.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
 from hudi_locks.format.properties import decode_properties, encode_properties
 from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
@@ -95,6 +95,7 @@ __all__ = [
     "encode_requested_replace",
     "encode_rows",
     "epoch_ms",
+    "find_writer",
     "fixed_bucket_file_id",
     "format_time",
     "is_bucket_file_id",

@@ -9,7 +9,7 @@ from enum import Enum
 
 from hudi_locks.format.instant import is_time
 
-__all__ = ["WRITE_TOKEN", "BaseFileName", "IOType", "LogFileName", "MarkerName", "new_file_id"]
+__all__ = ["WRITE_TOKEN", "BaseFileName", "IOType", "LogFileName", "MarkerName", "find_writer", "new_file_id"]
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
 """The one token of our files: the name of a file group's file at an instant is the same for every attempt."""
@@ -17,6 +17,11 @@ WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
 _MARKER = ".marker"
 _TOKEN = r"\d+-\d+-\d+"  # noqa: S105 - a pattern of the above
 _BASE = re.compile(r"([^._/][^_/]*)_([^_/]+)_(\d+)\.([a-z]+)")
+_BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile", "lance"})
+_TABLE_FOLDER = ".hoodie"
+_UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
+"""NUL, what was not UTF-8, and components that are empty or lead elsewhere."""
+_MOST_BYTES, _MOST_BYTES_OF_NAME = 4_095, 255
 _LOG = re.compile(rf"\.([^._/]+)_(\d+)\.log\.(\d+)(?:_({_TOKEN})(\.cdc)?)?")
 
 
@@ -112,13 +117,40 @@ class MarkerName:
 
     @classmethod
     def parse(cls, text: str) -> MarkerName | None:
-        """The parts of a marker's name; None if it is not one. Its data path ends at the first `.marker`."""
+        """The parts of a marker's name; None if it is not one, or announces nothing that can be below the base path.
+
+        Its data path ends at the first `.marker`.
+        """
         data_path, found, rest = text.partition(_MARKER)
         kind = rest.rsplit(".", 1)[-1]
-        if not found or not data_path or kind not in IOType.__members__:
+        if not found or kind not in IOType.__members__ or not _is_below(data_path):
             return None
         partition_path, _, data_file = data_path.rpartition("/")
         return cls(partition_path, data_file, IOType[kind])
+
+
+def find_writer(path: str) -> str | None:
+    """The requested time that a data or log file in a partition carries in its name; None if `path` names no such file.
+
+    Nothing else is ever removed on the word of a marker or a plan, since those are text that anybody may have written.
+
+    Args:
+        path: Relative to the base path.
+    """
+    partition, _, file_name = path.rpartition("/")
+    if not _is_below(path) or partition.split("/", 1)[0] == _TABLE_FOLDER:
+        return None
+    base, log = BaseFileName.parse(file_name), LogFileName.parse(file_name)
+    if base is not None:
+        return base.instant if base.extension in _BASE_EXTENSIONS else None
+    return log.instant if log is not None and is_time(log.instant) else None
+
+
+def _is_below(path: str) -> bool:
+    """Whether a file of that name can be below the base path."""
+    if _UNFIT.search(path) or len(path) > _MOST_BYTES:
+        return False
+    return all(len(name.encode()) <= _MOST_BYTES_OF_NAME for name in path.split("/"))
 
 
 def new_file_id() -> str:

@@ -1,15 +1,27 @@
-"""Markers of any instant, whoever wrote them: direct ones, and those of a timeline server."""
+"""Markers of any instant, whoever wrote them: direct ones, and those of a timeline server.
+
+They are text that anybody may have written. What they announce beside data files of their own instant is reported and
+passed over, so that it neither removes anything nor stops a writer.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
-from hudi_locks.format import MarkerName
+from hudi_locks.format import IOType, MarkerName, find_writer
 from hudi_locks.markers.direct import DirectMarkers
-from hudi_locks.markers.server_files import ServerFiles
+from hudi_locks.markers.server_files import TIMELINE_SERVER_BASED, TYPE_FILE, ServerFiles
 from hudi_locks.storage import Storage
 
 __all__ = ["PeerMarkers", "read_markers"]
+
+_ENDS: Final = tuple(f".marker.{kind.value}" for kind in IOType)
+_MOST_SHOWN: Final = 200
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -17,25 +29,75 @@ class PeerMarkers:
     """What the marker folder of an instant tells.
 
     Attributes:
-        names: Every marker found.
-        is_complete: Whether nothing speaks for more: the folder is there and no line was cut off. Otherwise a rollback
-            looks for the instant's files by listing.
+        requested: Of the instant.
+        names: Every marker that announces something below the base path, perhaps of another instant.
+        is_complete: Whether nothing speaks for more: the folder is there, and all in it is as it should be. Otherwise a
+            rollback looks for the instant's files by listing.
     """
 
+    requested: str
     names: frozenset[MarkerName]
     is_complete: bool
 
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Announced paths of data and log files of this very instant: all that may be removed with it."""
+        return self.select_own(*IOType)
+
+    def select_own(self, *kinds: IOType) -> frozenset[str]:
+        """The same, announced by markers of these kinds alone."""
+        return frozenset(name.data_path for name in self.names if name.io_type in kinds and self.is_own(name))
+
+    def is_own(self, name: MarkerName) -> bool:
+        """Whether a marker announces a data or log file that carries the instant in its own name."""
+        return find_writer(name.data_path) == self.requested
+
 
 def read_markers(storage: Storage, requested: str) -> PeerMarkers:
-    """The markers of the instant begun at `requested`, in either form, or both.
+    """The markers of the instant begun at `requested`, in either form, or both. What is odd among them is logged.
 
     Raises:
-        DamagedTable: `MARKERS.type` names a form that does not exist.
+        StorageError: The store failed.
     """
-    markers = DirectMarkers(storage, requested)
-    entries = storage.list(markers.folder)
-    server = ServerFiles(storage, markers.folder)
-    server.is_used()
-    lines = server.read_lines(entry.name for entry in entries)
-    names = {*markers.names(), *(name for line in lines for name in server.parse_line(line))}
-    return PeerMarkers(frozenset(names), bool(entries) and all(map(server.is_whole, lines)))
+    folder = _Folder(storage, DirectMarkers(storage, requested).folder)
+    found = PeerMarkers(requested, folder.names, is_complete=False)
+    odd = [*folder.odd, *(str(name) for name in folder.names if _is_odd(found, name))]
+    if odd:
+        _log.warning(
+            "%s holds %d markers that are passed over, since they announce no data file of that instant, the first: %s;"
+            " nothing is removed for them, and the files of the instant are looked for by listing",
+            *(folder.path, len(odd), repr(odd[0])[:_MOST_SHOWN]),
+        )
+    return PeerMarkers(requested, folder.names, is_complete=bool(folder.files) and not odd)
+
+
+class _Folder:
+    """One walk through a marker folder: the files of a server cost calls only where there are some."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self.files = [found.removeprefix(f"{path}/") for found, _ in storage.walk(path)]
+        self._server = ServerFiles(storage, path)
+
+    @cached_property
+    def _lines(self) -> Sequence[str]:
+        return self._server.read_lines(self.files)
+
+    @cached_property
+    def names(self) -> frozenset[MarkerName]:
+        direct = (MarkerName.parse(file) for file in self.files)
+        announced = (name for line in self._lines for name in self._server.parse_line(line))
+        return frozenset(name for name in (*direct, *announced) if name is not None)
+
+    @cached_property
+    def odd(self) -> list[str]:
+        """What announces nothing: lines that are cut off or malformed, and a type that does not exist."""
+        direct = [file for file in self.files if file.endswith(_ENDS) and MarkerName.parse(file) is None]
+        lines = [line for line in self._lines if not self._server.is_whole(line)]
+        kind = self._server.read_type() if TYPE_FILE in self.files else ""
+        return [*direct, *lines, *([f"{TYPE_FILE} says {kind!r}"] if kind not in ("", TIMELINE_SERVER_BASED) else ())]
+
+
+def _is_odd(markers: PeerMarkers, name: MarkerName) -> bool:
+    """Up to table version 6 a log is named by the base file below it, not by the write that appends to it."""
+    return not markers.is_own(name) and not (name.io_type is IOType.APPEND and find_writer(name.data_path))

@@ -6,11 +6,12 @@ server a line of several names joined by commas.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import StorageError
 from hudi_locks.format import MarkerName
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers.marker_index import MarkerIndex
@@ -39,16 +40,18 @@ class ServerFiles:
         self._has_type = False
 
     def is_used(self) -> bool:
-        """Whether the markers of the instant are kept by a server.
+        """Whether the markers of the instant are kept by a server; none but a server makes `MARKERS.type`."""
+        return bool(self.read_type())
 
-        Raises:
-            DamagedTable: `MARKERS.type` names a kind that does not exist.
-        """
-        path = f"{self._folder}/{TYPE_FILE}"
-        kind = (self._storage.read(path) or b"").strip().decode(errors="replace")
-        if kind not in ("", TIMELINE_SERVER_BASED):
-            raise DamagedTable(f"{path} says {kind!r}; only {TIMELINE_SERVER_BASED} is known", path=path)
-        return kind == TIMELINE_SERVER_BASED
+    def read_type(self) -> str:
+        """What `MARKERS.type` says, in whatever state it is; "" if there is no such file."""
+        try:
+            data = self._storage.read(f"{self._folder}/{TYPE_FILE}") or b""
+        except StorageError as error:
+            if error.errno != errno.EISDIR:
+                raise
+            return ""
+        return data.strip().decode(errors="replace")
 
     def read_lines(self, names: Iterable[str]) -> list[str]:
         """The lines of those files among `names` that a server wrote; one that vanishes meanwhile has none."""
@@ -62,8 +65,7 @@ class ServerFiles:
 
     def numbers(self) -> list[int]:
         """The numbers of the files that are there."""
-        names = self._storage.list_names(self._folder)
-        return sorted(int(name[len(_STEM) :]) for name in names if _SERVER_FILE.fullmatch(name))
+        return sorted(int(entry.name[len(_STEM) :]) for entry in self.list_files())
 
     def write(self, number: int, names: Iterable[str]) -> None:
         """Replace a numbered file by these names, one on each line; the type file is made before the first.
@@ -83,7 +85,8 @@ class ServerFiles:
 
     def list_files(self) -> list[Entry]:
         """The files that hold names."""
-        return [entry for entry in self._storage.list(self._folder) if _SERVER_FILE.fullmatch(entry.name)]
+        entries = self._storage.list(self._folder)
+        return [entry for entry in entries if _SERVER_FILE.fullmatch(entry.name) and not entry.is_folder]
 
     def read_index(self, name: str, *, is_bucketed: bool = False) -> MarkerIndex:
         """What a file may announce, by file group or by bucket; nothing if it has vanished."""
@@ -100,7 +103,8 @@ class ServerFiles:
         parsed = [MarkerName.parse(match[1]) for match in _ONE_NAME.finditer(line)]
         return [marker for marker in parsed if marker is not None]
 
-    @staticmethod
-    def is_whole(line: str) -> bool:
-        """Whether nothing of a line is cut off."""
-        return sum(len(match[0]) for match in _ONE_NAME.finditer(line)) == len(line)
+    @classmethod
+    def is_whole(cls, line: str) -> bool:
+        """Whether nothing of a line is cut off, or announces what cannot be."""
+        found = [match[0] for match in _ONE_NAME.finditer(line)]
+        return sum(map(len, found)) == len(line) and len(cls.parse_line(line)) == len(found)

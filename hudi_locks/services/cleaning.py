@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import CleanMetadata, CleanPartition, CleanPlan, Instant, State
+from hudi_locks.format import CleanMetadata, CleanPartition, CleanPlan, Instant, State, find_writer
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.services.clean_planning import CleanPlanner, count_commits_since_clean
 from hudi_locks.services.settings import CleanSettings
@@ -19,6 +20,9 @@ __all__ = ["CleanResult", "Cleaner"]
 
 _ACTION: Final = "clean"
 _HOUR_MS: Final = 3_600_000
+_PASSED_OVER: Final = "a clean plan names %d files that are no data files; they are passed over, the first: %s"
+_MOST_SHOWN: Final = 200
+_log = logging.getLogger(__name__)
 _FOREIGN_PATIENCE_MS: Final = _HOUR_MS
 """JVM cleaners do not beat: only what they left unfinished for so long is taken for abandoned."""
 
@@ -169,10 +173,15 @@ class Cleaner:
         return metadata if completed else None
 
     def _delete(self, partition: str, files: tuple[str, ...]) -> CleanPartition:
+        """Remove files of a partition; a plan is text that anybody may have written, so none but data and log files."""
         names = [file.rsplit("/", 1)[-1] for file in files]
-        paths = [f"{partition}/{name}" if partition else name for name in names]
-        map_in_threads(self._storage.delete, paths, threads=self._settings.threads)
-        return CleanPartition(deleted=tuple(names))
+        paths = {f"{partition}/{name}" if partition else name: name for name in names}
+        removable = [path for path in paths if find_writer(path) is not None]
+        if len(removable) < len(paths):
+            odd = next(path for path in paths if find_writer(path) is None)
+            _log.warning(_PASSED_OVER, len(paths) - len(removable), repr(odd)[:_MOST_SHOWN])
+        map_in_threads(self._storage.delete, removable, threads=self._settings.threads)
+        return CleanPartition(deleted=tuple(paths[path] for path in removable))
 
 
 def _earliest(plan: CleanPlan) -> str:

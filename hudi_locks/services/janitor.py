@@ -6,11 +6,11 @@ so folders are listed first, and the timeline after them: what it does not show 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_locks.format import BaseFileName, LogFileName, is_time
+from hudi_locks.format import find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, read_markers, staging_folder
 from hudi_locks.storage import map_in_threads
@@ -71,7 +71,8 @@ class Janitor:
         staged = [entry.name for entry in self._storage.list(_STAGING) if is_time(entry.name)]
         beats = [time for e in self._storage.list(HEARTBEAT_FOLDER) if is_time(time := _name_beat(e.name))]
         ended = self._find_ended({*marked, *staged, *beats, *(instant for _, instant in listed)})
-        announced = [path for instant in marked if instant in ended.failed for path in self._read_marked(instant)]
+        undone = [instant for instant in marked if instant in ended.failed]
+        announced = [path for instant in undone for path in read_markers(self._storage, instant).own_files]
         strays = [*announced, *(path for path, instant in listed if instant in ended.failed)]
         removed = self._remove(strays)
         leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(ended)
@@ -95,9 +96,8 @@ class Janitor:
         """(path, requested time) of all data files."""
         folders = list_partitions(self._storage)
         listed = zip(folders, map_in_threads(self._storage.list, folders), strict=True)
-        found = ((f"{folder}/{e.name}" if folder else e.name, e.name) for folder, entries in listed for e in entries)
-        parsed = ((path, BaseFileName.parse(name) or LogFileName.parse(name)) for path, name in found)
-        return [(path, name.instant) for path, name in parsed if name is not None]
+        found = (f"{folder}/{e.name}" if folder else e.name for folder, entries in listed for e in entries)
+        return [(path, writer) for path in found if (writer := find_writer(path)) is not None]
 
     def _find_ended(self, instants: Iterable[str]) -> _Ended:
         timeline = self._coordination.peek().timeline
@@ -114,9 +114,6 @@ class Janitor:
         if first is None or requested < first or timeline.get(requested) is not None:
             return False
         return not is_archived(self._storage, timeline.layout, requested=requested)
-
-    def _read_marked(self, requested: str) -> Iterator[str]:
-        yield from (marker.data_path for marker in read_markers(self._storage, requested).names)
 
     def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(path for path in sorted(set(paths)) if self._storage.delete(path))

@@ -136,9 +136,7 @@ class Restorer:
         for file in list_data_files(self._storage, list_partitions(self._storage)).both:
             if file.instant in found:
                 found[file.instant].add(file.path)
-        for time, paths in found.items():
-            paths |= {marker.data_path for marker in read_markers(self._storage, time).names}
-        return {time: frozenset(paths) for time, paths in found.items()}
+        return {time: frozenset(files | read_markers(self._storage, time).own_files) for time, files in found.items()}
 
     def _undo(self, requested: str, action: str, files: frozenset[str]) -> RollbackMetadata:
         """First readers stop seeing the write, then its files go; at last what says that it was begun."""

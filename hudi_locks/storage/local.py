@@ -19,6 +19,7 @@ __all__ = ["LocalStorage"]
 
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
+_NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class LocalStorage(Storage):
@@ -254,7 +255,7 @@ def _make_parent(target: str) -> None:
 def _remove(target: str) -> bool:
     try:
         os.unlink(target)
-    except FileNotFoundError:
+    except _NO_FILE:
         return False
     return True
 

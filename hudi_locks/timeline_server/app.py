@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import StorageError
-from hudi_locks.format import MarkerName, is_time
+from hudi_locks.format import IOType, MarkerName, find_writer, is_time
 from hudi_locks.markers import MARKER_FOLDER
 from hudi_locks.observe import TIMELINE_SERVER_REFUSED, TIMELINE_SERVER_REQUEST, Metrics
 from hudi_locks.timeline_server.client import BASE, DETECTS
@@ -26,6 +26,7 @@ __all__ = ["make_app"]
 
 _APPEND: Final = ".APPEND"
 _BUSY_S: Final = "1"
+_MOST_SHOWN: Final = 200
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -108,7 +109,7 @@ class _Handlers:
         With early detection, which a client shows by `basepath`, it takes every false for a conflict: a repeated
         request, whose marker exists, is answered by true.
         """
-        answer = await self._make(request, [_parse(request.query_params.get("markername"))])
+        answer = await self._make(request, [self._parse(request, request.query_params.get("markername"))])
         detects = DETECTS in request.query_params
         return JSONResponse(answer.conflict is None and (detects or answer.created[0]))
 
@@ -118,7 +119,7 @@ class _Handlers:
         names = body.get("names") if isinstance(body, dict) else None
         if not isinstance(names, list):
             raise HTTPException(400, 'a body like {"names": ["p/f.parquet.marker.CREATE"]} is wanted')
-        answer = await self._make(request, [_parse(name) for name in names])
+        answer = await self._make(request, [self._parse(request, name) for name in names])
         if answer.conflict is not None:
             return JSONResponse({"conflict": json.loads(answer.conflict.encode())}, status_code=409)
         return JSONResponse({"created": list(answer.created)})
@@ -144,13 +145,15 @@ class _Handlers:
             raise HTTPException(400, f"{path!r} is no marker folder of the table at {self._base_path}")
         return requested
 
+    def _parse(self, request: Request, name: object) -> str:
+        """A marker, in its own form: it announces a data file of its instant, or a log file that is appended to."""
+        marker = MarkerName.parse(name) if isinstance(name, str) else None
+        writer = find_writer(marker.data_path) if marker is not None else None
+        requested = self._instant(request)
+        if marker is None or writer is None or (writer != requested and marker.io_type is not IOType.APPEND):
+            raise HTTPException(400, f"{str(name)[:_MOST_SHOWN]!r} is no marker of a data file of instant {requested}")
+        return str(marker)
+
 
 def _strip_scheme(path: str) -> str:
     return path.removeprefix("file://").removeprefix("file:").rstrip("/")
-
-
-def _parse(name: object) -> str:
-    marker = MarkerName.parse(name) if isinstance(name, str) else None
-    if marker is None or ".." in marker.data_path.split("/") or marker.data_path.startswith("/"):
-        raise HTTPException(400, f"{name!r} is no name of a marker")
-    return str(marker)

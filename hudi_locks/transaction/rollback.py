@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hudi_locks.format import (
-    BaseFileName,
     Instant,
-    LogFileName,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
     RollbackRequest,
     State,
     add_ms,
+    find_writer,
 )
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
@@ -89,7 +88,7 @@ class Rollback:
 
     def remove_traces(self, requested: str) -> None:
         """Remove what tasks of an instant wrote after it was rolled back; only for an instant that surely was."""
-        self._delete_files(marker.data_path for marker in read_markers(self._storage, requested).names)
+        self._delete_files(read_markers(self._storage, requested).own_files)
         self._sweep(requested)
 
     def _undo(self, claim: Claim, rollback: Instant) -> set[str]:
@@ -124,15 +123,15 @@ class Rollback:
         return not read_markers(self._storage, claim.instant).is_complete
 
     def _find_files(self, requested: str, *, listing: bool) -> Iterator[str]:
-        yield from (marker.data_path for marker in read_markers(self._storage, requested).names)
+        yield from read_markers(self._storage, requested).own_files
         if listing:
             yield from self._list_files(requested)
 
     def _list_files(self, requested: str) -> Iterator[str]:
         for folder in self._storage.list(""):
             if folder.is_folder and folder.name != ".hoodie":
-                yield from (path for path, entry in self._storage.walk(folder.name) if _is_of(entry.name, requested))
-            elif not folder.is_folder and _is_of(folder.name, requested):
+                yield from (path for path, _ in self._storage.walk(folder.name) if find_writer(path) == requested)
+            elif not folder.is_folder and find_writer(folder.name) == requested:
                 yield folder.name
 
     def _delete_files(self, paths: Iterable[str]) -> set[str]:
@@ -170,11 +169,6 @@ class Rollback:
             partition: RollbackPartition(deleted=tuple(self._storage.native(path) for path in paths))
             for partition, paths in _group_by_partition(deleted)
         }
-
-
-def _is_of(name: str, requested: str) -> bool:
-    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-    return parsed is not None and parsed.instant == requested
 
 
 def _group_by_partition(paths: Iterable[str]) -> list[tuple[str, list[str]]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.errors import DamagedTable, StorageError, WriteAborted
+from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
 from hudi_locks.markers import (
     SPARE_NUMBERS,
@@ -37,18 +37,22 @@ def files(storage: MemoryStorage) -> FinalFiles:
     return FinalFiles(storage, LAYOUT_2, T, "commit")
 
 
+def name(file_id: str) -> str:
+    return f"{file_id}_0-0-0_{T}.parquet"
+
+
 def paths(storage: MemoryStorage) -> set[str]:
-    return {str(name) for name in read_markers(storage, T).names}
+    return {str(marker) for marker in read_markers(storage, T).names}
 
 
 def test_direct_markers_are_created_listed_and_removed(storage: MemoryStorage) -> None:
     markers = DirectMarkers(storage, T)
-    markers.create("a=1/b=2", "f-0_0-0-0_1.parquet", io_type=IOType.MERGE)
+    markers.create("a=1/b=2", f"f-0_0-0-0_{T}.parquet", io_type=IOType.MERGE)
     markers.create("", f".f-0_{T}.log.1_0-0-0", io_type=IOType.CREATE)
     markers.create("", f".f-0_{T}.log.1_0-0-0", io_type=IOType.CREATE)
     assert sorted(str(name) for name in markers.names()) == [
         f".f-0_{T}.log.1_0-0-0.marker.CREATE",
-        "a=1/b=2/f-0_0-0-0_1.parquet.marker.MERGE",
+        f"a=1/b=2/f-0_0-0-0_{T}.parquet.marker.MERGE",
     ]
     found = read_markers(storage, T)
     assert (len(found.names), found.is_complete) == (2, True)
@@ -60,24 +64,26 @@ def test_direct_markers_are_created_listed_and_removed(storage: MemoryStorage) -
 
 def test_reconciliation_removes_what_is_not_in_the_commit(storage: MemoryStorage) -> None:
     markers = DirectMarkers(storage, T)
-    for name in ("kept", "stray", "never-made"):
-        markers.create("p", name, io_type=IOType.CREATE)
-    markers.create("p", "appended", io_type=IOType.APPEND)
-    for name in ("kept", "stray", "appended"):
-        storage.replace(f"p/{name}", b"x")
-    with pytest.raises(WriteAborted, match="p/stray") as caught:
-        reconcile(storage, T, written={"p/kept"}, fail_on_stray=True)
-    assert caught.value.stray == ("p/stray",)
-    assert reconcile(storage, T, written={"p/kept"}) == ["p/stray"]
-    assert [entry.name for entry in storage.list("p")] == ["appended", "kept"]
+    for file_id in ("kept", "stray", "never-made"):
+        markers.create("p", name(file_id), io_type=IOType.CREATE)
+    markers.create("p", name("appended"), io_type=IOType.APPEND)
+    for file_id in ("kept", "stray", "appended"):
+        storage.replace(f"p/{name(file_id)}", b"x")
+    stray, written = f"p/{name('stray')}", {f"p/{name('kept')}"}
+    with pytest.raises(WriteAborted, match=stray) as caught:
+        reconcile(storage, T, written=written, fail_on_stray=True)
+    assert caught.value.stray == (stray,)
+    assert reconcile(storage, T, written=written) == [stray]
+    assert [entry.name for entry in storage.list("p")] == [name("appended"), name("kept")]
 
 
 def test_reconciliation_reads_the_files_of_a_server_and_of_tasks_that_lost_it(storage: MemoryStorage) -> None:
-    ServerFiles(storage, FOLDER).write(3, ["p/kept.marker.CREATE", "p/stray.marker.MERGE", "p/appended.marker.APPEND"])
-    SpareMarkers(storage, T).create_all([MarkerName("", "spare", IOType.CREATE)])
-    for path in ("p/kept", "p/stray", "p/appended", "spare"):
+    kinds = [("kept", "CREATE"), ("stray", "MERGE"), ("appended", "APPEND")]
+    ServerFiles(storage, FOLDER).write(3, [f"p/{name(file_id)}.marker.{kind}" for file_id, kind in kinds])
+    SpareMarkers(storage, T).create_all([MarkerName("", name("spare"), IOType.CREATE)])
+    for path in (*(f"p/{name(file_id)}" for file_id, _ in kinds), name("spare")):
         storage.replace(path, b"x")
-    assert reconcile(storage, T, written={"p/kept"}) == ["p/stray", "spare"]
+    assert reconcile(storage, T, written={f"p/{name('kept')}"}) == [f"p/{name('stray')}", name("spare")]
 
 
 def test_a_task_that_lost_the_server_keeps_to_one_file_of_the_same_form(storage: MemoryStorage) -> None:
@@ -97,9 +103,10 @@ def test_a_task_that_lost_the_server_keeps_to_one_file_of_the_same_form(storage:
 
 def test_markers_of_a_timeline_server_are_read_whatever_their_state(storage: MemoryStorage) -> None:
     storage.replace(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
-    storage.replace(f"{FOLDER}/MARKERS0", b"p/a.parquet.marker.CREATE\np/b.parquet.marker.MERGE\n")
+    whole = [f"p/{name('a')}.marker.CREATE", f"p/{name('b')}.marker.MERGE"]
+    storage.replace(f"{FOLDER}/MARKERS0", "".join(f"{line}\n" for line in whole).encode())
     storage.replace(f"{FOLDER}/MARKERS1", b"")
-    assert paths(storage) == {"p/a.parquet.marker.CREATE", "p/b.parquet.marker.MERGE"}
+    assert paths(storage) == set(whole)
     assert read_markers(storage, T).is_complete
     storage.replace(f"{FOLDER}/MARKERS2", b"x,y/c.parquet.marker.CREATE,p/d.parquet.marker.CREATE\np/e.par")
     assert paths(storage) >= {"x,y/c.parquet.marker.CREATE", "p/d.parquet.marker.CREATE"}
@@ -112,10 +119,12 @@ def test_server_files_without_a_type_and_direct_markers_beside_them_count(storag
     assert paths(storage) == {"p/a.parquet.marker.CREATE", "p/b.parquet.marker.CREATE"}
 
 
-def test_an_unknown_type_is_named(storage: MemoryStorage) -> None:
+def test_an_unknown_type_is_named_and_stops_nobody(storage: MemoryStorage, caplog: pytest.LogCaptureFixture) -> None:
     storage.replace(f"{FOLDER}/MARKERS.type", b"DIRECT")
-    with pytest.raises(DamagedTable, match=r"MARKERS.type says 'DIRECT'"):
-        read_markers(storage, T)
+    storage.replace(f"{FOLDER}/MARKERS0", f"p/{name('a')}.marker.CREATE\n".encode())
+    found = read_markers(storage, T)
+    assert (found.own_files, found.is_complete) == (frozenset({f"p/{name('a')}"}), False)
+    assert "MARKERS.type says 'DIRECT'" in caplog.text
 
 
 def test_a_second_attempt_finds_the_first_ones_file(storage: MemoryStorage, files: FinalFiles) -> None:

@@ -61,14 +61,15 @@ def test_the_next_turn_writes_what_the_one_before_made(files: FinalFiles) -> Non
 
 
 def test_a_stray_is_removed_for_good(files: FinalFiles) -> None:
-    first, late = (files.start("p", "f", io_type=IOType.CREATE) for _ in range(2))
+    name = f"f_0-0-0_{T}.parquet"
+    first, late = (files.start("p", name, io_type=IOType.CREATE) for _ in range(2))
     for staged in (first, late):
         write_staged(files.storage, staged, b"stray")
     files.finish(first)
-    assert reconcile(files.storage, T, written=set()) == ["p/f"]
+    assert reconcile(files.storage, T, written=set()) == [f"p/{name}"]
     with pytest.raises(StorageError):
         files.finish(late)
-    assert not files.storage.exists("p/f")
+    assert not files.storage.exists(f"p/{name}")
 
 
 AFTER_RECONCILIATION = [

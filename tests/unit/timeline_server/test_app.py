@@ -121,12 +121,21 @@ def test_all_markers_of_a_task_at_once(serve: Callable[..., None], checker: Told
         (DIR, "p/g-0.parquet"),
         (DIR, "../g-0_0-0-0_1.parquet.marker.MERGE"),
         (DIR, ""),
+        (DIR, ".hoodie/hoodie.properties.marker.CREATE"),
+        (DIR, f".hoodie/g-0_0-0-0_{INSTANT}.parquet.marker.CREATE"),
+        (DIR, f"p/g-0_0-0-0_{EARLIER}.parquet.marker.MERGE"),
+        (DIR, f"p\0/g-0_0-0-0_{INSTANT}.parquet.marker.MERGE"),
+        (DIR, f"{'x' * 5_000}/g-0_0-0-0_{INSTANT}.parquet.marker.MERGE"),
+        (DIR, f"p/../g-0_0-0-0_{INSTANT}.parquet.marker.MERGE"),
     ],
 )
 def test_what_is_no_marker_of_this_table_is_refused(serve: Callable[..., None], folder: str, name: str) -> None:
     async def work(client: httpx.AsyncClient) -> None:
         answer = await client.post("/create", params={"markerdirpath": folder, "markername": name})
         assert answer.status_code == 400
+        answer = await client.post("/create-all", params={"markerdirpath": folder}, json={"names": [NAME, name]})
+        assert answer.status_code == 400
+        assert await get(client, "/all") == []
 
     serve(work)
 
