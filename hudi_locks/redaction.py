@@ -11,7 +11,7 @@ __all__ = ["HIDDEN", "hide_secrets", "open_log", "sounds_secret"]
 HIDDEN: Final = "***"
 
 _WORDS: Final = (
-    r"passw(?:or)?d|passphrase|pwd|secret|credentials?|signature|jaas|connection[._-]?string"
+    r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?<!skip_)signature|jaas|connection[._-]?string"
     r"|(?:access|account|api|private|shared|storage)[._-]?key"
     r"|(?:access|auth|bearer|id|refresh|sas|security|session|server)[._-]?token"
 )
