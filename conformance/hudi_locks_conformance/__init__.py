@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hudi_locks_conformance.check import LADDER, Check, Level, Mode, NotRun, Violation
     from hudi_locks_conformance.harness import Harness
     from hudi_locks_conformance.history import History, find_overlaps, is_linearizable
+    from hudi_locks_conformance.limits import Limit
     from hudi_locks_conformance.runner import Outcome, Status, run_check, run_checks
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Harness",
     "History",
     "Level",
+    "Limit",
     "Mode",
     "NotRun",
     "Outcome",
@@ -46,6 +48,7 @@ _MODULES: Final = {
     "Harness": "harness",
     "History": "history",
     "Level": "check",
+    "Limit": "limits",
     "Mode": "check",
     "NotRun": "check",
     "Outcome": "runner",

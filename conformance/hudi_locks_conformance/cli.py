@@ -34,7 +34,8 @@ from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Check, Level, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
-from hudi_locks_conformance.runner import is_reachable, run_checks
+from hudi_locks_conformance.limits import Limit
+from hudi_locks_conformance.runner import LIMIT, is_reachable, run_checks
 from hudi_locks_conformance.servers import KINDS, Server, start_server
 from hudi_locks_conformance.stress import render_result, run_stress, stress_values
 
@@ -71,6 +72,7 @@ def conformance(
     stress: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Contend for so long, with pauses and kills.")
     ] = 0,
+    limit: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="For each check.")] = LIMIT.longest_s,
     seed: Annotated[int, typer.Option(help="For everything that is drawn at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
     json_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Write that object to a file.")] = None,
@@ -102,7 +104,7 @@ def conformance(
         _expect_reachable(harness)
         if stress:
             raise typer.Exit(_stress(harness, stress, history, as_json=as_json, json_file=json_file))
-        outcomes = run_checks(checks, harness)
+        outcomes = run_checks(checks, harness, limit=partial(_limit, limit))
     fenced = Capability.FENCING in harness.claims
     asked = ("--server", server, *_repeat(option)) if server else ()
     report = Report(harness, tuple(outcomes), save_evidence(outcomes, history, fenced=fenced), asked)
@@ -110,6 +112,12 @@ def conformance(
         _save(path, partial(render, report))
     typer.echo(_render_json(report) if as_json else render_text(report, verbose=verbose))
     raise typer.Exit(report.status)
+
+
+def _limit(longest_s: float, check: Check) -> Limit:
+    """A limit, and a word on the standard error from time to time as long as the check is under way."""
+    said = f"{check.id} {check.name}: %.0f s so far, at most {longest_s:g}"
+    return Limit(longest_s, on_wait=lambda took_s: typer.echo(said % took_s, err=True))
 
 
 def _repeat(settings: list[str] | None) -> list[str]:

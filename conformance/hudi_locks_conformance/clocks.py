@@ -12,6 +12,8 @@ __all__ = ["BenchClock", "OwnClock"]
 
 _STEP_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 3_600.0
+_LONGEST_IN_ALL_S: Final = 6 * 3_600.0
+"""No check has a reason to let the kit's own thread wait longer; a provider that tries for ever does."""
 
 _ROUNDING_S: Final = 1e-9
 """Waits are longer by this: what was waited for is past also where converting it to and fro is not exact."""
@@ -23,12 +25,13 @@ class BenchClock(ManualClock):
     def __init__(self) -> None:
         super().__init__()
         self._mover = threading.current_thread()
+        self._waited_s = 0.0
 
     def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
         """See `Clock.wait`.
 
         Raises:
-            Violation: The kit's own thread would wait for longer than an hour.
+            Violation: The kit's own thread would wait for longer than an hour, or for more than six in all.
         """
         if threading.current_thread() is not self._mover:
             return super().wait(event, timeout_s)
@@ -37,8 +40,14 @@ class BenchClock(ManualClock):
         while not event.is_set() and self.monotonic() < ends_s:
             if self.monotonic() - began_s >= _LONGEST_WAIT_S:
                 raise Violation(f"a call waits for more than {_LONGEST_WAIT_S:.0f} s")
+            self._expect_an_end()
             self.advance(min(_STEP_S, ends_s - self.monotonic()))
         return event.is_set()
+
+    def _expect_an_end(self) -> None:
+        self._waited_s += _STEP_S
+        if self._waited_s > _LONGEST_IN_ALL_S:
+            raise Violation(f"a call tries again for more than {_LONGEST_IN_ALL_S / 3600:.0f} hours")
 
 
 class OwnClock(Clock):

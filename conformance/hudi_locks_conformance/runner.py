@@ -8,15 +8,21 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench, close_bench
 from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
+from hudi_locks_conformance.limits import Hung, Limit, call_within
 
-__all__ = ["Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
+__all__ = ["LIMIT", "Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
 
+LIMIT: Final = Limit(300.0)
+"""For one check: several times what the slowest one takes on a starved machine."""
+_REACH: Final = Limit(60.0)
+_MOST_HUNG: Final = 3
 _logger = logging.getLogger(__name__)
 _OWN_FOLDER = Path(__file__).parent
 
@@ -44,6 +50,7 @@ class Outcome:
         virtual: Whether the kit moved the time.
         notes: What else a person should know.
         history: What happened, if the check recorded it.
+        hung: Whether it did not come back, and goes on on a thread that nobody can end.
     """
 
     check: Check
@@ -53,10 +60,18 @@ class Outcome:
     virtual: bool = False
     notes: tuple[str, ...] = ()
     history: History = field(default_factory=History, compare=False)
+    hung: bool = False
 
 
 def is_reachable(harness: Harness) -> str | None:
-    """None if the lock service answers, else what it said."""
+    """None if the lock service answers, else what it said; silence for a minute is an answer too."""
+    try:
+        return call_within(_REACH, lambda: _ask_service(harness))
+    except Hung as hung:
+        return f"holder() {hung}"
+
+
+def _ask_service(harness: Harness) -> str | None:
     provider = harness.kind(harness.options, clock=SystemClock(), on_lost=lambda *_: None)
     try:
         provider.holder(LockScope.table())
@@ -68,18 +83,26 @@ def is_reachable(harness: Harness) -> str | None:
 
 
 def run_checks(
-    checks: Iterable[Check], harness: Harness, on_outcome: Callable[[Outcome], None] = lambda _: None
+    checks: Iterable[Check],
+    harness: Harness,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    *,
+    limit: Callable[[Check], Limit] = lambda _: LIMIT,
 ) -> list[Outcome]:
-    """Run all, in order; none is left out because another failed."""
+    """Run all, in order; none is left out because another failed, but because three did not come back."""
     outcomes: list[Outcome] = []
     for check in checks:
-        outcomes.append(run_check(check, harness))
+        hung = [outcome.check.id for outcome in outcomes if outcome.hung]
+        if len(hung) < _MOST_HUNG:
+            outcomes.append(run_check(check, harness, limit=limit(check)))
+        else:
+            outcomes.append(Outcome(check, Status.NOT_RUN, f"left out, since {', '.join(hung)} did not come back"))
         on_outcome(outcomes[-1])
     return outcomes
 
 
-def run_check(check: Check, harness: Harness) -> Outcome:
-    """Run one check on a bench of its own.
+def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT) -> Outcome:
+    """Run one check on a bench of its own, and on a thread of its own, which is left alone after the limit.
 
     A check that ends because the lock service did not answer, or took too long, is run once more: a busy machine is
     no fault of the provider. A note tells of it.
@@ -88,28 +111,35 @@ def run_check(check: Check, harness: Harness) -> Outcome:
     if reason:
         return Outcome(check, Status.UNSUPPORTED, reason)
     try:
-        return _run_once(check, harness)
+        return _run_once(check, harness, limit)
     except (BackendUnavailable, Late) as error:
         note = f"run once more, since a busy machine may be the reason of what came first: {error}"
     try:
-        outcome = _run_once(check, harness)
+        outcome = _run_once(check, harness, limit)
     except (BackendUnavailable, Late) as error:
         return Outcome(check, *_explain(error), notes=(note,))
     return replace(outcome, notes=(*outcome.notes, note))
 
 
-def _run_once(check: Check, harness: Harness) -> Outcome:
+def _run_once(check: Check, harness: Harness, limit: Limit) -> Outcome:
     """How it ended.
 
     Raises:
         BackendUnavailable: Where the check did not expect it.
         Late: Something took too long, of real time.
     """
-    bench = Bench(harness, check.id, real_time=check.mode is Mode.REAL)
-    began_s = SystemClock().monotonic()
-    status, message = _judge(check, bench)
-    took_s = SystemClock().monotonic() - began_s
-    return Outcome(check, status, message, took_s, bench.is_virtual, tuple(bench.notes), bench.history)
+    benches, began_s, hung = list[Bench](), SystemClock().monotonic(), False
+
+    def judge() -> tuple[Status, str]:
+        benches.append(Bench(harness, check.id, real_time=check.mode is Mode.REAL))
+        return _judge(check, benches[0])
+
+    try:
+        status, message = call_within(limit, judge)
+    except Hung as endless:
+        status, message, hung = Status.FAIL, str(endless), True
+    took_s, bench = SystemClock().monotonic() - began_s, benches[0]
+    return Outcome(check, status, message, took_s, bench.is_virtual, tuple(bench.notes), bench.history, hung)
 
 
 def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:

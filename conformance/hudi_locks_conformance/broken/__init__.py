@@ -21,6 +21,7 @@ from hudi_locks_conformance.broken.failures import (
     RaisesRuntimeError,
     RefusesWhenBusy,
     RetriesForbidden,
+    TriesForEver,
     TrustsTheWay,
 )
 from hudi_locks_conformance.broken.fairness import (
@@ -228,6 +229,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (TellsExpiryByWallClock, ("I6",)),
     (TellsTwice, ("E8b",)),
     (ThrottlesRenewals, ("E12",)),
+    (TriesForEver, ("H5",)),
     (TrustsTheWay, ("H4",)),
     (Unreachable, ("A1", "A11")),
     (Untyped, ("L6",)),

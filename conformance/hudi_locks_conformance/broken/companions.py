@@ -101,6 +101,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "SparesOtherProcesses": _because("the manager's owner names this process, the contender another one", *_TAKEOVER),
     "StaysInLine": _because("whoever gave up stands before the others", "D6", "D7", "D8"),
     "StealsGarbage": _because("what is being made looks like garbage", "B2", "B3", "B8", "B10"),
+    "TriesForEver": _because("it never says that a request failed", "H1", "H9c", "H15", "N1"),
     "Unreachable": {
         **_because("nobody can be asked who holds", "A3", "C7", "C8", "H13", "H14", "I5"),
         **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5"),

@@ -21,6 +21,8 @@ __all__ = [
     "RaisesRuntimeError",
     "RefusesWhenBusy",
     "RetriesForbidden",
+    "TriesForEver",
+    "TriesForEverAtOnce",
     "TrustsTheWay",
 ]
 
@@ -148,3 +150,22 @@ class BelievesAfterRestart(SampleLockProvider):
                 shutil.rmtree(self._provider.folder)
 
         return Hooks
+
+
+class TriesForEver(SampleLockProvider):
+    """Asks a lock service that does not answer again and again, once a second."""
+
+    pause_s: ClassVar[float] = 1.0
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        """Until it answers."""
+        while True:
+            with contextlib.suppress(BackendUnavailable):
+                return super().try_acquire(scope, owner, timeout_s)
+            self.clock.sleep(self.pause_s)
+
+
+class TriesForEverAtOnce(TriesForEver):
+    """Asks a lock service that does not answer again and again, without a pause."""
+
+    pause_s: ClassVar[float] = 0.0

@@ -26,11 +26,11 @@ class _Granted:
 def odd_names(bench: Bench) -> None:
     """Scopes that differ by a slash, case, ending, accent or partition are refused, or are locks of their own.
 
-    Each is asked for by a client and an owner of its own while all others are held.
+    Each is asked for as an owner of its own, by two clients in turn, while all others are held.
     """
-    granted: list[_Granted] = []
+    granted, clients = list[_Granted](), [bench.provider(), bench.provider()]
     for number, scope in enumerate(_odd_scopes(bench.scope().file_id or "")):
-        made = _ask(bench, bench.provider(), scope, number)
+        made = _ask(bench, clients[number % 2], scope, number)
         if made == "taken":
             raise Violation(f"{_shorten(scope)} is one lock with {_find_twin(bench, scope, granted)}")
         granted += [made] if isinstance(made, _Granted) else []

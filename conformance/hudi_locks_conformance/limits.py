@@ -1,0 +1,109 @@
+"""An end for calls that have none: a check that does not come back is a finding, and the run goes on."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from hudi_locks import SystemClock
+
+__all__ = ["NO_LIMIT", "Hung", "Limit", "call_within"]
+
+T = TypeVar("T")
+_MOST_FRAMES: Final = 3
+_WAITING: Final = ("threading.py", "clock.py", "clocks.py")
+"""Files in which a call merely waits: what called them says more."""
+
+
+class Hung(Exception):  # an outcome, not an error
+    """A call did not come back in time; says where it was."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a call may take, and who hears meanwhile that it is still under way.
+
+    Attributes:
+        longest_s: Real seconds.
+        every_s: Real seconds between two words about it.
+        on_wait: Told how long it has taken so far, in seconds.
+    """
+
+    longest_s: float
+    every_s: float = 10.0
+    on_wait: Callable[[float], None] = field(default=lambda _: None)
+
+
+NO_LIMIT: Final = Limit(float("inf"))
+
+
+class _Call(Generic[T]):
+    def __init__(self, wanted: Callable[[], T]) -> None:
+        self._wanted = wanted
+        self.values: list[T] = []
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.values.append(self._wanted())
+        except BaseException as error:  # noqa: BLE001  # handed to who asked
+            self.error = error
+
+
+def call_within(limit: Limit, wanted: Callable[[], T]) -> T:
+    """What a call answers or raises, which runs on a thread of its own.
+
+    Raises:
+        Hung: It takes longer than the limit. Its thread is left alone; what it did to the process's output is undone.
+    """
+    call = _Call(wanted)
+    thread = threading.Thread(target=call.run, name="conformance check", daemon=True)
+    with _kept_output(thread):
+        thread.start()
+        _await(thread, limit)
+        if thread.is_alive():
+            raise Hung(f"did not come back within {limit.longest_s:g} s; it was at {_say_place(thread)}")
+    if call.error is not None:
+        raise call.error
+    return call.values[0]
+
+
+def _await(thread: threading.Thread, limit: Limit) -> None:
+    clock = SystemClock()
+    began_s = clock.monotonic()
+    while thread.is_alive():
+        left_s = limit.longest_s - (clock.monotonic() - began_s)
+        thread.join(max(0.0, min(limit.every_s, left_s)))
+        took_s = clock.monotonic() - began_s
+        if took_s >= limit.longest_s:
+            return
+        if thread.is_alive():
+            limit.on_wait(took_s)
+
+
+@contextmanager
+def _kept_output(thread: threading.Thread) -> Iterator[None]:
+    """Give the process its output and its warnings back where the thread, which had replaced them, does not end."""
+    output, filters, show = (sys.stdout, sys.stderr), warnings.filters, warnings.showwarning
+    try:
+        yield
+    finally:
+        if thread.is_alive():
+            sys.stdout, sys.stderr = output
+            warnings.filters, warnings.showwarning = filters, show  # as `catch_warnings` does
+
+
+def _say_place(thread: threading.Thread) -> str:
+    """Where a thread is: the innermost lines that are not mere waiting, the last call first."""
+    frame: Any = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  # the one way to see it
+    if frame is None:
+        return "its end"
+    lines = [one for one in traceback.extract_stack(frame) if Path(one.filename).name not in _WAITING]
+    return " < ".join(f"{Path(one.filename).name}:{one.lineno} {one.name}" for one in lines[: -1 - _MOST_FRAMES : -1])
