@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.cli.spark_jobs import open_session
+from hudi_locks.cli.tables import open_locks
+from hudi_locks.config import Options, check_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.lock import LockManager
 from hudi_locks.services import Clustering, ClusteringSettings
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -88,12 +87,10 @@ def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> lis
 def _run_job(
     path: str, options: Options, *, run: str | None, columns: list[str] | None, zone: str | None
 ) -> WriteResult | None:
-    from pyspark.sql import SparkSession
-
+    Table.load(open_storage(path), zone=zone)  # before a JVM is started for nothing
+    spark = open_session(f"hudi-locks cluster {path}")
     from hudi_locks.spark import HoodieTable
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.appName(f"hudi-locks cluster {path}").getOrCreate()
     with HoodieTable.load(spark, path, options=options, zone=zone) as table:
         return table.run_clustering(run) if run else table.cluster(sort_by=columns)
 
@@ -126,7 +123,7 @@ def _open_clustering(
     """What needs no executors needs no Spark."""
     table = Table.load(open_storage(path), zone=zone, for_writing=True)
     settings = ClusteringSettings.of(options, table_properties=table.config.extra, sort_by=columns)
-    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    locks = open_locks(options, table.config.name)
     try:
         yield Clustering(table, Transactions(table, locks, options=options), settings)
     finally:

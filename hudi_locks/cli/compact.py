@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.config import Options, check_options, compaction_keys, lock_keys
+from hudi_locks.cli.spark_jobs import open_session
+from hudi_locks.cli.tables import open_locks
+from hudi_locks.config import Options, check_options, compaction_keys
 from hudi_locks.errors import ConfigError
-from hudi_locks.lock import LockManager
 from hudi_locks.services import Compaction, LogCompaction
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -66,7 +65,7 @@ def compact(
 def _decide(path: str, options: Options, *, abort: str | None, logs: bool, zone: str | None) -> list[dict[str, Any]]:
     """What needs no executors needs no Spark."""
     table = Table.load(open_storage(path), zone=zone, for_writing=True)
-    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    locks = open_locks(options, table.config.name)
     try:
         compaction = _open(table, Transactions(table, locks, options=options), options, logs=logs)
         if abort:
@@ -85,12 +84,10 @@ def _open(table: Table, transactions: Transactions, options: Options, *, logs: b
 
 
 def _run_job(path: str, options: Options, *, run: str | None, logs: bool, zone: str | None) -> WriteResult | None:
-    from pyspark.sql import SparkSession
-
+    Table.load(open_storage(path), zone=zone)  # before a JVM is started for nothing
+    spark = open_session(f"hudi-locks compact {path}")
     from hudi_locks.spark import HoodieTable
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.appName(f"hudi-locks compact {path}").getOrCreate()
     with HoodieTable.load(spark, path, options=options, zone=zone) as table:
         if logs:
             return table.run_log_compaction(run) if run else table.compact_logs()

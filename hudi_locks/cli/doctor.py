@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, gather, make_provider
+from hudi_locks.cli.tables import refuse_no_table
+from hudi_locks.config import table_keys
 from hudi_locks.errors import HudiLocksError, Unsupported
 from hudi_locks.lock import Capability, Finding, Lease, LockProvider, LockScope, Owner, load_provider_class
 
@@ -40,6 +42,8 @@ def doctor(
         name, options = gather(key, provider, settings=option, config=config)
         typer.echo(json.dumps(_find_policy(name, options), indent=2))
         return
+    if key:
+        refuse_no_table(key, advice=f"to try a service without a table, give -o {table_keys.BASE_PATH.name}=PATH")
     with make_provider(key, provider, settings=option, config=config) as asked:
         findings = list(examine(asked))
     _print(findings, as_json=as_json)

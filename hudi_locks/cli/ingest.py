@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hudi_locks.cli.options import Json, Settings, read_options
-from hudi_locks.config import Options, check_options
+from hudi_locks.cli.spark_jobs import check_spark, open_session
+from hudi_locks.config import Options, check_options, ingest_keys
+from hudi_locks.errors import ConfigError
 
 if TYPE_CHECKING:
     from hudi_locks.ingest import IngestSettings
@@ -58,6 +58,8 @@ def ingest(
     given |= {"hoodie.table.name": target_table} if target_table else {}
     given |= {"hoodie.datasource.write.precombine.field": source_ordering_field} if source_ordering_field else {}
     options = check_options(given)
+    _check_root(options)
+    check_spark()
     from hudi_locks.ingest import IngestSettings
     from hudi_locks.spark.datasource import read_operation
 
@@ -74,18 +76,23 @@ def ingest(
     typer.echo(json.dumps(said) if as_json else ", ".join(f"{name.replace('_', ' ')} {said[name]}" for name in said))
 
 
+def _check_root(options: Options) -> None:
+    """Where the files lie on this machine; other places are asked by Spark."""
+    root = options.find(ingest_keys.SOURCE_ROOT)
+    if root and root.startswith("/") and not any(Path("/").glob(root.strip("/") or ".")):
+        name = options.name_used(ingest_keys.SOURCE_ROOT)
+        raise ConfigError(f"{name}={root}: there is no such folder; check the path", key=name, path=root)
+
+
 def _run(
     path: str, source: str, options: dict[str, str], *, settings: IngestSettings, files_per_batch: int | None
 ) -> dict[str, object]:
-    from pyspark.sql import SparkSession
-
+    spark = open_session(f"hudi-locks ingest {path}")
     from hudi_locks.ingest import IngestJob, find_schema, open_source
     from hudi_locks.spark.datasource import open_table
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     checked = Options(options)
     schema = find_schema(checked)
-    spark = SparkSession.builder.appName(f"hudi-locks ingest {path}").getOrCreate()
     rows = open_source(spark, source, checked, schema=schema, files_per_batch=files_per_batch)
     with open_table(spark, path, checked) as table:
         return asdict(IngestJob(table, rows, settings).run())

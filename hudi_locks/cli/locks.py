@@ -23,6 +23,7 @@ from hudi_locks.cli.options import (
     make_provider,
     parse_scope,
 )
+from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import Options, check_options, find_key, lock_keys, redact
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, load_provider_class
@@ -53,6 +54,8 @@ def show(
     scope = parse_scope(file_group)
     with make_provider(key, provider, settings=option, config=config) as asked:
         holder = asked.holder(scope)
+    if holder is None and key:
+        refuse_no_table(key, advice="and nobody holds a lock there")
     if as_json:
         typer.echo(json.dumps(None if holder is None else dataclasses.asdict(holder)))
     elif holder is None:

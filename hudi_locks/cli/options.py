@@ -7,8 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
+from hudi_locks.cli.tables import find_table_name
 from hudi_locks.clock import SystemClock
-from hudi_locks.config import check_options, find_key, lock_keys, nearest_key, table_keys
+from hudi_locks.config import Options, check_options, find_key, lock_keys, nearest_key, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockProvider, LockScope, load_provider_class
 
@@ -60,7 +61,15 @@ def gather(
     options |= {_full_key(word, short): value for word, value in pairs.items()}
     options |= {lock_keys.PROVIDER.name: name}
     options |= {table_keys.BASE_PATH.name: key} if key else {}
-    return name, options
+    return name, _name_table(options)
+
+
+def _name_table(options: dict[str, str]) -> dict[str, str]:
+    """With the table's own name, which is the key of its lock in services that have a key for each table."""
+    path = options.get(table_keys.BASE_PATH.name)
+    given = Options(options).has(table_keys.TABLE_NAME)
+    name = None if given or not path else find_table_name(path)
+    return options if name is None else options | {table_keys.TABLE_NAME.name: name}
 
 
 def read_options(settings: list[str] | None, config: Path | None) -> dict[str, str]:

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.config import check_options, lock_keys
+from hudi_locks.cli.tables import open_locks
+from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.lock import LockManager
 from hudi_locks.services import TableServices
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -117,7 +117,7 @@ def _open_services(
 ) -> Iterator[TableServices]:
     options = check_options({**read_options(option, config), "hoodie.base.path": path})
     table = Table.load(open_storage(path), zone=zone, for_writing=True)
-    locks = LockManager.from_options(options) if options.has(lock_keys.PROVIDER) else None
+    locks = open_locks(options, table.config.name)
     try:
         yield TableServices(Transactions(table, locks, options=options), options)
     finally:

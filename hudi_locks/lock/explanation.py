@@ -111,7 +111,7 @@ def show_command(options: Options, name: str, scope: LockScope) -> str:
         words += ["--file-group", f"{scope.partition}/{scope.file_id}"]
     words += ["--provider", name]
     for option, value in options.items():
-        if option.startswith(_PLACES) and not _is_left_out(option):
+        if option.startswith((*_PLACES, table_keys.TABLE_NAME.name)) and not _is_left_out(option):
             words += ["--option", f"{option}={hide_secrets(_PASSWORD.sub('//', value))}"]
     return shlex.join(words)
 

@@ -39,7 +39,7 @@ def name_of(kind: type) -> str:
 
 
 def test_a_sound_service_ends_with_0_and_keeps_nothing(hudi_locks: Run, tmp_path: Path) -> None:
-    status, out, err = hudi_locks("doctor", str(tmp_path), "-p", "filesystem", "--json")
+    status, out, err = hudi_locks("doctor", "-o", f"hoodie.base.path={tmp_path}", "-p", "filesystem", "--json")
     findings = {finding["name"]: finding for finding in json.loads(out)}
     assert (status, err) == (0, "")
     assert {"answers", "excludes", "fencing-token", "releases"} <= set(findings)
@@ -50,7 +50,7 @@ def test_a_sound_service_ends_with_0_and_keeps_nothing(hudi_locks: Run, tmp_path
 
 def test_a_held_table_lock_is_named_and_left_alone(hudi_locks: Run, tmp_path: Path) -> None:
     with LockManager("filesystem", {"hoodie.base.path": str(tmp_path)}, application="nightly").lock() as held:
-        status, out, _ = hudi_locks("doctor", str(tmp_path), "-p", "filesystem")
+        status, out, _ = hudi_locks("doctor", "-o", f"hoodie.base.path={tmp_path}", "-p", "filesystem")
         held.verify()
     assert status == 0
     assert "held by nightly" in out
@@ -69,7 +69,7 @@ def test_a_second_doctor_on_one_host_is_told_to_ask_again(hudi_locks: Run, tmp_p
     options = {"hoodie.base.path": str(tmp_path)}
     scope = LockScope.file_group("hudi_locks_doctor", socket.gethostname())
     with LockManager("filesystem", options, application="another doctor").lock(scope):
-        status, out, _ = hudi_locks("doctor", str(tmp_path), "-p", "filesystem")
+        status, out, _ = hudi_locks("doctor", "-o", f"hoodie.base.path={tmp_path}", "-p", "filesystem")
     assert status == 1
     assert "another doctor" in out
     assert "ask again" in out

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from hudi_locks import AcquireTimeout, LockManager, LockScope
+from hudi_locks.storage import LocalStorage
+from hudi_locks.table import Table, TableConfig
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -23,6 +25,7 @@ def manager(tmp_path: Path) -> LockManager:
 
 
 def test_show_tells_the_holder(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
+    Table.create(LocalStorage(str(tmp_path / "my table")), TableConfig("t", ("id",)))
     where = (str(tmp_path / "my table"), "--provider", "filesystem")
     assert hudi_locks("show", *where) == (0, "nobody holds the lock on table\n", "")
     assert hudi_locks("show", *where, "--json") == (0, "null\n", "")
@@ -94,7 +97,8 @@ def test_a_failure_of_the_service_is_one_line_and_status_1(hudi_locks: Run, tmp_
 
 
 def test_showing_makes_nothing(hudi_locks: Run, tmp_path: Path) -> None:
-    assert hudi_locks("show", str(tmp_path / "typo"), "-p", "filesystem")[0] == 0
+    where = ("-o", f"hoodie.base.path={tmp_path / 'later'}")
+    assert hudi_locks("show", *where, "-p", "filesystem") == (0, "nobody holds the lock on table\n", "")
     assert list(tmp_path.iterdir()) == []
 
 
