@@ -70,7 +70,12 @@ def test_jobs_lock_under_the_name_of_the_table(
 ) -> None:
     seen: list[Any] = []
     make = LockManager.from_options
-    monkeypatch.setattr(LockManager, "from_options", lambda options, **more: seen.append(options) or make(options))
+
+    def note(options: Any, **_: Any) -> LockManager:
+        seen.append(options)
+        return make(options)
+
+    monkeypatch.setattr(LockManager, "from_options", note)
     hudi_locks(job[0], table, *job[1:], "-o", "hoodie.write.lock.provider=in_process")
     assert [options["hoodie.table.name"] for options in seen] == ["trips"]
 
