@@ -38,6 +38,8 @@ _STRATEGIES: Final[Mapping[str, type[EarlyConflictDetectionStrategy]]] = {
     "bloom_async": BloomAsyncTimelineServerBased,
     f"{_JAVA_SERVER}BloomAsyncTimelineServerBasedDetectionStrategy": BloomAsyncTimelineServerBased,
 }
+_BARE_NAMES: Final = {name.rpartition(".")[2]: kind for name, kind in _STRATEGIES.items()}
+"""As RFC-56 writes them, without a package."""
 _DEFAULTS: Final[Mapping[str, type[EarlyConflictDetectionStrategy]]] = {
     DIRECT: SimpleDirectMarkerBased,
     TIMELINE_SERVER_BASED: AsyncTimelineServerBased,
@@ -122,7 +124,7 @@ class EarlyDetection:
 
 
 def load_detection_strategy(name: str | None, *, markers_type: str) -> type[EarlyConflictDetectionStrategy]:
-    """The strategy of a short name, Hudi's Java name, or `package.module:Class`; the default of the markers for None.
+    """The strategy of a name: short, Hudi's Java name with or without package, `package.module:Class`; None: default.
 
     One that serves the other kind of markers is not used, and a warning names what is used instead, as in Hudi.
 
@@ -131,7 +133,7 @@ def load_detection_strategy(name: str | None, *, markers_type: str) -> type[Earl
     """
     if not name:
         return _DEFAULTS[markers_type]
-    return _fit(_STRATEGIES.get(name) or _import(name), markers_type)
+    return _fit(_STRATEGIES.get(name) or _BARE_NAMES.get(name) or _import(name), markers_type)
 
 
 def _fit(kind: type[EarlyConflictDetectionStrategy], markers_type: str) -> type[EarlyConflictDetectionStrategy]:

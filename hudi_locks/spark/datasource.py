@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.config import Options, datasource_keys, find_key
+from hudi_locks.config import Key, Options, datasource_keys, find_key
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
@@ -20,6 +21,12 @@ from hudi_locks.table import Table, check_creatable
 
 __all__ = ["open_table", "read", "read_operation", "write"]
 
+_SQL_NAMES: Final[Mapping[str, Key[str]]] = {
+    "primaryKey": datasource_keys.RECORDKEY_FIELD,
+    "preCombineField": datasource_keys.PRECOMBINE_FIELD,
+    "type": datasource_keys.WRITE_TABLE_TYPE,
+}
+_SQL_TYPES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists")
 
 
@@ -29,7 +36,8 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
     Args:
         rows: The rows.
         path: Base path; the table is made if there is none.
-        options: Hudi's keys: `hoodie.table.name`, `hoodie.datasource.write.recordkey.field`, `…precombine.field`,
+        options: Hudi's keys, or the short names of its SQL (`primaryKey`, `preCombineField`, `type` = cow or mor):
+            `hoodie.table.name`, `hoodie.datasource.write.recordkey.field`, `…precombine.field`,
             `…partitionpath.field`, `…operation` (upsert unless given) and so on.
         mode: Spark's save mode. `append` writes to the table; `overwrite` removes it first, with its history, so that
             no other writer may be at work, but keeps it where the operation itself replaces rows (`insert_overwrite`,
@@ -44,7 +52,7 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
         ConfigError: An option or the mode cannot be used.
     """
     prepare_session(rows.sparkSession)
-    given, mode = Options(options), mode.lower()
+    given, mode = _take_sql_names(Options(options)), mode.lower()
     operation = read_operation(given)
     storage = open_storage(path)
     present = _find_table(storage)
@@ -98,9 +106,29 @@ def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
         BadInput: Options mean another key or partitioning than the table's.
     """
     prepare_session(spark)
-    storage = open_storage(path)
+    storage, options = open_storage(path), _take_sql_names(options)
     table = _find_table(storage) or _make(storage, options, "append")
     return HoodieTable(spark, table, options)
+
+
+def _take_sql_names(options: Options) -> Options:
+    """The options with the short names of Hudi's SQL as the keys for which they stand.
+
+    Raises:
+        ConfigError: The key is there too, with another value; or the type is none.
+    """
+    values = dict(options)
+    for short, key in _SQL_NAMES.items():
+        if short not in values:
+            continue
+        asked = values.pop(short)
+        meant = _SQL_TYPES.get(asked.strip().lower(), asked) if short == "type" else asked
+        given = options.name_used(key)
+        if given is not None and options[given] != meant:
+            message = f"{short}={asked} and {given}={options[given]} contradict each other; leave one of them out"
+            raise ConfigError(message, key=given)
+        values[key.name] = meant
+    return Options(values)
 
 
 def read_operation(options: Options) -> Operation:

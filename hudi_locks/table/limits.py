@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,11 +16,12 @@ __all__ = ["check_creatable", "check_readable", "check_writable"]
 
 @dataclass(frozen=True)
 class _Limit:
-    """A property, the values that we can answer for, and why no other."""
+    """A property, the values that we can answer for, why no other, and whether its owner can change it."""
 
     key: str
     allowed: tuple[str, ...]
     why: str
+    is_curable: bool = False
 
     def admits(self, value: str) -> bool:
         return value.lower() in (allowed.lower() for allowed in self.allowed)
@@ -50,11 +51,13 @@ _READ: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
     _Limit(table_keys.BASE_FILE_FORMAT.name, ("PARQUET",), "base files are read as Parquet only"),
     _Limit(table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name, ("false",), "base files are read as Parquet only"),
+    _Limit(table_keys.TABLE_FORMAT.name, ("", "native"), "tables of other formats are not read by this package"),
     _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
     _Limit(table_keys.POPULATE_META_FIELDS.name, ("true",), "rows without meta columns cannot be told apart"),
     _Limit(table_keys.DROP_PARTITION_COLUMNS.name, ("false",), "the files lack the partition columns"),
 )
 _MERGED: Final = (
+    _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),
     _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "logs of other versions are not merged by this package"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
@@ -63,14 +66,39 @@ _MERGED: Final = (
 _WRITTEN: Final = (
     _VERSION_WRITTEN,
     _TYPE,
-    _Limit(table_keys.METADATA_PARTITIONS.name, ("",), _METADATA_TABLE),
-    _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _METADATA_TABLE),
-    _Limit(table_keys.METADATA_ENABLE.name, ("false",), "this package maintains no metadata table; set it to false"),
+    _Limit(table_keys.METADATA_PARTITIONS.name, ("",), _METADATA_TABLE, is_curable=True),
+    _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _METADATA_TABLE, is_curable=True),
+    _Limit(
+        table_keys.METADATA_ENABLE.name,
+        ("false",),
+        "this package maintains no metadata table; set it to false",
+        is_curable=True,
+    ),
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
     _Limit(table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name, ("false",), "partitions are marked by text files only"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
 )
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Why a table is refused.
+
+    Attributes:
+        key: The property.
+        value: Its value.
+        why: And the way out, if there is one.
+        is_curable: Whether the table's owner can change it without rewriting the table.
+    """
+
+    key: str
+    value: str
+    why: str
+    is_curable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}: {self.why}"
 
 
 def check_readable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
@@ -79,27 +107,46 @@ def check_readable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     Raises:
         UnsupportedTable: They cannot; the message says why, and the way out if there is one.
     """
-    _check(config, _READ, path)
-    if config.table_type == "MERGE_ON_READ":
-        _check(config, _MERGED, path)
-        _refuse_old_partial(config, path)
+    _refuse(_find_unreadable(config), path)
 
 
 def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
     """Whether what we write to the table will be seen, and kept, by everybody.
 
     Raises:
-        UnsupportedTable: It will not; the message says why, and the way out if there is one.
+        UnsupportedTable: It will not; the message says all reasons, first those for which there is no way out.
     """
-    check_readable(config, path)
-    _check(config, _WRITTEN, path)
-    _refuse_key_generator(config, path)
-    _refuse_old_partial(config, path)
+    _refuse((*_find_unreadable(config), *_find_unwritable(config)), path)
+
+
+def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
+    yield from _find_beyond(config, _READ)
+    if config.table_type == "MERGE_ON_READ":
+        yield from _find_beyond(config, _MERGED)
+        yield from _find_old_partial(config)
+
+
+def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
+    yield from _find_beyond(config, _WRITTEN)
+    yield from _find_key_generator(config)
+    yield from _find_old_partial(config)
     if not config.record_key_fields:
-        raise _refusal(table_keys.RECORDKEY_FIELDS.name, "", path=path, why="rows without record key cannot be updated")
+        yield _Refusal(table_keys.RECORDKEY_FIELDS.name, "", "rows without record key cannot be updated")
     if config.timezone == "LOCAL" and not config.zone:
         why = "instants are in the unnamed zone of another machine; say which it is, such as zone='Europe/Berlin'"
-        raise _refusal(table_keys.TIMELINE_TIMEZONE.name, config.timezone, path=path, why=why)
+        yield _Refusal(table_keys.TIMELINE_TIMEZONE.name, config.timezone, why, is_curable=True)
+
+
+def _refuse(found: Iterable[_Refusal], path: str) -> None:
+    reasons = sorted({one.key: one for one in found}.values(), key=lambda one: one.is_curable)
+    if not reasons:
+        return
+    told = f"{path} says {reasons[0]}"
+    if len(reasons) > 1:
+        numbered = "; ".join(f"({number}) {reason}" for number, reason in enumerate(reasons, 1))
+        told = f"{path} has {len(reasons)} properties that are not supported: {numbered}"
+    keys = tuple(reason.key for reason in reasons)
+    raise UnsupportedTable(told, path=path, key=reasons[0].key, value=reasons[0].value, keys=keys)
 
 
 def check_creatable(config: TableConfig) -> None:
@@ -123,35 +170,32 @@ def check_creatable(config: TableConfig) -> None:
     _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
 
 
-def _check(config: TableConfig, limits: Iterable[_Limit], path: str) -> None:
+def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Refusal]:
     properties = config.to_properties()
     for limit in limits:
         value = properties.get(limit.key, "")
         if not limit.admits(value):
-            raise _refusal(limit.key, value, path=path, why=limit.why)
+            yield _Refusal(limit.key, value, limit.why, limit.is_curable)
 
 
-def _refuse_key_generator(config: TableConfig, path: str) -> None:
+def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     kind, key_class = table_keys.KEY_GENERATOR_TYPE.name, table_keys.KEY_GENERATOR_CLASS.name
     key = kind if config.extra.get(kind) or key_class not in config.extra else key_class
     value = config.extra.get(key, config.key_generator)
     if config.key_generator not in KEY_GENERATORS:
-        why = f"keys are made as by {', '.join(KEY_GENERATORS)}; write to this table with JVM Hudi"
-        raise _refusal(key, value, path=path, why=why)
+        yield _Refusal(
+            key, value, f"keys are made as by {', '.join(KEY_GENERATORS)}; write to this table with JVM Hudi"
+        )
     if config.key_generator == NON_PARTITION and config.partition_fields:
         why = f"it gives no partitions, and the table has {','.join(config.partition_fields)}; one of the two is wrong"
-        raise _refusal(key, value, path=path, why=why)
+        yield _Refusal(key, value, why)
 
 
-def _refuse_old_partial(config: TableConfig, path: str) -> None:
+def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:
     if config.partial_update_mode and config.version < _PARTIAL_SINCE:
         key = table_keys.PARTIAL_UPDATE_MODE.name
         why = f"readers of version {config.version} do not know it; upgrade the table to version {_PARTIAL_SINCE}"
-        raise _refusal(key, config.partial_update_mode, path=path, why=why)
-
-
-def _refusal(key: str, value: str, *, path: str, why: str) -> UnsupportedTable:
-    return UnsupportedTable(f"{path} says {key}={value}: {why}", path=path, key=key, value=value)
+        yield _Refusal(key, config.partial_update_mode, why)
 
 
 def _check_fields(fields: tuple[str, ...], key: str) -> None:

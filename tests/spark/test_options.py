@@ -244,3 +244,19 @@ def test_a_read_goes_by_hudis_options(spark: Any, frame: Any, path: str) -> None
         ids(**span)
     with pytest.raises(ConfigError, match=r"is an option of one read"):
         HoodieTable.load(spark, path, options={"as.of.instant": first.instant})
+
+
+def test_short_names_of_sql_mean_the_keys_for_which_they_stand(spark: Any, frame: Any, path: str) -> None:
+    asked = {"hoodie.table.name": "t", "primaryKey": "id", "preCombineField": "ts", "type": "cow"}
+    for ts, value in ((2, 1.0), (1, 2.0)):
+        write(frame([("a", "eu", ts, value)]), path, asked, "append")
+    config = HoodieTable.load(spark, path).table.config
+    assert (config.record_key_fields, config.ordering_fields, config.table_type) == (("id",), ("ts",), "COPY_ON_WRITE")
+    assert rows_of(spark, path, "value") == [(1.0,)]
+    for changes, message in (
+        ({"type": "mor"}, "was made with COPY_ON_WRITE"),
+        ({"type": "row"}, "is none of COPY_ON_WRITE"),
+        ({"hoodie.datasource.write.recordkey.field": "ts"}, "primaryKey=id and .* contradict each other"),
+    ):
+        with pytest.raises((BadInput, ConfigError), match=message):
+            write(frame([("a", "eu", 1, 1.0)]), path, {**asked, **changes}, "append")

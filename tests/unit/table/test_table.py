@@ -143,7 +143,7 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
     [
         ("hoodie.table.version", "5"), ("hoodie.table.version", "10"),
         ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
-        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.populate.meta.fields", "false"), ("hoodie.table.format", "iceberg"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
@@ -181,6 +181,22 @@ def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStor
     assert Table.load(storage).config.name == "t"
     with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
         Table.load(storage, for_writing=True)
+
+
+def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(storage: MemoryStorage) -> None:
+    changes = {
+        "hoodie.table.metadata.partitions": "files",
+        "hoodie.table.timeline.timezone": "LOCAL",
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.keygenerator.type": "TIMESTAMP",
+    }
+    put(storage, **changes)
+    with pytest.raises(UnsupportedTable) as caught:
+        Table.load(storage, for_writing=True)
+    assert set(caught.value.keys) == set(changes)
+    assert set(caught.value.keys[:2]) == {"hoodie.table.cdc.enabled", "hoodie.table.keygenerator.type"}
+    assert "has 4 properties that are not supported: (1) hoodie" in str(caught.value)
+    assert all(f"{key}={value}: " in str(caught.value) for key, value in changes.items())
 
 
 def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> None:
