@@ -20,6 +20,7 @@ __all__ = ["COMMAND_GROUP", "main"]
 COMMAND_GROUP: Final = "hudi_locks.commands"
 """Entry points of further commands; each names a `typer.Typer` or a click command."""
 _OWN_LATE_COMMANDS: Final = (
+    EntryPoint("accept-times", "hudi_locks.cli.services:accept_times", COMMAND_GROUP),
     EntryPoint("clean", "hudi_locks.cli.services:clean", COMMAND_GROUP),
     EntryPoint("cluster", "hudi_locks.cli.cluster:command", COMMAND_GROUP),
     EntryPoint("compact", "hudi_locks.cli.compact:command", COMMAND_GROUP),
@@ -30,6 +31,7 @@ _OWN_LATE_COMMANDS: Final = (
     EntryPoint("serve", "hudi_locks.cli.serve:command", COMMAND_GROUP),
 )
 _SUMMARIES: Final = {
+    "accept-times": "Let writers go on after a time that is far ahead of the clock.",
     "clean": "Roll back failed writes of a table and remove what nobody can read any more.",
     "cluster": "Join the small files of a table into large, sorted ones, as a job of its own.",
     "compact": "Merge the logs of a merge-on-read table into base files, while others write, as a job of its own.",

@@ -20,7 +20,7 @@ from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
 
-__all__ = ["clean", "restore", "savepoint"]
+__all__ = ["accept_times", "clean", "restore", "savepoint"]
 
 BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the table.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
@@ -109,6 +109,20 @@ def run_restore(
     with _open_services(path, option, config=config, zone=zone) as services:
         done = services.restore(instant)
     typer.echo(f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files")
+
+
+accept_times = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@accept_times.command()
+def run_accept_times(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+    """Let writers go on after a time that is far ahead of the store's clock; their times are later from then on.
+
+    The write that brought it is kept. To undo it, restore the table instead.
+    """
+    with _open_services(path, option, config=config, zone=zone) as services:
+        newest = services.accept_times()
+    typer.echo(f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock")
 
 
 @contextmanager

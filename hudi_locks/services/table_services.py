@@ -68,6 +68,10 @@ class TableServices:
         """Go back to what the write begun at `instant` showed; see `Restorer.run`."""
         return Restorer(self._coordination).run(instant)
 
+    def accept_times(self) -> str | None:
+        """Let writers go on after a time that is far ahead of the store's clock; see `Transactions.accept_times`."""
+        return self._transactions.accept_times()
+
     def save(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
         """Keep what a write shows; see `Savepoints.create`."""
         return self.savepoints.create(instant, user=user, comments=comments)

@@ -20,6 +20,7 @@ __all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "in
 _FEW: Final = 100
 """When files of more instants are gone, as after archival, all names are looked at anew."""
 _SAVEPOINT: Final = "savepoint"
+_ROLLBACK: Final = "rollback"
 _MAY_END_TWICE: Final = ("clean", "rollback", "savepoint")
 """JVM cleaners go on with each other's pending work without a look whether it is done; of these, either will do."""
 _ORDER: Final = attrgetter("requested", "action", "state")
@@ -84,6 +85,11 @@ class Timeline:
     def newest_time(self) -> str | None:
         """The latest of all requested and completion times, and of the reserved one; None for an empty timeline."""
         return max(filter(None, (self._newest_time, self.reserved)), default=None)
+
+    def newest_ordering_time(self, limit: str) -> str | None:
+        """The same without what orders no data and has a time after `limit`: rollbacks, and the reserved time."""
+        times = [time for i in self.instants for time in (i.requested, i.completion) if time and _orders(i, limit)]
+        return max((*times, *(time for time in (self.reserved,) if time and time <= limit)), default=None)
 
     @cached_property
     def _newest_time(self) -> str | None:
@@ -219,6 +225,10 @@ class TimelineReader:
             instants.insert(_find_place(instants, now[0]), now[0])
             paths[now[0]] = now[1]
         return _Seen(names, latest, Timeline(self._layout, tuple(instants), paths))
+
+
+def _orders(instant: Instant, limit: str) -> bool:
+    return instant.action != _ROLLBACK or instant.requested <= limit
 
 
 def _find_place(instants: list[Instant], instant: Instant) -> int:

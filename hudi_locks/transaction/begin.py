@@ -87,6 +87,7 @@ class Begin:
         """Roll back every pending write whose heartbeat expired; returns their requested times."""
         cleaned: list[str] = []
         with hold_table(self._locks, self._context.clock):
+            self._context.check_clock(self._context.load_timeline())
             while found := self._clean_one(self._list()[1]):
                 cleaned += found
         return cleaned
@@ -112,9 +113,9 @@ class Begin:
         self._context.notices.check()
         head, timeline = self._read()
         self._admission.check_table(timeline)
+        self._context.check_clock(timeline)
         while self._context.settings.cleans_failed_writes and self._clean_one(timeline):
             head, timeline = self._read()
-        self._context.check_clock(timeline)
         self._admission.check_alone(timeline)
         return head, timeline
 
@@ -165,7 +166,7 @@ class Begin:
         return find_expired(self._context.storage, pending, limit_ms=limit_ms) if pending else frozenset()
 
     def _request(self, action: str, *, head: ClaimEntry, timeline: Timeline) -> Begun:
-        time = self._context.later_than(head.time, timeline.newest_time())
+        time = self._context.later_than(self._context.newest(head, timeline))
         while True:
             begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._context.heartbeat(time))
             if begun.heartbeat.start():

@@ -120,6 +120,27 @@ class Context:
         """Now, or one millisecond after the latest of `times` if that is later."""
         return max(self.layout.time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
 
+    def newest(self, head: ClaimEntry, timeline: Timeline) -> str | None:
+        """The latest time of the table: whatever comes is to have a later one.
+
+        A rollback that the store's clock proves to be from the future does not count, be it claimed or on the timeline:
+        a process with a wrong clock made it, and it orders no data. All others would have to wait for that time.
+        """
+        known = max(filter(None, (head.time, timeline.newest_time())), default=None)
+        if known is None or known <= self.layout.time(self.clock.wall_ms()):
+            return known
+        limit = self.layout.time(self.storage.now_ms() + self.settings.drift_ms)
+        ordering = (self._last_ordering_claim(head, limit), timeline.newest_ordering_time(limit))
+        return max(filter(None, ordering), default=None)
+
+    def _last_ordering_claim(self, head: ClaimEntry, limit: str) -> str | None:
+        """Times grow along the log, but for those rollbacks."""
+        number, claim = head.number, head.claim
+        while claim is not None and claim.kind in (ClaimKind.ROLLBACK, ClaimKind.VOID) and claim.time > limit:
+            number -= 1
+            claim = self.log.read(number) if number else None
+        return claim.time if claim is not None else None
+
     def wait_for_skew(self, time: str) -> None:
         """Wait until no JVM writer can take a time before `time` any more; not at all where there is none."""
         if self.expects_foreign_writers():
@@ -159,13 +180,45 @@ class Context:
             ClockRefused: This machine's clock, or the newest time on the timeline, is out of bounds.
         """
         store_ms, now_ms, bound_ms = self.storage.now_ms(), self.clock.wall_ms(), self.settings.drift_ms
-        newest = timeline.newest_time()
-        ahead_ms = self.epoch_ms(newest) - store_ms if newest else 0
+        newest, ahead_ms = self._look_ahead(timeline, store_ms)
         if abs(now_ms - store_ms) > bound_ms:
             found = f"this machine's clock is {now_ms - store_ms:+d} ms off the store's"
-        elif ahead_ms > bound_ms:
+            way_out = "set the clocks right"
+        elif ahead_ms > bound_ms and ahead_ms > bound_ms + self.notices.read_accepted_ahead_ms():
             found = f"the newest time on the timeline, {newest}, is {ahead_ms} ms ahead of the store's clock"
+            way_out = "wait until then, restore the table to before it, or let writers go on after it by"
+            way_out += " hudi-locks accept-times"
         else:
             return
-        message = f"{found}, and {bound_ms} ms are allowed (hudi_locks.max_clock_drift_ms): set the clocks right"
+        message = f"{found}, and {bound_ms} ms are allowed (hudi_locks.max_clock_drift_ms): {way_out}"
         raise ClockRefused(message, store_ms=store_ms, now_ms=now_ms, newest=newest, bound_ms=bound_ms)
+
+    def accept_times(self, timeline: Timeline) -> str | None:
+        """Let writers go on after the newest time on the timeline though that is out of bounds.
+
+        Returns:
+            That time; None if it is within bounds, and nothing was changed.
+
+        Raises:
+            ClockRefused: JVM writers may be at work.
+            StorageError: The store failed.
+        """
+        newest, ahead_ms = self._look_ahead(timeline, self.storage.now_ms())
+        if newest is None or ahead_ms <= self.settings.drift_ms:
+            return None
+        if self.expects_foreign_writers():
+            message = (
+                f"{newest} is {ahead_ms} ms ahead; JVM writers would go on with earlier times, and readers pass over such"
+                " writes: restore the table to before it, or say hudi_locks.foreign_writers=false in its properties"
+            )
+            raise ClockRefused(message, newest=newest, ahead_ms=ahead_ms)
+        self.notices.accept_ahead(newest, ahead_ms)
+        return newest
+
+    def _look_ahead(self, timeline: Timeline, store_ms: int) -> tuple[str | None, int]:
+        """The newest time that orders data, and how far it is ahead of the store's clock, ms."""
+        newest, limit = timeline.newest_time(), self.layout.time(store_ms + self.settings.drift_ms)
+        if newest is not None and newest > limit:
+            newest = timeline.newest_ordering_time(limit)
+        is_ahead = newest is not None and newest > limit
+        return newest, self.epoch_ms(newest) - store_ms if newest and is_ahead else 0

@@ -126,7 +126,7 @@ class Coordination:
 
     def later_than(self, view: View, *times: str) -> str:
         """Now, or a moment after every time that `view` shows and after `times`."""
-        return self._context.later_than(view.head.time, view.timeline.newest_time(), *times)
+        return self._context.later_than(self._context.newest(view.head, view.timeline), *times)
 
     def reserve(self, view: View) -> Reserved:
         """Take a requested time after every one in `view`, and beat for it."""

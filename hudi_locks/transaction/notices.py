@@ -15,6 +15,7 @@ __all__ = ["NOTICE_FOLDER", "Notices"]
 
 NOTICE_FOLDER: Final = f"{PRIVATE_FOLDER}/notices"
 _FOREIGN: Final = "foreign-writer.json"
+_ACCEPTED: Final = "accepted-times.json"
 _ENDANGERED: Final = re.compile(r"endangered-(\d+)\.json")
 _log = open_log(__name__)
 
@@ -67,6 +68,16 @@ class Notices:
         target = f"{NOTICE_FOLDER}/acknowledged-{instant}.json"
         is_there = self._storage.exists(f"{NOTICE_FOLDER}/{name}")
         return is_there and self._storage.move_if_absent(f"{NOTICE_FOLDER}/{name}", target)
+
+    def accept_ahead(self, newest: str, ahead_ms: int) -> None:
+        """Note that somebody knows of the time `newest`, which is so far ahead of the store's clock."""
+        self._storage.replace(f"{NOTICE_FOLDER}/{_ACCEPTED}", _encode({"newest": newest, "ahead_ms": ahead_ms}))
+        _log.warning("times up to %s are accepted, %d ms ahead of the store's clock", newest, ahead_ms)
+
+    def read_accepted_ahead_ms(self) -> int:
+        """How far times may be ahead of the store's clock since somebody accepted that, ms; 0 if nobody did."""
+        found = self._read(_ACCEPTED).get("ahead_ms")
+        return found if isinstance(found, int) else 0
 
     def _read(self, name: str) -> dict[str, Any]:
         data = self._storage.read(f"{NOTICE_FOLDER}/{name}")

@@ -133,7 +133,7 @@ class _Planning(Generic[P]):
 
     def _claim(self, plan: P, head: ClaimEntry, timeline: Timeline) -> ClaimEntry | None:
         """Claim the plan at a time after all that it knows; None if another claim came first."""
-        requested, heartbeat = self._reserve(self._context.later_than(head.time, timeline.newest_time()))
+        requested, heartbeat = self._reserve(self._context.later_than(self._context.newest(head, timeline)))
         try:
             self._context.wait_for_skew(requested)
             draft = self._context.log.draft(head, self._make_claim(plan, requested))

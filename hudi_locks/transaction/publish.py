@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hudi_locks.errors import LockLost, StorageError, TableError, WriteAborted
+from hudi_locks.errors import ClockRefused, LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.markers import DirectMarkers, reconcile, staging_folder
@@ -97,6 +97,10 @@ class Publish:
                 pass
         except StorageError as error:
             return self._unknown(str(error)) if self._is_unanswered else self._give_up(f"the store failed: {error}")
+        except ClockRefused as error:
+            if self._is_unanswered:
+                return self._unknown(str(error))
+            raise
         return result
 
     def _attempt(self, hold: Hold) -> PublishResult | None:
@@ -183,7 +187,7 @@ class Publish:
         return self._conclude(draft, timeline) if entry is not None else None
 
     def _take_time(self, head: ClaimEntry, timeline: Timeline) -> str:
-        time = self._context.later_than(head.time, timeline.newest_time(), self._instant)
+        time = self._context.later_than(self._context.newest(head, timeline), self._instant)
         self._context.wait_for_skew(time)
         self._context.trace(StopPoint.PUBLISH_TIMED)
         return time

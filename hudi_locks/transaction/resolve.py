@@ -15,6 +15,7 @@ __all__ = ["resolve_instant"]
 
 def resolve_instant(context: Context, requested: str, *, forward: RollForward, rollback: Rollback) -> Outcome:
     """Find out, or decide by rolling it back: see `Transactions.resolve`. Inside the table lock."""
+    context.check_clock(context.load_timeline())
     while True:
         head = forward.to_head()
         timeline = context.load_timeline()

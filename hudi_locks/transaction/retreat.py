@@ -58,7 +58,6 @@ class Retreat:
         while self.find_own(begun) is None:
             head = self._forward.to_head()
             timeline = self._context.load_timeline()
-            self._context.check_clock(timeline)
             draft = self._rollback.draft(head, begun.instant, kind=ClaimKind.ROLLBACK, timeline=timeline)
             entry = self._rollback.append(draft)
             if entry is not None and entry.claim is not None:

@@ -38,8 +38,14 @@ class Rollback:
         self._storage = context.storage
 
     def draft(self, head: ClaimEntry, instant: Instant, *, kind: ClaimKind, timeline: Timeline) -> Claim:
-        """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see."""
-        requested = self._reserve(self._context.later_than(head.time, timeline.newest_time(), instant.requested))
+        """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see.
+
+        Raises:
+            ClockRefused: The times are out of bounds; nothing was made.
+        """
+        self._context.check_clock(timeline)
+        newest = self._context.newest(head, timeline)
+        requested = self._reserve(self._context.later_than(newest, instant.requested))
         claim = Claim(
             kind=kind,
             instant=instant.requested,

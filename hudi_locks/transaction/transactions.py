@@ -232,6 +232,20 @@ class Transactions:
         """Roll back every pending write whose writer has no fresh heartbeat; returns their requested times."""
         return self._begin.clean_failed_writes()
 
+    def accept_times(self) -> str | None:
+        """Let writers go on though a time on the timeline is far ahead of the store's clock; theirs are after it then.
+
+        Returns:
+            That time; None if all times are within bounds.
+
+        Raises:
+            AcquireTimeout: See `begin`.
+            ClockRefused: JVM writers may be at work, which would go on with earlier times.
+            StorageError: The store failed.
+        """
+        with hold_table(self._locks, self._context.clock):
+            return self._context.accept_times(self._context.load_timeline())
+
     def publish(
         self,
         begun: Begun,

@@ -115,3 +115,15 @@ def test_a_table_with_logs_is_kept_cleaned_and_taken_back_as_any_other(hudi_lock
     assert sorted(file.name for file in Path(logged).glob(".g-0_*.log.*")) == logs[-1:]
     told = hudi_locks("restore", logged, "--instant", last.instant)[1]
     assert told == f"{logged} is back at {last.instant}: undid 0 writes, removed 0 files\n"
+
+
+def test_a_time_that_is_far_ahead_is_accepted_by_a_command(hudi_locks: Run, path: str) -> None:
+    options = ("-o", "hoodie.write.lock.provider=filesystem")
+    assert "no time is far ahead" in hudi_locks("accept-times", path, *options)[1]
+    requested, completed = "29990101000000000", "29990101000000001"
+    for name in (f"{requested}.commit.requested", f"{requested}.inflight", f"{requested}_{completed}.commit"):
+        (Path(path) / ".hoodie/timeline" / name).write_bytes(b"" if "_" not in name else b"{}")
+    status, _, told = hudi_locks("savepoint", path, *options)
+    assert (status, "accept-times" in told) == (1, True)
+    assert f"writers go on after {completed}" in hudi_locks("accept-times", path, *options)[1]
+    assert hudi_locks("savepoint", path, *options)[0] == 0

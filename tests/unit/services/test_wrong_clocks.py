@@ -1,0 +1,120 @@
+"""A process whose clock is wrong leaves nothing, and what one of an older release left stops nobody."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+from service_desk import ServiceDesk
+from transaction_desk import DeskClock
+
+from hudi_locks.errors import ClockRefused
+from hudi_locks.format import Instant, State
+from hudi_locks.format.claim import PRIVATE_FOLDER, ClaimKind
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Restorer, Savepoints, TableServices
+from hudi_locks.storage import Storage
+from hudi_locks.timeline.heartbeat import heartbeat_path
+from hudi_locks.transaction import Transactions
+from hudi_locks.transaction.context import Context
+
+YEAR_MS = 365 * 24 * 3_600_000
+OFF_MS = [YEAR_MS, -YEAR_MS, 11_000]
+Act = Callable[[ServiceDesk, str], object]
+ACTS: dict[str, Act] = {
+    "begin": lambda desk, _: desk.open().begin("commit", "UPSERT"),
+    "roll back": lambda desk, _: desk.open().roll_back_failed(),
+    "resolve": lambda desk, dead: desk.open().resolve(dead),
+    "clean": lambda desk, _: desk.cleaner(commits__retained=1).run(),
+    "sweep": lambda desk, _: TableServices(desk.open(), {}).sweep(),
+    "archive": lambda desk, _: Archiver(
+        desk.open().coordination,
+        ArchiveSettings.of({"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}),
+        clean_settings=CleanSettings.of({"hoodie.clean.commits.retained": 1}),
+    ).run(),
+    "savepoint": lambda desk, _: Savepoints(desk.open().coordination).create(desk.timeline().completed()[0].requested),
+    "restore": lambda desk, _: Restorer(desk.open().coordination).run(desk.timeline().completed()[0].requested),
+}
+
+
+def look(storage: Storage) -> dict[str, bytes | None]:
+    """Everything in a table, but what was half written."""
+    return {path: storage.read(path) for path, _ in storage.walk("") if f"{PRIVATE_FOLDER}/tmp" not in path}
+
+
+@pytest.fixture(params=[False, True], ids=["native", "foreign"])
+def used(desk: ServiceDesk, request: pytest.FixtureRequest) -> tuple[ServiceDesk, str]:
+    """A table with some commits and a write whose process died, and the time of that."""
+    desk.foreign = request.param
+    for _ in range(6):
+        desk.put("p/g-0")
+    tx = desk.open().begin("commit", "UPSERT")
+    desk.rewrite(tx, "p/h-0")
+    tx._begun.heartbeat.pause()
+    desk.clock.advance(7200)
+    return desk, tx.instant
+
+
+@pytest.mark.parametrize("off_ms", OFF_MS)
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+def test_a_process_with_a_wrong_clock_leaves_nothing(used: tuple[ServiceDesk, str], act: Act, off_ms: int) -> None:
+    desk, dead = used
+    before = look(desk.storage)
+    desk.clock = DeskClock(desk.clock.wall_ms() + off_ms)  # of this process; the store keeps its own
+    with pytest.raises(ClockRefused):
+        act(desk, dead)
+    assert look(desk.storage) == before
+
+
+def make_claim_of_next_year(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What older releases did before they looked at the clock: roll back a dead writer."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Context, "check_clock", lambda *_: None)
+        right, desk.clock = desk.clock, DeskClock(desk.clock.wall_ms() + YEAR_MS)
+        with contextlib.suppress(ClockRefused):
+            assert desk.open().roll_back_failed()
+        desk.clock = right
+    assert desk.claims()[-1].kind is ClaimKind.ROLLBACK
+    assert desk.claims()[-1].time[:4] == "2024"
+
+
+def test_good_writers_get_on_by_themselves(used: tuple[ServiceDesk, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, _ = used
+    make_claim_of_next_year(desk, monkeypatch)
+    desk.storage.create_if_absent(heartbeat_path("20250101000000000"), b"")
+    first = [desk.put("p/g-0") for _ in range(3)]
+    again = desk.open().begin("commit", "UPSERT")
+    again._begun.heartbeat.pause()
+    desk.clock.advance(7200)
+    make_claim_of_next_year(desk, monkeypatch)
+    second = [desk.put("p/g-0", "p/h-0") for _ in range(3)]
+    assert desk.cleaner(commits__retained=2).run().deleted
+    good = [claim for claim in desk.claims() if claim.time[:4] == "2023"]
+    assert [claim.time for claim in good] == sorted({claim.time for claim in good})
+    assert {instant[:4] for instant in (*first, *second)} == {"2023"}
+    assert desk.open().resolve(again.instant).value == "ABORTED"
+    assert desk.open().resolve(second[0]).value == "COMMITTED"
+
+
+def test_a_time_that_orders_writes_is_accepted_by_an_operator_alone(
+    used: tuple[ServiceDesk, str],
+) -> None:
+    desk, _ = used
+    transactions: Transactions = desk.open()
+    assert transactions.accept_times() is None
+    requested, completion = "20250101000000000", "20250101000000001"
+    desk.foreign_instant(requested, "commit", completion, b"{}")
+    for _ in range(2):
+        with pytest.raises(ClockRefused, match="accept-times"):
+            desk.open().begin("commit", "UPSERT")
+    if desk.foreign:
+        with pytest.raises(ClockRefused, match="JVM writers"):
+            transactions.accept_times()
+        return
+    assert transactions.accept_times() == completion
+    for _ in range(20):
+        assert desk.put("p/g-0") > completion
+    again = Instant("20270101000000000", "commit", State.REQUESTED)
+    desk.foreign_instant(again.requested, "commit", "20270101000000001", b"{}")
+    with pytest.raises(ClockRefused):
+        desk.open().begin("commit", "UPSERT")
