@@ -20,7 +20,7 @@ _IN_PROCESS: Final = ("in_process", "inprocesslockprovider")
 _LOCAL: Final = ("", *_IN_PROCESS)
 
 
-def check_options(options: Mapping[str, object], *, known: Collection[str] = ()) -> Options:
+def check_options(options: Mapping[str, object], *, known: Collection[str] = (), is_writer: bool = True) -> Options:
     """Check every key and value that a user gave, and return them.
 
     A slip of the pen in a key raises; a key that is merely unknown only warns, since Hudi has more than this package
@@ -29,6 +29,7 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = ())
     Args:
         options: Keys as the user wrote them.
         known: Further names that are no slips: those that a provider of somebody else's declares.
+        is_writer: Whether they are to do for a writer; what contradicts itself there does not concern a reader.
 
     Raises:
         ConfigError: With the key at fault, or the nearest known one.
@@ -39,7 +40,8 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = ())
             _check_name(strip_member(name))
     for key in KEYS.values():
         checked.find(key)
-    refuse_contradictions(checked)
+    if is_writer:
+        refuse_contradictions(checked)
     return checked
 
 

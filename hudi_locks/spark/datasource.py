@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from os import PathLike
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,11 +14,12 @@ from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.rows import check_ordering, make_key_columns, refuse_unreadable_types
 from hudi_locks.spark.session import prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.storage import Storage, open_storage
-from hudi_locks.table import Table, check_creatable
+from hudi_locks.table import Table, TableConfig, check_creatable
 
 __all__ = ["open_table", "read", "read_operation", "write"]
 
@@ -30,7 +32,9 @@ _SQL_TYPES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists")
 
 
-def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str = "errorifexists") -> WriteResult | None:
+def write(
+    rows: DataFrame, path: str | PathLike[str], options: Mapping[str, object], mode: str = "errorifexists"
+) -> WriteResult | None:
     """Write a DataFrame as `rows.write.format("hudi").options(**options).mode(mode).save(path)` would.
 
     Args:
@@ -59,12 +63,14 @@ def write(rows: DataFrame, path: str, options: Mapping[str, object], mode: str =
     if _refuse_or_skip(storage, mode, is_there=present is not None):
         return None
     keeps = mode == "append" or operation.replaces
+    if not (present and keeps):
+        _refuse_lacking(rows, describe_from_options(given))
     table = present if present and keeps else _make(storage, given, mode)
     with HoodieTable(rows.sparkSession, table, given) as target:
         return target.write(operation, rows)
 
 
-def read(spark: SparkSession, path: str, options: Mapping[str, object] | None = None) -> DataFrame:
+def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, object] | None = None) -> DataFrame:
     """Read as `spark.read.format("hudi").options(**options).load(path)` would.
 
     Args:
@@ -98,7 +104,7 @@ def _refuse_mixed_reads(options: Options, kind: str, moment: str | None) -> None
         raise ConfigError(message, key=stray[0], value=options[stray[0]])
 
 
-def open_table(spark: SparkSession, path: str, options: Options) -> HoodieTable:
+def open_table(spark: SparkSession, path: str | PathLike[str], options: Options) -> HoodieTable:
     """The table at `path`, made with the options of a Hudi job if there is none.
 
     Raises:
@@ -158,6 +164,13 @@ def _refuse_or_skip(storage: Storage, mode: str, *, is_there: bool) -> bool:
         message = f"{storage.base} holds a table, and the save mode is {mode}; use append, or another path"
         raise TableExists(message, path=storage.base)
     return is_there and mode == "ignore"
+
+
+def _refuse_lacking(rows: DataFrame, config: TableConfig) -> None:
+    """Refuse rows without the columns that a table is to be made with, before it is made."""
+    refuse_unreadable_types(rows)
+    make_key_columns(rows, config, composite=False)
+    check_ordering(rows, config)
 
 
 def _find_table(storage: Storage) -> Table | None:

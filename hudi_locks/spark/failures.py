@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from hudi_locks import errors
-from hudi_locks.errors import HudiLocksError, SessionRefused
+from hudi_locks.errors import DamagedTable, HudiLocksError, SessionRefused
 from hudi_locks.spark.session import WAY_OUT
 
 __all__ = ["typed_task_errors"]
@@ -24,6 +24,9 @@ _UNFIT: Final = (
     (re.compile(r'Cannot run program "([^"]*python[^"]*)"'), "are to run {}, which is not there"),
 )
 """What Spark says of workers that cannot run our tasks."""
+_DAMAGED: Final = re.compile(r"([^\n]*(?: is not a Parquet file|corrupted file:|Could not read footer)[^\n]*)")
+_BASE_FILE: Final = re.compile(r"[^\s:]+\.parquet\b")
+"""What its readers say of a base file that is not whole; of a wrong footer they name no file."""
 
 
 @contextmanager
@@ -35,7 +38,7 @@ def typed_task_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        found = _find_raised(str(error)) or _find_unfit(str(error))
+        found = _find_raised(str(error)) or _find_unfit(str(error)) or _find_damaged(str(error))
         if found is None:
             raise
         raise found from error
@@ -54,3 +57,16 @@ def _find_unfit(text: str) -> SessionRefused | None:
         if match := form.search(text):
             return SessionRefused(f"Spark's Python workers {phrase.format(match[1])}; {WAY_OUT}", found=match[1])
     return None
+
+
+def _find_damaged(text: str) -> DamagedTable | None:
+    match = _DAMAGED.search(text)
+    if match is None:
+        return None
+    said = match[1].rpartition("Exception: ")[2].strip()
+    named = _BASE_FILE.search(match[1])
+    file = named[0] if named else None
+    message = (
+        f"{file or 'a base file'} is no whole Parquet file ({said}); bring it back from a copy, or restore the table"
+    )
+    return DamagedTable(message, path=file)

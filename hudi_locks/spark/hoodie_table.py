@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ from hudi_locks.spark.readable import Readable
 from hudi_locks.spark.replacing import check_partitions, choose_partitions
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.serviced import ServicedTable
-from hudi_locks.spark.session import check_session, prepare_session
+from hudi_locks.spark.session import prepare_session
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -71,12 +72,13 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         self._compactions: CompactionService | None = None
         self._log_compactions: LogCompactionService | None = None
         self._services: TableServices | None = None
+        self._is_closed = False
 
     @classmethod
     def create(
         cls,
         spark: SparkSession,
-        path: str,
+        path: str | PathLike[str],
         *,
         name: str,
         record_key: str | Sequence[str],
@@ -114,7 +116,12 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
 
     @classmethod
     def load(
-        cls, spark: SparkSession, path: str, *, options: Mapping[str, object] | None = None, zone: str | None = None
+        cls,
+        spark: SparkSession,
+        path: str | PathLike[str],
+        *,
+        options: Mapping[str, object] | None = None,
+        zone: str | None = None,
     ) -> HoodieTable:
         """The table at `path`.
 
@@ -183,8 +190,8 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         """Replace all rows of the table, also by none; every concurrent write is a conflict. See `insert_overwrite`."""
         return self.write(Operation.INSERT_OVERWRITE_TABLE, rows)
 
-    def delete_partitions(self, partitions: Iterable[str]) -> WriteResult:
-        """Take out all rows of these partitions, named by their paths, such as `month=1`. See `insert_overwrite`.
+    def delete_partitions(self, partitions: str | Iterable[str]) -> WriteResult:
+        """Take out all rows of a partition, or of several, named by their paths: `month=1`. See `insert_overwrite`.
 
         The files stay for time travel until they are cleaned.
 
@@ -192,7 +199,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             BadInput: The table is not partitioned, or has no such partition; patterns are not read.
         """
         with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
-            named = check_partitions(self.table, partitions)
+            named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
             return self._with_services(lambda: self._open_writer().delete_partitions(named, report=report))
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
@@ -275,10 +282,12 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
 
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with this requested time, after an `OutcomeUnknown`; decides it if nobody has."""
+        self._check_usable()
         return self._open_writer().transactions.resolve(instant)
 
     def close(self) -> None:
         """Wait for table services, and let go of the lock provider's connection. The object can still read."""
+        self._is_closed = True
         self.wait_for_clustering()
         if self._compactions is not None:
             self._compactions.wait()
@@ -320,7 +329,10 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         return self._services
 
     def _check_usable(self) -> None:
-        check_session(self.spark)
+        if self._is_closed:
+            message = f"this HoodieTable object was closed; load the table at {self.path} again to write to it"
+            raise WriteError(message, path=self.path)
+        self._check_there()
 
     def _clustering(self) -> ClusteringService:
         self._check_usable()

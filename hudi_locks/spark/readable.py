@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.config import Options, write_keys
+from hudi_locks.errors import NotATable
+from hudi_locks.spark.moments import Moment, write_moment
 from hudi_locks.spark.reading import Reader
 from hudi_locks.spark.session import check_session
-from hudi_locks.table import Table
+from hudi_locks.table import PROPERTIES_PATH, Table
 
 __all__ = ["Readable"]
 
@@ -32,8 +35,8 @@ class Readable:
         *,
         meta_columns: bool = True,
         read_optimized: bool = False,
-        columns: Sequence[str] | None = None,
-        partitions: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        partitions: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
 
@@ -55,12 +58,12 @@ class Readable:
 
     def as_of(
         self,
-        time: str | None = None,
+        time: Moment | None = None,
         *,
-        requested: str | None = None,
+        requested: Moment | None = None,
         meta_columns: bool = True,
-        columns: Sequence[str] | None = None,
-        partitions: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        partitions: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """All rows as of a moment.
 
@@ -72,20 +75,23 @@ class Readable:
             partitions: See `read`.
 
         Raises:
-            BadInput: The time is none; `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss` are taken too.
+            BadInput: The time is none; `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss` and datetimes are taken too. Without a zone
+                they are in that of the timeline.
             TableError: What the table showed then was cleaned.
             DamagedTable: See `read`.
         """
-        return self._reader(meta_columns, columns, partitions).snapshot(completed=time, requested=requested)
+        return self._reader(meta_columns, columns, partitions).snapshot(
+            completed=self._write(time), requested=self._write(requested)
+        )
 
     def incremental(
         self,
-        begin: str,
-        end: str | None = None,
+        begin: Moment,
+        end: Moment | None = None,
         *,
         meta_columns: bool = True,
-        columns: Sequence[str] | None = None,
-        partitions: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        partitions: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """Rows that were inserted or updated by commits with begin < completion time <= end, in their last form.
 
@@ -106,16 +112,16 @@ class Readable:
                 a pending one, and the policy for that is FAIL.
         """
         policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
-        return self._reader(meta_columns, columns, partitions).changes(begin, end, holes_policy=policy)
+        return self._reader(meta_columns, columns, partitions).changes(*self._span(begin, end), holes_policy=policy)
 
     def change_data(
         self,
-        begin: str,
-        end: str | None = None,
+        begin: Moment,
+        end: Moment | None = None,
         *,
         meta_columns: bool = True,
-        columns: Sequence[str] | None = None,
-        partitions: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        partitions: str | Sequence[str] | None = None,
     ) -> DataFrame:
         """What commits with begin < completion time <= end made of each row, deletes too: `op`, `before`, `after`.
 
@@ -139,13 +145,38 @@ class Readable:
         """
         policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
         reader = self._reader(True, columns, partitions)
-        return reader.change_data(begin, end, holes_policy=policy, meta_columns=meta_columns)
+        return reader.change_data(*self._span(begin, end), holes_policy=policy, meta_columns=meta_columns)
+
+    def _write(self, moment: Moment | None) -> str | None:
+        return None if moment is None else write_moment(moment, self._zone)
+
+    def _span(self, begin: Moment, end: Moment | None) -> tuple[str, str | None]:
+        return write_moment(begin, self._zone), self._write(end)
+
+    @property
+    def _zone(self) -> tzinfo | None:
+        config = self.table.config
+        return None if config.timezone == "LOCAL" and config.zone is None else config.layout.zone
+
+    def _check_there(self) -> None:
+        """Refuse to go on with a session that was stopped, or without the table's folder: it would look empty."""
+        check_session(self.spark)
+        storage = self.table.storage
+        if not (storage.exists(PROPERTIES_PATH) or storage.exists(f"{PROPERTIES_PATH}.backup")):
+            message = (
+                f"{storage.base} is gone: it held a Hudi table when it was loaded, and has no {PROPERTIES_PATH} now"
+            )
+            raise NotATable(f"{message}; find out who removed it, or load another path", path=storage.base)
 
     def _reader(
         self,
         meta_columns: bool,  # noqa: FBT001
-        columns: Sequence[str] | None,
-        partitions: Sequence[str] | None,
+        columns: str | Sequence[str] | None,
+        partitions: str | Sequence[str] | None,
     ) -> Reader:
-        check_session(self.spark)
-        return Reader(self.spark, self.table, meta_columns, columns, partitions)
+        self._check_there()
+        return Reader(self.spark, self.table, meta_columns, _list(columns), _list(partitions))
+
+
+def _list(names: str | Sequence[str] | None) -> Sequence[str] | None:
+    return [names] if isinstance(names, str) else names

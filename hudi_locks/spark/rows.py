@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -25,6 +27,7 @@ __all__ = [
     "column_named",
     "count_rows",
     "make_key_columns",
+    "refuse_unreadable_types",
     "select_user_columns",
     "user_schema",
 ]
@@ -48,6 +51,7 @@ def select_user_columns(rows: DataFrame) -> DataFrame:
     Raises:
         BadInput: A column is there twice, or its name is taken by Hudi or this package.
     """
+    refuse_unreadable_types(rows)
     _refuse_repeated_columns(rows.columns)
     _refuse_reserved_columns(rows.columns)
     return rows.select([column_named(name) for name in rows.columns if name not in META_COLUMNS])
@@ -112,12 +116,41 @@ def user_schema(keyed: DataFrame) -> pa.Schema:
         BadInput: A name or type has no place in a Hudi table.
     """
     fields = [field for field in keyed.schema.fields if field.name not in META_COLUMNS]
-    return canonical_schema(to_arrow(T.StructType(fields)))
+    return canonical_schema(pa.schema([_arrow_field(field) for field in fields]))
+
+
+def _arrow_field(field: T.StructField) -> pa.Field:
+    try:
+        return to_arrow(T.StructType([field])).field(0)
+    except PySparkException as error:
+        kind = field.dataType.simpleString()
+        message = f"column {field.name!r} of type {kind} cannot be stored in a Hudi table; cast it, or leave it out"
+        raise BadInput(message, column=field.name, type=kind) from error
 
 
 def column_named(name: str) -> Column:
     """A column by its whole name, dots and all."""
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def refuse_unreadable_types(rows: DataFrame) -> None:
+    """Refuse columns of types that PySpark cannot name, such as `interval`.
+
+    Raises:
+        BadInput: There is one.
+    """
+    try:
+        _ = rows.schema
+    except PySparkException as error:
+        kinds = {field.name(): field.dataType().simpleString() for field in _java_fields(rows)}
+        odd = next((name for name, kind in kinds.items() if "interval" in kind), None)
+        what = f"column {odd!r} of type {kinds[odd]}" if odd else str(error)
+        message = f"{what} cannot be stored in a Hudi table; cast it, or leave it out"
+        raise BadInput(message, column=odd) from error
+
+
+def _java_fields(rows: DataFrame) -> list[Any]:
+    return list(rows._jdf.schema().fields())  # noqa: SLF001  # PySpark's own list is what cannot be made
 
 
 def _refuse_repeated_columns(names: Sequence[str]) -> None:

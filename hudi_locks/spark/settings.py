@@ -187,11 +187,13 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
         ConfigError: One cannot be used.
         BadInput: One means another table.
     """
-    checked = check_options(options | {table_keys.BASE_PATH.name: base_path})
     _refuse_read_options(options)
-    PipelineSettings.of(checked, config)
+    named = {} if options.has(table_keys.TABLE_NAME) else {table_keys.TABLE_NAME.name: config.name}
+    given = options | {table_keys.BASE_PATH.name: base_path, **named}
+    checked = check_options(given, is_writer=for_writing)
     if for_writing:
         check_writer_options(options)
+        PipelineSettings.of(checked, config)
         refuse_other_table(options, config, base_path)
         refuse_unfit(_with_index_of(config, checked), config)
     return checked

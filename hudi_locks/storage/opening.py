@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,7 +16,7 @@ __all__ = ["open_storage"]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
-def open_storage(path: str) -> Storage:
+def open_storage(path: str | os.PathLike[str]) -> Storage:
     """The storage under a table's base path; makes no I/O.
 
     Args:
@@ -24,6 +25,7 @@ def open_storage(path: str) -> Storage:
     Raises:
         ConfigError: The path is empty, or its scheme is not supported.
     """
+    path = os.fspath(path)
     if not path.strip():
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
     match = _SCHEME.fullmatch(path)

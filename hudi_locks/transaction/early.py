@@ -12,6 +12,7 @@ from hudi_locks.timeline.heartbeat import find_alive
 from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.outcome import Conflict
+from hudi_locks.transaction.pending import find_publication
 
 __all__ = ["Early"]
 
@@ -57,13 +58,16 @@ class Early:
         if found is None:
             return None
         self._context.metrics.count(_KINDS[found.kind])
-        age_ms = max(0, self._context.clock.wall_ms() - self._context.epoch_ms(found.other))
+        claim = find_publication(self._context.log, found.other) if found.kind == "commit" else None
+        time = found.other if claim is None else claim.time
+        age_ms = max(0, self._context.clock.wall_ms() - self._context.epoch_ms(time))
+        unnamed = "a JVM writer" if found.kind == "commit" else "another writer"
         return Conflict(
             instant=found.instant,
             groups=(found.group,),
             other=found.other,
-            other_action="the write",
-            other_writer=found.owner or "another writer",
+            other_action="the write" if claim is None else claim.action,
+            other_writer=(claim.owner if claim else "") or found.owner or unnamed,
             other_age_ms=age_ms,
             advice=found.advice,
             other_is_pending=found.is_pending,

@@ -15,7 +15,15 @@ from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
 from hudi_locks.transaction.conflicts import ConcurrentOperation
 
-__all__ = ["INGESTION", "earlier_operations", "find_plan", "find_planner", "living_operations", "planned_operations"]
+__all__ = [
+    "INGESTION",
+    "earlier_operations",
+    "find_plan",
+    "find_planner",
+    "find_publication",
+    "living_operations",
+    "planned_operations",
+]
 
 INGESTION: Final = ("commit", "deltacommit", "replacecommit")
 """Actions of writers, as opposed to those of table services."""
@@ -77,10 +85,20 @@ def find_planner(log: ClaimLog, requested: str) -> str | None:
 
 
 def find_plan(log: ClaimLog, requested: str) -> Claim | None:
-    """The claim by which the instant was scheduled; times grow along the log, so the search ends at its own."""
+    """The claim by which the instant was scheduled."""
+    return _find_claim(log, requested, ClaimKind.SCHEDULE)
+
+
+def find_publication(log: ClaimLog, requested: str) -> Claim | None:
+    """The claim by which the instant was published; None if it has none, as one of the JVM."""
+    return _find_claim(log, requested, ClaimKind.PUBLISH)
+
+
+def _find_claim(log: ClaimLog, requested: str, kind: ClaimKind) -> Claim | None:
+    """Times grow along the log, so the search ends at the instant's own."""
     number = log.read_head().number
     while number and (claim := log.read(number)) is not None and claim.time >= requested:
-        if claim.instant == requested and claim.kind is ClaimKind.SCHEDULE:
+        if claim.instant == requested and claim.kind is kind:
             return claim
         number -= 1
     return None

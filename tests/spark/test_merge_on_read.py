@@ -140,7 +140,7 @@ def test_the_index_is_remembered_by_the_table(create_mor: Create, load: Load, fr
     again.upsert(frame([("a", "1", 2, 2.0)]))
     assert rows_of(again)[0] == ("a", "1", 2, 2.0)
     with pytest.raises(ConfigError, match="table was made with"):
-        load({"hoodie.bucket.index.num.buckets": "7"})
+        load({"hoodie.bucket.index.num.buckets": "7"}).upsert(frame(FIRST))
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite", "insert_overwrite_table"])
@@ -168,7 +168,7 @@ def test_partitions_may_have_numbers_of_buckets_of_their_own(
     assert len(groups["1"]) > 2
     assert rows_of(load()) == sorted((key, month, 2, 2.0) for key, month, *_ in many)
     with pytest.raises(ConfigError, match="table was made with"):
-        load({"hoodie.bucket.index.partition.expressions": "1$,8"})
+        load({"hoodie.bucket.index.partition.expressions": "1$,8"}).upsert(frame(FIRST))
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

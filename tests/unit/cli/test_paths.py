@@ -71,7 +71,7 @@ def test_jobs_lock_under_the_name_of_the_table(
     seen: list[Any] = []
     make = LockManager.from_options
 
-    def note(options: Any, **_: Any) -> LockManager:
+    def note(options: Any) -> LockManager:
         seen.append(options)
         return make(options)
 

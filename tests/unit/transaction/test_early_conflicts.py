@@ -74,3 +74,30 @@ def test_the_driver_raises_it_with_the_facts_that_the_task_told(desk: Desk) -> N
     assert told.value.facts.items() <= raised.value.facts.items()
     assert (raised.value.kind, raised.value.other) == ("marker", first.instant)
     assert first.publish(metadata).outcome is Outcome.COMMITTED
+
+
+def test_a_commit_that_was_met_early_names_its_writer_as_a_publish_does(desk: Desk) -> None:
+    checks = {f"{PREFIX}enable": "true", "hoodie.write.concurrency.early.conflict.check.commit.conflict": "true"}
+    looking, plain = desk.open(**checks), desk.open()
+    early, late, first = (each.begin("commit", "UPSERT") for each in (looking, plain, plain))
+    left_to_the_publish = desk.write(late, "f")
+    assert first.publish(desk.write(first, "f")).outcome is Outcome.COMMITTED
+    with pytest.raises(HoodieEarlyConflictDetectionException) as met:
+        desk.write(early, "f")
+    found, told = early.find_early_conflict(), late.publish(left_to_the_publish).conflict
+    assert (met.value.kind, met.value.other) == ("commit", first.instant)
+    assert found is not None
+    assert told is not None
+    assert found.other_writer == told.other_writer
+    assert (found.other_action, found.other_age_ms) == (told.other_action, told.other_age_ms)
+
+
+def test_a_commit_of_the_jvm_that_was_met_early_is_said_to_be_one(desk: Desk) -> None:
+    checks = {f"{PREFIX}enable": "true", "hoodie.write.concurrency.early.conflict.check.commit.conflict": "true"}
+    early = desk.open(**checks).begin("commit", "UPSERT")
+    desk.foreign_commit("20990101000000000", "20990101000000001", "f")
+    with pytest.raises(HoodieEarlyConflictDetectionException):
+        desk.write(early, "f")
+    found = early.find_early_conflict()
+    assert found is not None
+    assert found.other_writer == "a JVM writer"
