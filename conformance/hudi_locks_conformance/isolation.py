@@ -10,13 +10,31 @@ from hudi_locks_conformance.storm import run_in_process
 
 __all__ = ["try_without_extras"]
 
-_WITHOUT_EXTRAS: Final = """
-import functools, importlib, importlib.metadata, json, sys
+_WITHOUT_EXTRAS: Final = r"""
+import functools, importlib, importlib.metadata, json, re, sys
 import hudi_locks, hudi_locks_conformance
 find_installed = functools.cache(importlib.metadata.packages_distributions)
+def find_required(distribution, known):
+    if distribution not in known:
+        known.add(distribution)
+        try:
+            wanted = importlib.metadata.requires(distribution) or []
+        except importlib.metadata.PackageNotFoundError:
+            return known
+        for line in wanted:
+            if "extra" not in line.partition(";")[2]:
+                find_required(flatten(re.match(r"[\w.-]+", line).group()), known)
+    return known
+def flatten(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+def find_own(module):
+    own = set()
+    for distribution in find_installed().get(module.partition(".")[0], []):
+        find_required(flatten(distribution), own)
+    return {top for top, names in find_installed().items() if own.intersection(map(flatten, names))}
 module, name, options = json.loads(sys.argv[1])
 core = {name.partition(".")[0] for name in sys.modules} | {"fastavro", "fsspec", "pyarrow", "rich", "typer", "numpy"}
-core |= {module.partition(".")[0]} | set(sys.stdlib_module_names)
+core |= {module.partition(".")[0]} | set(sys.stdlib_module_names) | find_own(module)
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]

@@ -155,8 +155,9 @@ class InProcessLockProvider(LockProvider):
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
-        if isinstance(lease.state, _Hold) and lease.state.owner == lease.owner:
-            self._free(lease.scope, lease.state)
+        hold = lease.state
+        if isinstance(hold, _Hold) and hold.provider is self and hold.owner == lease.owner:
+            self._free(lease.scope, hold)
 
     def _free(self, scope: LockScope, hold: _Hold) -> bool:
         with _REGISTRY.lock:

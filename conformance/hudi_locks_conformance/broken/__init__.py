@@ -32,7 +32,9 @@ from hudi_locks_conformance.broken.fairness import (
     WakesAll,
 )
 from hudi_locks_conformance.broken.fencing import (
+    AsksPythonsClock,
     CountsInTheRecord,
+    KeepsTokensAtTakeover,
     LeavesOutTokens,
     RenewsTokens,
     RestartsTokens,
@@ -73,6 +75,7 @@ from hudi_locks_conformance.broken.names import (
     TakesNamesForPatterns,
 )
 from hudi_locks_conformance.broken.notices import GrantsEndedPlaces, HidesEndOfSession, TellsTwice
+from hudi_locks_conformance.broken.owners import CloseFreesTheLast, ComparesHalfOfOwners, ReleasesWhatItReads
 from hudi_locks_conformance.broken.records import (
     CollidingNames,
     GrantsAlways,
@@ -121,6 +124,7 @@ __all__ = ["BROKEN"]
 
 BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (AnswersWhenClosed, ("A7",)),
+    (AsksPythonsClock, ("F8",)),
     (BelievesAfterRestart, ("H12",)),
     (BelievesTooLong, ("E3",)),
     (BlamesExpiry, ("E8a",)),
@@ -130,7 +134,9 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ClaimsSlips, ("K7",)),
     (ClaimsTwoScopes, ("A0",)),
     (CloseForgets, ("A6",)),
+    (CloseFreesTheLast, ("A6",)),
     (CollidingNames, ("A9",)),
+    (ComparesHalfOfOwners, ("C9",)),
     (ComplainsAtExit, ("J7",)),
     (ConstructorWrites, ("A12",)),
     (CountsInTheRecord, ("F2c", "F2d", "F4")),
@@ -181,6 +187,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (KeepsMapping, ("K9",)),
     (KeepsTheEndOfNames, ("A9",)),
     (KeepsTheFirstOfMany, ("B12",)),
+    (KeepsTokensAtTakeover, ("F2e",)),
     (LeaksThread, ("A3", "J6", "L1")),
     (LeavesOutTokens, ("F1",)),
     (LiesAboutWaiting, ("D2",)),
@@ -205,6 +212,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ReleasesAnything, ("A4", "C3", "C5")),
     (ReleasesAtExit, ("J3a",)),
     (ReleasesTwiceBadly, ("A5", "C6")),
+    (ReleasesWhatItReads, ("C3",)),
     (RemembersTaken, ("D4",)),
     (RenewsBlindly, ("C5", "I2")),
     (RenewsExpired, ("E5",)),

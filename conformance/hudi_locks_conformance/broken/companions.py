@@ -39,6 +39,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "GrantsToGhosts": _because("who gave up in one round holds in the next", "D10a", "D10b", "D10c", "D11", "G6"),
     "GrantsTwice": _because("the reference lock refuses a second acquire", "N1"),
     "HalfMade": _because("any failure of an acquire leaves its name behind", "H9c", "H15"),
+    "KeepsTokensAtTakeover": _because("a robber's hold is a takeover too", "I2", "N1"),
     "LeaksThread": _because("its threads outlive clients and managers too", "A6", "E7"),
     "LeavesOutTokens": _because("the table's own lock is among those whose tokens must grow", "F2a"),
     "LiesAboutWaiting": _because(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,16 @@ from hudi_locks import Capability, Clock, Lease, LockScope, Owner
 from hudi_locks.lock import LossCallback
 from hudi_locks_conformance.sample import SampleLockProvider
 
-__all__ = ["CountsInTheRecord", "Fenced", "LeavesOutTokens", "RenewsTokens", "RestartsTokens", "ReusesTokens"]
+__all__ = [
+    "AsksPythonsClock",
+    "CountsInTheRecord",
+    "Fenced",
+    "KeepsTokensAtTakeover",
+    "LeavesOutTokens",
+    "RenewsTokens",
+    "RestartsTokens",
+    "ReusesTokens",
+]
 
 
 class Fenced(SampleLockProvider):
@@ -105,3 +116,32 @@ class CountsInTheRecord(Fenced):
                 self._provider.counter(scope).unlink(missing_ok=True)
 
         return Hooks
+
+
+class AsksPythonsClock(Fenced):
+    """Gives the nanoseconds that the wall clock shows."""
+
+    def number(self, lease: Lease) -> Lease:
+        """See `Fenced.number`."""
+        return replace(lease, token=time.time_ns())
+
+
+class KeepsTokensAtTakeover(Fenced):
+    """Gives the token of the hold that was over to whoever takes it over."""
+
+    def encode(self, lease: Lease) -> bytes:
+        """With the token, once it is known."""
+        fields = json.loads(super().encode(lease))
+        return json.dumps({**fields, "token": self.__dict__.get("last")}).encode()
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        """See `LockProvider.try_acquire`."""
+        self.last = self.found = (self.read(scope) or {}).get("token")
+        return super().try_acquire(scope, owner, timeout_s)
+
+    def number(self, lease: Lease) -> Lease:
+        """See `Fenced.number`."""
+        numbered = lease if self.found else super().number(lease)
+        self.last = self.found or numbered.token
+        self.path(lease.scope).write_bytes(self.encode(lease))
+        return replace(numbered, token=self.last)

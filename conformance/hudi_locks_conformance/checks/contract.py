@@ -109,13 +109,16 @@ def release_twice(bench: Bench) -> None:
 
 @check("A6", "close-releases", why="a job that ends must not leave its lock behind")
 def close_releases(bench: Bench) -> None:
-    """Close before release frees the lock, ends all threads, and may be called twice."""
+    """Close before release frees every lock of the client, ends all threads, and may be called twice."""
     threads = threading.active_count()
     provider = bench.provider()
-    lease = bench.acquire(provider, bench.scope())
+    scopes = (*bench.scopes(), bench.scope(1))
+    leases = [bench.acquire(provider, scope, f"owner-{number}") for number, scope in enumerate(scopes)]
     provider.close()
-    bench.expect_free(bench.scope(), "the lock outlived the close of its holder's client")
-    provider.release(lease)
+    for number, scope in enumerate(scopes, 1):
+        bench.expect_free(scope, f"lock {number} of {len(scopes)} outlived the close of its holder's client")
+    for lease in leases:
+        provider.release(lease)
     provider.close()
     bench.expect(threading.active_count() <= threads, "a thread outlived the close of its client")
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
+from unittest import mock
 
 from hudi_locks import Capability, Lease, LockProvider, LockScope
 from hudi_locks.storage import MemoryStorage
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import Level, Mode, NotRun, Violation, check
+from hudi_locks_conformance.check import Inapplicable, Level, Mode, NotRun, Violation, check
+from hudi_locks_conformance.clocks import OwnClock
+from hudi_locks_conformance.leases import lease_length_s, leased_options, wait_until
 from hudi_locks_conformance.register import FencedRegister
 from hudi_locks_conformance.storm import reaches_beyond_process, run_in_process, run_storm
 
 _WHY: Final = "a holder that lost the lock without knowing must be recognised where it writes"
 _HOLDS: Final = 10
+_SKEW_S: Final = 2
+"""Within what a provider must survive whose leases are judged by wall clocks."""
 _TIMES: Final = ("20240101000000000", "20240101000000001")
 _ACQUIRE_AND_TELL: Final = """
 import json, sys
@@ -106,6 +115,55 @@ def tokens_grow_over_a_broken_hold(bench: Bench) -> None:
         raise Violation("a held lock has no holder")
     bench.expect(successor.break_if(bench.scope(), holder.token), "break_if removed nothing")
     _expect_growth(bench, [first, _hold_once(bench, successor, bench.scope())], "over a hold that was broken")
+
+
+@check(
+    "F2e",
+    "tokens-grow-over-a-takeover",
+    why=_WHY,
+    level=Level.FENCING,
+    mode=Mode.VIRTUAL,
+    needs=[Capability.FENCING, Capability.LEASE],
+)
+def tokens_grow_over_a_takeover(bench: Bench) -> None:
+    """Whoever takes a lock over from a holder whose lease is over gets a greater token."""
+    if Capability.SESSION in bench.harness.claims:
+        raise Inapplicable("the lock service ends a session, and no contender takes it over")
+    options = leased_options(bench)
+    dead, taker = bench.provider(options), bench.provider(options)
+    first = bench.acquire(dead, bench.scope())
+    lease_s, taken = lease_length_s(bench, first), list[Lease]()
+
+    def ask() -> bool:
+        taken.extend(filter(None, [taker.try_acquire(bench.scope(), bench.owner("b"), 0.0)]))
+        return bool(taken)
+
+    bench.expect(wait_until(bench, ask, step_s=lease_s * 1.1, steps=3), "a dead holder's lock never became free")
+    _expect_growth(bench, [_token(first), _token(taken[0])], "over a takeover")
+
+
+@check("F8", "tokens-come-from-no-clock", why=_WHY, level=Level.FENCING, needs=[Capability.FENCING])
+def tokens_come_from_no_clock(bench: Bench) -> None:
+    """A later hold has a greater token also where the wall clock of its client is behind that of the one before."""
+    tokens = []
+    for skew_s in (_SKEW_S, -_SKEW_S):
+        client = bench.provider(clock=OwnClock(bench.clock, skew_ms=1000 * skew_s))
+        with _shifted(skew_s):
+            tokens.append(_hold_once(bench, client, bench.scope()))
+    _expect_growth(bench, tokens, f"over a wall clock that is {2 * _SKEW_S} s behind")
+
+
+@contextmanager
+def _shifted(by_s: int) -> Iterator[None]:
+    """Move Python's own wall clock, for providers that ask it and not theirs."""
+    told_s = partial(_add, time.time, by_s)  # noqa: TID251  # to be replaced
+    told_ns = partial(_add, time.time_ns, by_s * 1_000_000_000)
+    with mock.patch("time.time", told_s), mock.patch("time.time_ns", told_ns):
+        yield
+
+
+def _add(tell: Callable[[], float], more: int) -> float:
+    return tell() + more
 
 
 @check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import partial
 
 from hudi_locks import AlreadyHeld, Capability, Lease, LockLost, LockProvider, LockScope
 from hudi_locks_conformance.bench import Bench
@@ -48,15 +49,35 @@ def reentrant_counts(bench: Bench) -> None:
 
 @check("C3", "other-client-cannot-release", why="a client that deletes by name frees the lock of a living writer")
 def other_client_cannot_release(bench: Bench) -> None:
-    """A release or close through another client, which holds nothing, does nothing."""
+    """A release or close through another client, which holds nothing, does nothing, even with the holder's lease."""
     provider, other = bench.provider(), bench.provider()
     lease = bench.acquire(provider, bench.scope())
     bench.expect(other.try_acquire(bench.scope(), bench.owner("b"), 0.0) is None, "a taken lock was granted")
     with contextlib.suppress(LockLost):
         other.release(replace(lease, owner=bench.owner("b"), state=None))
     bench.expect_taken(bench.scope(), "a client that held nothing released the lock of another")
+    with contextlib.suppress(LockLost):
+        other.release(lease)
+    bench.expect_taken(bench.scope(), "a client that only knew the lease of another released its lock")
     other.close()
     bench.expect_taken(bench.scope(), "closing a client that held nothing released the lock of another")
+    provider.renew(lease)
+    provider.release(lease)
+
+
+@check("C9", "owners-are-compared-whole", why="two jobs of one host, or of one name, are two writers")
+def owners_are_compared_whole(bench: Bench) -> None:
+    """An owner that differs from the holder by its id alone is another one: it is refused, and cannot release."""
+    provider, owner = bench.provider(), bench.owner()
+    lease = bench.acquire(provider, bench.scope())
+    alike = replace(owner, id=f"{owner.id}-2")
+    for client in (provider, bench.provider()):
+        answer = bench.run(partial(client.try_acquire, bench.scope(), alike, 0.0))[0]
+        said = answer.value or answer.error
+        bench.expect(said is None, f"an owner that shares host, process and thread with the holder got {said!r}")
+    with contextlib.suppress(LockLost):
+        provider.release(replace(lease, owner=alike))
+    bench.expect_taken(bench.scope(), "an owner that shares host, process and thread with the holder released its lock")
     provider.renew(lease)
     provider.release(lease)
 

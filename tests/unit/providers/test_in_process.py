@@ -35,6 +35,8 @@ def test_one_table_one_holder_whichever_provider_object(make: Make, table: Any, 
     with pytest.raises(AlreadyHeld):
         two.try_acquire(table, ada, 0)
     two.release(lease)
+    assert two.try_acquire(table, bob, 0) is None  # the hold is that of the other client
+    one.release(lease)
     assert two.try_acquire(table, bob, 0).token > lease.token
 
 

@@ -1,0 +1,110 @@
+"""What a hook, or a package that a provider cannot do without, brings about is no fault of the provider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hudi_locks_conformance import Harness, Outcome, Status, run_check, select_checks
+from hudi_locks_conformance.sample import SampleHooks, SampleLockProvider
+
+from hudi_locks import BackendUnavailable, Lease, LockScope, Owner
+
+
+def judge(kind: type[SampleLockProvider], check_id: str, folder: Path) -> Outcome:
+    harness = Harness("of this module", {"hoodie.sample.folder": str(folder)})
+    harness.__dict__["kind"] = kind  # which cannot be loaded by name
+    return run_check(select_checks(only=[check_id])[0], harness)
+
+
+def hooked(**hooks: Any) -> type[SampleLockProvider]:
+    class Hooked(SampleLockProvider):
+        @classmethod
+        def conformance_hooks(cls) -> Any:
+            return type("Hooks", (SampleHooks,), hooks)
+
+    return Hooked
+
+
+class Terse(SampleLockProvider):
+    """Tells of the service in words of its own."""
+
+    said: ClassVar[str] = ""
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        raise BackendUnavailable(self.said)
+
+    @classmethod
+    def conformance_hooks(cls) -> Any:
+        there = staticmethod(lambda options: {**options, "my.service.address": "http://Locks-7.example:6399/0"})
+        return type("Hooks", (SampleHooks,), {"unreachable_options": there})
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("no answer from locks-7.example on port 6399", Status.PASS),
+        ("my.service.address leads nowhere", Status.PASS),
+        ("connection refused by the http service", Status.FAIL),
+    ],
+)
+def test_an_unreachable_service_may_be_named_in_any_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: Status
+) -> None:
+    monkeypatch.setattr(Terse, "said", said)
+    assert judge(Terse, "H5", tmp_path).status is status
+
+
+def refuse(*_: object) -> None:
+    raise ValueError("a column of numbers takes no garbage")
+
+
+@pytest.mark.parametrize("corrupt", [refuse, lambda *_: None], ids=["refuses", "does-nothing"])
+def test_a_hook_that_cannot_plant_garbage_leaves_the_check_not_run(tmp_path: Path, corrupt: Any) -> None:
+    outcome = judge(hooked(corrupt=corrupt), "H8", tmp_path)
+    assert outcome.status is Status.NOT_RUN, outcome
+    assert "corrupt" in outcome.message
+
+
+def stranger(folder: Path, monkeypatch: pytest.MonkeyPatch, *, requires: str) -> Harness:
+    """A package that cannot be imported without `botocore`, which its metadata requires, or has as an extra."""
+    package = folder / "stranger_locks"
+    package.mkdir()
+    text = "import botocore\nfrom hudi_locks_conformance.sample import SampleLockProvider\n"
+    (package / "__init__.py").write_text(f"{text}class Strange(SampleLockProvider):\n    pass\n")
+    info = folder / "stranger_locks-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: stranger-locks\nVersion: 1.0\n{requires}")
+    (info / "RECORD").write_text("stranger_locks/__init__.py,,\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.delitem(__import__("sys").modules, "stranger_locks", raising=False)
+    return Harness("stranger_locks:Strange", {"hoodie.sample.folder": str(folder / "locks")})
+
+
+@pytest.mark.parametrize(
+    ("requires", "status"),
+    [
+        ("Requires-Dist: botocore>=1\n", Status.PASS),
+        ('Requires-Dist: botocore>=1; extra == "aws"\n', Status.FAIL),
+    ],
+    ids=["required", "optional"],
+)
+def test_a_package_that_the_provider_requires_is_there_when_it_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requires: str, status: Status
+) -> None:
+    harness = stranger(tmp_path, monkeypatch, requires=requires)
+    outcome = run_check(select_checks(only=["L7"])[0], harness)
+    assert outcome.status is status, outcome
+
+
+def test_types_of_a_package_without_a_distribution_cannot_be_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = stranger(tmp_path, monkeypatch, requires="")
+    (tmp_path / "stranger_locks-1.0.dist-info" / "METADATA").unlink()
+    (tmp_path / "stranger_locks" / "__init__.py").rename(tmp_path / "stranger_locks" / "inner.py")
+    harness.name = "stranger_locks.inner:Strange"
+    outcome = run_check(select_checks(only=["L6"])[0], harness)
+    assert outcome.status is Status.NOT_RUN, outcome
