@@ -15,7 +15,6 @@ import typer
 
 from hudi_locks import Capability
 from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
-from hudi_locks.config import redact
 from hudi_locks_conformance._output import (
     EXIT_UNJUDGED,
     EXIT_UNREACHABLE,
@@ -36,6 +35,7 @@ from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
 from hudi_locks_conformance.limits import Limit
 from hudi_locks_conformance.runner import LIMIT, is_reachable, run_checks
+from hudi_locks_conformance.secrets import hide_secrets, show_options
 from hudi_locks_conformance.servers import KINDS, Server, start_server
 from hudi_locks_conformance.stress import render_result, run_stress, stress_values
 
@@ -106,7 +106,7 @@ def conformance(
             raise typer.Exit(_stress(harness, stress, history, as_json=as_json, json_file=json_file))
         outcomes = run_checks(checks, harness, limit=partial(_limit, limit))
     fenced = Capability.FENCING in harness.claims
-    asked = ("--server", server, *_repeat(option)) if server else ()
+    asked = ("--server", server, *_repeat(option, harness)) if server else ()
     report = Report(harness, tuple(outcomes), save_evidence(outcomes, history, fenced=fenced), asked)
     for path, render in {json_file: _render_json, junit: render_junit, html: render_page}.items():
         _save(path, partial(render, report))
@@ -120,10 +120,12 @@ def _limit(longest_s: float, check: Check) -> Limit:
     return Limit(longest_s, on_wait=lambda took_s: typer.echo(said % took_s, err=True))
 
 
-def _repeat(settings: list[str] | None) -> list[str]:
+def _repeat(settings: list[str] | None, harness: Harness) -> list[str]:
     """What was typed as --option, secrets hidden."""
     pairs = dict(setting.partition("=")[::2] for setting in settings or [])
-    return [word for name, value in redact(pairs).items() for word in ("--option", f"{name}={value}")]
+    short, secret = harness.kind.short_options, harness.kind.secret_options
+    shown = show_options(pairs, {*secret, *(word for word, name in short.items() if name in secret)})
+    return [word for name, value in shown.items() for word in ("--option", f"{name}={value}")]
 
 
 def _render_json(report: Report) -> str:
@@ -157,7 +159,8 @@ def _expect_reachable(harness: Harness) -> None:
     logging.getLogger("hudi_locks").addHandler(logging.NullHandler())  # planted failures are not news
     unreachable = is_reachable(harness)
     if unreachable is not None:
-        typer.echo(f"error: the lock service cannot be reached: {unreachable}", err=True)
+        said = hide_secrets(unreachable, harness.secrets)
+        typer.echo(f"error: the lock service cannot be reached: {said}", err=True)
         raise typer.Exit(EXIT_UNREACHABLE)
 
 

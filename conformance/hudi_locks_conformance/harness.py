@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hudi_locks import Capability, LockProvider
 from hudi_locks.lock import load_provider_class
+from hudi_locks_conformance.secrets import find_secrets, show_options
 
 if TYPE_CHECKING:
     from hudi_locks_conformance.servers import Server
@@ -83,6 +84,16 @@ class Harness:
     def claims(self) -> frozenset[Capability]:
         """What the class claims."""
         return self.kind.capabilities
+
+    @property
+    def shown_options(self) -> dict[str, str]:
+        """The options as they may be shown."""
+        return show_options(self.options, self.kind.secret_options)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What no output of a run may contain."""
+        return find_secrets(self.options, self.kind.secret_options)
 
     @cached_property
     def hooks(self) -> Any:

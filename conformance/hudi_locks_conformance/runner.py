@@ -16,6 +16,7 @@ from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.limits import Hung, Limit, call_within
+from hudi_locks_conformance.secrets import hide_secrets
 
 __all__ = ["LIMIT", "Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
 
@@ -105,8 +106,14 @@ def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT) -> Outcom
     """Run one check on a bench of its own, and on a thread of its own, which is left alone after the limit.
 
     A check that ends because the lock service did not answer, or took too long, is run once more: a busy machine is
-    no fault of the provider. A note tells of it.
+    no fault of the provider. A note tells of it. What it says shows no secret option.
     """
+    outcome, secrets = _run_patiently(check, harness, limit), harness.secrets
+    notes = tuple(hide_secrets(note, secrets) for note in outcome.notes)
+    return replace(outcome, message=hide_secrets(outcome.message, secrets), notes=notes)
+
+
+def _run_patiently(check: Check, harness: Harness, limit: Limit) -> Outcome:
     reason = say_unsupported(check, harness.claims)
     if reason:
         return Outcome(check, Status.UNSUPPORTED, reason)

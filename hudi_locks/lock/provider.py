@@ -30,6 +30,7 @@ class LockProvider(ABC):
         capabilities: What this class claims; the conformance kit judges every claim.
         short_options: Short names for `--option` on the command line, each for a full key; a key that stands here is
             the provider's own, and never taken for a slip.
+        secret_options: Full keys of the provider's own whose values must never be shown.
 
     Args:
         options: All keys of the writer, Hudi's own and the provider's.
@@ -39,6 +40,7 @@ class LockProvider(ABC):
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     short_options: ClassVar[dict[str, str]] = {}
+    secret_options: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         self.options = options if isinstance(options, Options) else Options(options)

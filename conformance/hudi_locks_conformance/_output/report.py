@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hudi_locks.config import redact
 from hudi_locks_conformance._output.badge import Badge, find_badge
 from hudi_locks_conformance._output.evidence import Evidence
 from hudi_locks_conformance._output.exits import EXIT_CRASH, exit_status
@@ -77,6 +76,6 @@ class Report:
 def _name_provider(harness: Harness) -> tuple[str, ...]:
     """The words that name a provider and its options; secrets are hidden."""
     words = ["--provider", harness.name]
-    for name, value in redact(harness.options).items():
+    for name, value in harness.shown_options.items():
         words += ["--option", f"{name}={value}"]
     return tuple(words)

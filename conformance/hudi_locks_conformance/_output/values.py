@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hudi_locks.config import redact
 from hudi_locks_conformance._output.report import Report
 from hudi_locks_conformance.runner import Outcome
 
@@ -16,7 +15,7 @@ def to_values(report: Report) -> dict[str, Any]:
     badge = report.badge
     return {
         "provider": report.harness.name,
-        "options": redact(report.harness.options),
+        "options": report.harness.shown_options,
         "claims": sorted(claim.name for claim in report.harness.claims),
         "seed": report.harness.seed,
         "exit": report.status,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from hudi_locks import (
@@ -158,3 +158,16 @@ class Warns(SampleLockProvider):
         """Renew, with a warning."""
         warnings.warn("renewed", stacklevel=2)
         return super().renew(lease)
+
+
+class ShowsItsPassword(SampleLockProvider):
+    """Shows a secret option of its own in the error of a lock service that does not answer."""
+
+    secret_options: ClassVar[frozenset[str]] = frozenset({"hoodie.sample.entrance"})
+
+    def send(self, name: str, call: Callable[[], Any]) -> Any:
+        """With all it knows in the error."""
+        try:
+            return super().send(name, call)
+        except BackendUnavailable as error:
+            raise BackendUnavailable(f"{error}, with {dict(self.options)}") from error

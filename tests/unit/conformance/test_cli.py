@@ -171,3 +171,14 @@ def test_ids_are_those_of_the_published_list() -> None:
     fencing = {"F1", "F2a", "F2b", "F2c", "F2d", "F2e", "F3", "F4", "F6", "F8"}
     assert set(wanted) - core == lease | fencing | extra | failing | {"N1", "N2", *(f"G{n}" for n in range(1, 7))}
     assert all(check.demand.endswith(".") and check.why for check in CHECKS.values())
+
+
+def test_a_secret_of_the_providers_own_is_in_no_line(conformance: Run, tmp_path: Path) -> None:
+    provider = "hudi_locks_conformance.broken.manners:ShowsItsPassword"
+    own = ("-o", f"folder={tmp_path}", "-o", "hoodie.sample.entrance=sesame", "-o", "hoodie.sample.url=x://u:hunter2@h")
+    for more in ((), ("--json",)):
+        status, out, err = conformance("-p", provider, *own, "--only", "A11,H8,H5", "-v", *more)
+        assert status == 1
+        assert "hoodie.sample.entrance" in out
+        assert "sesame" not in out + err
+        assert "hunter2" not in out + err
