@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
+from hudi_locks.format import interpreting
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import staging_folder
 from hudi_locks.storage import Storage
@@ -84,10 +85,14 @@ def find_reported(storage: Storage, requested: str) -> EarlyConflict | None:
     """What a task of the write reported; None if there is nothing yet.
 
     Raises:
+        DamagedTable: What is there cannot be read.
         StorageError: The store failed.
     """
     data = storage.read(_path(requested))
-    return None if data is None else EarlyConflict.decode(data)
+    if data is None:
+        return None
+    with interpreting("word of an early conflict", _path(requested)):
+        return EarlyConflict.decode(data)
 
 
 def _path(requested: str) -> str:

@@ -21,6 +21,7 @@ from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
+from hudi_locks.format.damage import interpreting, reading_parquet
 from hudi_locks.format.instant import (
     ACTIONS,
     FIRST_TIME,
@@ -98,6 +99,7 @@ __all__ = [
     "find_writer",
     "fixed_bucket_file_id",
     "format_time",
+    "interpreting",
     "is_bucket_file_id",
     "is_time",
     "manifest_name",
@@ -106,4 +108,5 @@ __all__ = [
     "parse_instant_name",
     "parse_manifest_name",
     "parse_moment",
+    "reading_parquet",
 ]

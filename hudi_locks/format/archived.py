@@ -11,8 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import LSM_TIMELINE_INSTANT
+from hudi_locks.format.damage import interpreting, reading_parquet
 
 __all__ = [
     "ArchiveRow",
@@ -124,11 +124,9 @@ def decode_rows(data: bytes, path: str) -> list[ArchiveRow]:
     Raises:
         DamagedTable: The bytes are no such part; it names `path`.
     """
-    try:
+    with reading_parquet("a part of the archived timeline", path):
         found = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
         return [_decode_row(row) for row in found]
-    except (pa.ArrowException, OSError, LookupError) as error:
-        raise DamagedTable(f"{path} is no readable part of the archived timeline: {error}", path=path) from error
 
 
 def encode_manifest(sizes: dict[str, int]) -> bytes:
@@ -143,11 +141,8 @@ def decode_manifest(data: bytes, path: str) -> dict[str, int]:
     Raises:
         DamagedTable: The bytes are no manifest; it names `path`.
     """
-    try:
+    with interpreting("readable manifest of the archived timeline", path):
         return {file["fileName"]: int(file["fileLen"]) for file in json.loads(data)["files"]}
-    except (ValueError, LookupError, TypeError) as error:
-        message = f"{path} is no readable manifest of the archived timeline: {type(error).__name__}: {error}"
-        raise DamagedTable(message, path=path) from error
 
 
 def _decode_row(row: dict[str, Any]) -> ArchiveRow:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import struct
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from hudi_locks.errors import DamagedTable
+from hudi_locks.format.damage import AMISS
 
 __all__ = [
     "CLEANER_PLAN",
@@ -36,10 +35,7 @@ __all__ = [
 MAGIC: Final = b"Obj\x01"
 _NAMESPACE: Final = "org.apache.hudi.avro.model"
 _STRING: Final = {"type": "string", "avro.java.string": "String"}
-UNREADABLE: Final = (
-    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, SchemaParseException,
-    StopIteration, struct.error, TypeError, UnknownType, ValueError, zlib.error,
-)  # fmt: skip
+UNREADABLE: Final = (*AMISS, SchemaParseException, UnknownType)
 """What fastavro raises on bytes that are no container: it has no root of its own."""
 
 _Schema = Any

@@ -9,10 +9,12 @@ import gzip
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
+from hudi_locks.format.damage import AMISS
 
 __all__ = [
     "BUCKET_LENGTH",
@@ -35,6 +37,7 @@ INLINE_LIMIT: Final = 1_000_000
 BUCKET_LENGTH: Final = 8
 """So many characters of a file id are the number of the bucket, under a bucket index."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class FileGroupId(NamedTuple):
@@ -175,7 +178,7 @@ def decode_claim(data: bytes, number: int) -> Claim:
         claim = _decode(json.loads(data))
         if claim.number != number or not all(_DIGEST.fullmatch(d) for d in [claim.previous][: number - 1]):
             raise ValueError(f"number {claim.number}, previous {claim.previous!r}")
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError) as error:
+    except AMISS as error:
         path = claim_path(number)
         message = (
             f"{path} is no readable claim ({error}): the table takes no more writes until the entry is restored from"
@@ -225,20 +228,26 @@ def _encode_content(content: Content) -> dict[str, Any]:
 
 
 def _decode_content(fields: dict[str, Any]) -> Content:
-    data = None if "data" not in fields else _unpack(fields["encoding"], fields["data"])
-    content = Content(fields["name"], fields["sha256"], fields["size"], data)
-    if "/" in content.name or not _DIGEST.fullmatch(content.sha256) or (data is None) != content.is_staged:
+    content = Content(fields["name"], fields["sha256"], fields["size"])
+    if "/" in content.name or not _DIGEST.fullmatch(content.sha256) or ("data" in fields) == content.is_staged:
         raise ValueError(f"promised file {content.name!r} with digest {content.sha256!r}")
-    if data is not None and digest_of(data) != content.sha256:
+    if content.is_staged:
+        return content
+    data = _unpack(fields["encoding"], fields["data"], size=content.size)
+    if digest_of(data) != content.sha256:
         raise ValueError(f"the content of {content.name} does not match its digest")
-    return content
+    return replace(content, data=data)
 
 
-def _unpack(encoding: str, text: str) -> bytes:
+def _unpack(encoding: str, text: str, *, size: int) -> bytes:
+    """What an entry holds, never more than `size` bytes of it: a few bytes may be packed gigabytes."""
     try:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise ValueError(str(error)) from error
     if encoding not in ("base64", "gzip+base64"):
         raise ValueError(f"unknown encoding {encoding!r}")
-    return gzip.decompress(data) if encoding == "gzip+base64" else data
+    unpacked = zlib.decompressobj(_GZIP).decompress(data, size + 1) if encoding == "gzip+base64" else data
+    if len(unpacked) != size:
+        raise ValueError(f"it does not hold the {size} bytes that it promises")
+    return unpacked

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from hudi_locks.errors import DamagedTable
+import pyarrow as pa
 
-__all__ = ["interpreting"]
+from hudi_locks.errors import DamagedTable, StorageError
 
-_AMISS: Final = (AttributeError, LookupError, TypeError, ValueError)
-"""What a field that is missing, or is of another type, comes out as."""
+__all__ = ["AMISS", "interpreting", "reading_parquet"]
+
+AMISS: Final = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, StopIteration, struct.error,
+    TypeError, ValueError, zlib.error,
+)  # fmt: skip
+"""What a field that is missing, is of another type or out of bounds, or is nested too deeply, comes out as."""
 
 
 @contextmanager
@@ -23,5 +30,22 @@ def interpreting(content: str, path: str) -> Iterator[None]:
     """
     try:
         yield
-    except _AMISS as error:
+    except AMISS as error:
         raise DamagedTable(f"{path} holds no {content}: {type(error).__name__}: {error}", path=path) from error
+
+
+@contextmanager
+def reading_parquet(what: str, path: str) -> Iterator[None]:
+    """Read Parquet that is `what` out of `path`. Arrow tells damage by an OSError without a number, too.
+
+    Raises:
+        DamagedTable: The bytes are no such Parquet, or the file is not there; it names `path`.
+        StorageError: The system failed to read them.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, *AMISS) as error:
+        if isinstance(error, OSError) and error.errno and not isinstance(error, FileNotFoundError):
+            raise StorageError(f"cannot read {path}: {error}", path=path, errno=error.errno) from error
+        message = f"{path}: {what} cannot be read as Parquet: {type(error).__name__}: {error}"
+        raise DamagedTable(message, path=path) from error

@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, StorageError
+from hudi_locks.format import interpreting, reading_parquet
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.row_cuts import cut_rows
 
 __all__ = ["BaseFileFormat", "BaseFileWriter", "count_row_groups", "read_base_file", "read_counts", "read_first_key"]
 
+_BASE_FILE: Final = "a base file"
 _COUNTS: Final = "hudi_locks.counts"
 _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
@@ -169,8 +171,9 @@ def read_base_file(
 
     Raises:
         DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
+        StorageError: The store failed.
     """
-    with _open(path) as found:
+    with reading_parquet(_BASE_FILE, path), _open(path) as found:
         names = [name for name in found.schema_arrow.names if columns is None or name in columns]
         single = find_single(found.metadata, encoded)
         needed = [name for name in names if name not in single] or names[:1]  # rows without columns are not counted
@@ -194,7 +197,7 @@ def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Ta
 
 def count_row_groups(path: str) -> int:
     """How many row groups a base file has."""
-    with _open(path) as file:
+    with reading_parquet(_BASE_FILE, path), _open(path) as file:
         return int(file.metadata.num_row_groups)
 
 
@@ -207,26 +210,24 @@ def read_counts(path: str) -> dict[str, int]:
     counts = _read_footer(path).get(_COUNTS)
     if counts is None:
         raise DamagedTable(f"{path} has the name of a file of ours and not its footer; who made it?", path=path)
-    return dict(json.loads(counts))
+    with interpreting("counts in its footer", path):
+        return {name: int(count) for name, count in json.loads(counts).items()}
 
 
 def read_first_key(path: str) -> str | None:
     """The record key of the first row; None for a file without rows. The footer's range may be wider than the keys."""
-    with _open(path) as file:
+    with reading_parquet(_BASE_FILE, path), _open(path) as file:
         for batch in file.iter_batches(batch_size=1, columns=[RECORD_KEY]):
             return str(batch.column(0)[0].as_py())
         return None
 
 
 def _read_footer(path: str) -> dict[str, str]:
-    with _open(path) as file:
+    with reading_parquet(_BASE_FILE, path), _open(path) as file:
         found: dict[bytes, bytes] = file.metadata.metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
+        return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
 
 
 def _open(path: str, *, metadata: pq.FileMetaData | None = None, encoded: Collection[str] = ()) -> pq.ParquetFile:
     kept = find_encoded(metadata, encoded) if metadata is not None else None
-    try:
-        return pq.ParquetFile(path, metadata=metadata, read_dictionary=kept)
-    except (pa.ArrowInvalid, FileNotFoundError) as error:
-        raise DamagedTable(f"{path} cannot be read as Parquet: {error}", path=path) from error
+    return pq.ParquetFile(path, metadata=metadata, read_dictionary=kept)

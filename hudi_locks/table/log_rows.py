@@ -6,7 +6,6 @@ import io
 import json
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import META_COLUMNS, arrow_schema
+from hudi_locks.format import META_COLUMNS, arrow_schema, reading_parquet
 from hudi_locks.format.avro import UNREADABLE
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
@@ -29,6 +28,7 @@ _AVRO_FORMAT: Final = 3
 _SERIAL_ROWS: Final = 1 << 17
 """Up to so many rows the columns of a block are read one after the other: logs are read side by side."""
 _COUNT: Final = struct.Struct(">i")
+_BLOCK: Final = "a block of rows"
 _BLOCK_FORMATS: Final = {"parquet": BlockType.PARQUET, "avro": BlockType.AVRO}
 
 
@@ -192,7 +192,7 @@ class _ParquetRows:
     ) -> _ParquetRows:
         declared = _arrow_of(_Declared(block.schema, path))
         schema = pa.schema([field for field in declared if columns is None or field.name in columns])
-        with _reporting(path):
+        with reading_parquet(_BLOCK, path):
             return cls(block.content, pq.ParquetFile(pa.BufferReader(block.content)), schema, idle, path)
 
     @property
@@ -201,13 +201,13 @@ class _ParquetRows:
 
     def read(self, names: list[str]) -> pa.Table:
         """These columns, in the types that are wanted."""
-        with _reporting(self.path):
+        with reading_parquet(_BLOCK, self.path):
             return _cast(_read_columns(self.file, names), pa.schema(map(self.schema.field, names)))
 
     def add_idle(self, rows: pa.Table) -> pa.Table:
         """The same rows with the columns that were left out; of these stay dictionaries what the block has as such."""
         names = [name for name in self.schema.names if name not in rows.schema.names]
-        with _reporting(self.path):
+        with reading_parquet(_BLOCK, self.path):
             single = find_single(self.file.metadata, names)
             needed = [name for name in names if name not in single]
             encoded = find_encoded(self.file.metadata, needed)
@@ -221,14 +221,6 @@ class _ParquetRows:
 
 def _read_columns(file: pq.ParquetFile, names: list[str]) -> pa.Table:
     return file.read(columns=names, use_threads=file.metadata.num_rows > _SERIAL_ROWS).select(names)
-
-
-@contextmanager
-def _reporting(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, KeyError, OSError) as error:
-        raise DamagedTable(f"{path}: a block of Parquet rows cannot be read: {error}", path=path) from error
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:

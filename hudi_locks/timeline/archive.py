@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_locks.errors import DamagedTable
-from hudi_locks.format import LAST_TIME, Instant, add_ms
+from hudi_locks.format import LAST_TIME, Instant, add_ms, reading_parquet
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
@@ -141,8 +140,10 @@ def _read_part(storage: Storage, path: str, columns: list[str]) -> pa.Table | No
     data = storage.read(path)
     if data is None:
         return None
-    try:
+    with reading_parquet("a part of the archived timeline", path):
         # A dataset, as `pq.read_table` makes one, takes five times as long for a file of so few rows.
-        return pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=False).select(columns)
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DamagedTable(f"{path} is no readable part of the archived timeline: {error}", path=path) from error
+        part = pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=False).select(columns)
+        part.validate(full=True)
+        if any(part[name].null_count for name in columns if name != "metadata"):
+            raise ValueError("an instant lacks its time or its action")
+        return part

@@ -21,6 +21,7 @@ __all__ = ["Beating"]
 _NAMESPACES: Final = ("/proc/self/ns/pid", "/proc/self/ns/time")
 _ZOMBIES: Final = ("Z", "X")
 _STATE, _THREADS, _START = 0, 17, 19
+_MOST_PID: Final = 2**31 - 1
 _registry: Final = uuid.uuid4().hex
 """Names this copy of `_here`: a module that is loaded a second time does not know what beats by the first."""
 _here: Final[set[str]] = set()
@@ -62,12 +63,14 @@ class Beating:
 
     @classmethod
     def decode(cls, data: bytes | None) -> Beating | None:
-        """From a heartbeat file; None if it does not tell, as those of JVM writers."""
+        """From a heartbeat file; None if it does not tell, as those of JVM writers, or cannot be of a process."""
         try:
-            fields = json.loads(data or b"{}")
-            return cls(**{**fields, "pid": int(fields["pid"])})
-        except (ValueError, TypeError, KeyError):
+            found = cls(**json.loads(data or b"{}"))
+        except (ValueError, TypeError, RecursionError):
             return None
+        texts = (found.host, found.machine, found.started, found.id)
+        is_process = type(found.pid) is int and 0 < found.pid <= _MOST_PID
+        return found if is_process and all(isinstance(text, str) for text in texts) else None
 
     @property
     def is_over(self) -> bool:

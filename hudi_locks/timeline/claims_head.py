@@ -15,6 +15,8 @@ from hudi_locks.storage import Storage
 __all__ = ["HeadHint", "find_last"]
 
 _PATH: Final = f"{PRIVATE_FOLDER}/head"
+_MOST_DIGITS: Final = 20
+"""A claim's number has no more."""
 _SPACING_S: Final = 1.0
 """Object stores limit how often one object may change; GCS to once a second."""
 _log = open_log(__name__)
@@ -48,7 +50,7 @@ class HeadHint:
     def read(self) -> int:
         """Some number near the head; 0 when nothing is known."""
         text = (self._storage.read(_PATH) or b"").strip()
-        return int(text) if text.isdigit() else 0
+        return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else 0
 
     def write(self, number: int) -> None:
         """Tell the others that `number` is there, at most once a second."""

@@ -83,7 +83,7 @@ class Notices:
         data = self._storage.read(f"{NOTICE_FOLDER}/{name}")
         try:
             found = json.loads(data or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             found = {}
         return found if isinstance(found, dict) else {}
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from hudi_locks.format import CommitMetadata, Instant
+from hudi_locks.format import CommitMetadata, Instant, interpreting
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline
 
@@ -60,12 +62,20 @@ def find_schema(storage: Storage, timeline: Timeline) -> tuple[str | None, Insta
         data = storage.read(timeline.paths[instant])
         schema = CommitMetadata.decode(data, timeline.paths[instant]).schema if data is not None else None
         if schema is not None:
+            with interpreting("Avro schema", timeline.paths[instant]):
+                _fields(schema)
             return schema, instant
     return None, None
 
 
 def _fields(schema: str | None) -> Mapping[str, Any]:
-    return {field["name"]: field for field in json.loads(schema or "{}").get("fields", [])}
+    return _parse_fields(schema or "{}")
+
+
+@lru_cache(maxsize=16)
+def _parse_fields(schema: str) -> Mapping[str, Any]:
+    """Each publish meets the columns of the one before."""
+    return MappingProxyType({field["name"]: field for field in json.loads(schema).get("fields", [])})
 
 
 def _is_clash(old: Any, present: Any, written: Any) -> bool:

@@ -12,8 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_locks.errors import DamagedTable
-from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, CommitMetadata
+from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, CommitMetadata, interpreting
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 from hudi_locks.timeline.archive import list_archived_since
@@ -113,7 +112,7 @@ class StreamLog:
     def _read_note(self, metadata: CommitMetadata, key: str) -> str | None:
         try:
             noted = json.loads(metadata.extra.get(key) or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return None  # a note of somebody else's, under the same name
         value = noted.get(self._identifier) if isinstance(noted, dict) else None
         return None if value is None else str(value)
@@ -122,12 +121,9 @@ class StreamLog:
         data = self._storage.read(self._hint_path)
         if data is None:
             return None
-        try:
+        with interpreting("hint of a stream; remove it, the commits themselves tell", self._hint_path):
             hint: dict[str, Any] = json.loads(data)
             return StreamPosition(int(hint["batch"]), str(hint["query"]), str(hint["completion_time"]))
-        except (ValueError, LookupError, TypeError) as error:
-            message = f"{self._hint_path} is no hint of a stream ({error}): remove it, the commits themselves tell"
-            raise DamagedTable(message, path=self._hint_path) from error
 
 
 def _file_name(identifier: str) -> str:
