@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, gather, make_provider
+from hudi_locks.cli.output import open_console
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import table_keys
 from hudi_locks.errors import HudiLocksError, Unsupported
@@ -121,4 +121,4 @@ def _print(findings: list[Finding], *, as_json: bool) -> None:
     for finding in findings:
         advice = f"\n→ {finding.advice}" if finding.advice else ""
         table.add_row("ok" if finding.ok else "ILL", finding.name, finding.found + advice)
-    Console(soft_wrap=True).print(table)
+    open_console().print(table)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from hudi_locks.cli.doctor import doctor
@@ -19,12 +18,12 @@ from hudi_locks.cli.options import (
     Key,
     Provider,
     Settings,
-    gather,
     make_provider,
     parse_scope,
 )
+from hudi_locks.cli.output import open_console
 from hudi_locks.cli.tables import refuse_no_table
-from hudi_locks.config import Options, check_options, find_key, lock_keys, redact
+from hudi_locks.config import Options, find_key, lock_keys, redact
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, load_provider_class
 
@@ -61,7 +60,7 @@ def show(
     elif holder is None:
         typer.echo(f"nobody holds the lock on {scope}")
     else:
-        Console(soft_wrap=True).print(_holder_table(holder))
+        open_console().print(_holder_table(holder))
 
 
 def _holder_table(holder: Holder) -> Table:
@@ -128,7 +127,7 @@ def list_providers(as_json: Json = False) -> None:  # noqa: FBT002  # typer's wa
     table = Table("provider", "claims", box=None)
     for name, claims in found.items():
         table.add_row(name, claims if isinstance(claims, str) else " ".join(claims))
-    Console().print(table)
+    open_console().print(table)
 
 
 def _claims(name: str) -> list[str] | str:
@@ -146,9 +145,12 @@ def explain_config(
     config: ConfigFile = None,
     as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
 ) -> None:
-    """Print the options in effect, without secrets, and how long a writer may wait for its lock."""
-    _, given = gather(key, provider, settings=option, config=config)
-    options = check_options(given)
+    """Print the options in effect, without secrets, and how long a writer may wait for its lock.
+
+    Exit status: 0 the provider accepts them; 2 they are refused. Asks no lock service.
+    """
+    with make_provider(key, provider, settings=option, config=config) as accepted:
+        options = Options(accepted.options)
     rows = _effective(options)
     policy = RetryPolicy.from_options(options)
     if as_json:
@@ -159,7 +161,7 @@ def explain_config(
     table = Table("key", "value", "from", box=None)
     for row in rows:
         table.add_row(*row)
-    Console(soft_wrap=True).print(table)
+    open_console().print(table)
     typer.echo(_say_waits(policy))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import warnings
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from importlib.util import find_spec
-from typing import Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -42,6 +43,9 @@ _SUMMARIES: Final = {
     "serve": "Keep the markers of a table's writers: a timeline server that runs by itself.",
 }
 _FAILURE, _USAGE = 1, 2
+_COMPLETES: Final = "_HUDI_LOCKS_COMPLETE"
+_TYPED: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where Bash, and where other shells have the words that were typed so far."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -68,7 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(words: list[str]) -> None:
     late = next((point for point in _late_commands() if words[:1] == [point.name]), None)
     if late is None:
-        _own_app()(args=words, prog_name="hudi-locks")
+        _own_command()(args=words, prog_name="hudi-locks")
     else:
         late.load()(args=words[1:], prog_name=f"hudi-locks {late.name}")
 
@@ -78,16 +82,46 @@ def _late_commands() -> list[EntryPoint]:
     return sorted([*own, *entry_points(group=COMMAND_GROUP)], key=lambda point: point.name)
 
 
-def _own_app() -> typer.Typer:
+def _own_command() -> Any:
+    """All commands; those that are loaded late with their options only where a shell completes them."""
     app = typer.Typer(
         help="Locks of Apache Hudi tables: who holds them, and how to get at them.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_take_options)
     add_lock_commands(app)
     for point in _late_commands():
         app.command(point.name, help=_summary(point))(_never_run)
-    return app
+    group: Any = typer.main.get_command(app)
+    for point in _late_commands():
+        if point.name in _typed():
+            group.add_command(_load_command(point), point.name)
+    return group
+
+
+def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  # typer's way of a callback
+    if is_wanted:
+        typer.echo(f"hudi-locks {version('hudi-locks')}")
+        raise typer.Exit
+
+
+def _take_options(
+    _: Annotated[  # noqa: FBT002  # typer's way of a flag
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Locks of Apache Hudi tables: who holds them, and how to get at them."""
+
+
+def _typed() -> list[str]:
+    """The words that a shell asks to complete; none in a command that is run."""
+    return " ".join(os.environ.get(name, "") for name in _TYPED if _COMPLETES in os.environ).split()
+
+
+def _load_command(point: EntryPoint) -> Any:
+    loaded = point.load()
+    return typer.main.get_command(loaded) if isinstance(loaded, typer.Typer) else loaded
 
 
 def _never_run() -> None:

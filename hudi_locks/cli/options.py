@@ -11,7 +11,7 @@ from hudi_locks.cli.tables import find_table_name
 from hudi_locks.clock import SystemClock
 from hudi_locks.config import Options, check_options, find_key, lock_keys, nearest_key, table_keys
 from hudi_locks.errors import ConfigError
-from hudi_locks.lock import LockProvider, LockScope, load_provider_class
+from hudi_locks.lock import LockProvider, LockScope, available_providers, load_provider_class
 
 __all__ = [
     "ConfigFile",
@@ -26,8 +26,19 @@ __all__ = [
     "read_options",
 ]
 
+
+def complete_provider(incomplete: str) -> list[str]:
+    """Names of providers that begin so, for the shell."""
+    return [name for name in available_providers() if name.startswith(incomplete)]
+
+
 Key = Annotated[str | None, typer.Argument(metavar="KEY", help="Path of the table (hoodie.base.path).")]
-Provider = Annotated[str | None, typer.Option("--provider", "-p", help="Lock provider; see `hudi-locks providers`.")]
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider", "-p", help="Lock provider; see `hudi-locks providers`.", autocompletion=complete_provider
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="A Hudi key, or a short name of the provider's."),

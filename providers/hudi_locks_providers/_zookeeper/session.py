@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import threading
 from collections.abc import Callable
@@ -33,6 +34,8 @@ from hudi_locks_providers._zookeeper.settings import Settings
 
 __all__ = ["Session", "SessionListener", "is_lost", "translate"]
 
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
+"""What it logs is for programs that set up logging; without that its lines would stand among the user's own."""
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _HANDSHAKES: Final = 6
