@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from hudi_locks.errors import StorageError
+from hudi_locks.storage.links import leads_out, refuse_leading_out, without_links
 from hudi_locks.storage.storage import Entry, Storage
 
 __all__ = ["LocalStorage"]
@@ -26,8 +27,10 @@ class LocalStorage(Storage):
     """A folder of this machine. Runs on the driver and on executors; picklable; thread-safe.
 
     Files with content are written to a staging folder, flushed to disk and then linked under their final name, so a
-    crash leaves either nothing or the whole file. The `.crc` file that Hadoop keeps beside a file goes whenever the
-    file changes, since a stale one makes the JVM refuse the file.
+    crash leaves either nothing or the whole file. What a symbolic link below the root leads to is neither listed nor
+    removed: the link itself is not listed, and to list a folder behind one that leads out of the table is refused. The
+    `.crc` file that Hadoop keeps beside a file goes whenever the file changes, since a stale one makes the JVM refuse
+    the file.
 
     Args:
         root: The table's base path as an absolute path of this machine.
@@ -44,17 +47,18 @@ class LocalStorage(Storage):
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""
         with _Reporting("list", folder):
+            refuse_leading_out(self._root, folder)
             try:
-                return os.listdir(self._locate(folder))
+                return [child.name for child in without_links(self._locate(folder))]
             except FileNotFoundError:
                 return []
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         with _Reporting("list", folder):
+            refuse_leading_out(self._root, folder)
             try:
-                with os.scandir(self._locate(folder)) as children:
-                    entries = [entry for child in children if (entry := _describe_child(child))]
+                entries = [entry for child in without_links(self._locate(folder)) if (entry := _describe_child(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -124,6 +128,8 @@ class LocalStorage(Storage):
         """See `Storage.delete`."""
         with _Reporting("delete", path):
             target = self._locate(path)
+            if leads_out(self._root, path.rpartition("/")[0]):
+                return False
             _remove_checksum(target)
             return _remove(target)
 
@@ -131,6 +137,10 @@ class LocalStorage(Storage):
         """See `Storage.delete_folder`. The kernel links no file that was unlinked everywhere."""
         target = self._locate(folder)
         with _Reporting("delete", folder):
+            if os.path.islink(target):
+                _remove(target)
+            if leads_out(self._root, folder):
+                return
             while os.path.lexists(target):
                 _remove_tree(target)
 
