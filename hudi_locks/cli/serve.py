@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,7 +14,7 @@ import typer
 
 from hudi_locks.cli.options import ConfigFile, Settings, read_options
 from hudi_locks.clock import SystemClock
-from hudi_locks.config import check_options
+from hudi_locks.config import check_options, datasource_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -55,12 +55,17 @@ def run_serve(
         from hudi_locks.timeline_server.standalone import make_standalone  # an extra
     except ImportError as error:
         raise ConfigError(f"a timeline server needs hudi-locks[server]: {error}") from error
-    known = {**table.config.extra, **options}
-    server = make_standalone(table.storage, table.layout, known, token=token, place=(host, port))
+    server = make_standalone(table.storage, table.layout, _add_index(table, options), token=token, place=(host, port))
     with _signalled() as stopped, server:
         typer.echo(f"serving the markers of {path} at {server.url}")
         SystemClock().wait(stopped, None)
     typer.echo("stopped")
+
+
+def _add_index(table: Table, options: Mapping[str, object]) -> dict[str, object]:
+    """The options, with the index that the table remembers. Nothing else: its properties could name any class."""
+    kept = datasource_keys.INDEX_TYPE.name
+    return {**({kept: table.config.extra[kept]} if kept in table.config.extra else {}), **options}
 
 
 def _read_token(file: Path | None) -> str:

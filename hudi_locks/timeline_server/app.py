@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,6 +20,7 @@ from hudi_locks.format import IOType, MarkerName, find_writer, is_time
 from hudi_locks.markers import MARKER_FOLDER
 from hudi_locks.observe import TIMELINE_SERVER_REFUSED, TIMELINE_SERVER_REQUEST, Metrics
 from hudi_locks.timeline_server.client import BASE, DETECTS
+from hudi_locks.timeline_server.door import read_json, refuse_foreign
 from hudi_locks.timeline_server.service import Answer, MarkerService
 
 __all__ = ["make_app"]
@@ -37,6 +38,7 @@ def make_app(
     token: str = "",
     metrics: Metrics | None = None,
     clock: Clock | None = None,
+    hosts: Collection[str] = (),
 ) -> Starlette:
     """The application that answers for one table.
 
@@ -46,6 +48,7 @@ def make_app(
         token: What callers must bring as `Authorization: Bearer`; "" for nothing, as JVM clients bring nothing.
         metrics: Gets what requests took.
         clock: Measures it.
+        hosts: Names by which callers may reach it, beside those that the machine gives itself and its addresses.
     """
     handlers = _Handlers(service, _strip_scheme(base_path), metrics or Metrics(), clock or SystemClock())
     endpoints: Sequence[tuple[str, str, Endpoint]] = (
@@ -57,7 +60,10 @@ def make_app(
         ("POST", "/create-all", handlers.create_all),
         ("POST", "/dir/delete", handlers.delete),
     )
-    routes = [Route(f"{BASE}{path}", _guard(endpoint, token), methods=[verb]) for verb, path, endpoint in endpoints]
+    routes = [
+        Route(f"{BASE}{path}", _guard(endpoint, token, frozenset(name.lower() for name in hosts)), methods=[verb])
+        for verb, path, endpoint in endpoints
+    ]
 
     @asynccontextmanager
     async def close_at_the_end(_: Starlette) -> AsyncIterator[None]:
@@ -67,8 +73,9 @@ def make_app(
     return Starlette(routes=routes, lifespan=close_at_the_end)
 
 
-def _guard(endpoint: Endpoint, token: str) -> Endpoint:
+def _guard(endpoint: Endpoint, token: str, hosts: Collection[str]) -> Endpoint:
     async def guarded(request: Request) -> Response:
+        refuse_foreign(request, hosts)
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token and not secrets.compare_digest(given.encode(), token.encode()):
             raise HTTPException(401, "the token of this timeline server is missing or another one")
@@ -115,7 +122,7 @@ class _Handlers:
 
     async def create_all(self, request: Request) -> Response:
         """All markers of a task: `{"names": [...]}` gives `{"created": [...]}`, or 409 and `{"conflict": {...}}`."""
-        body: Any = await request.json()
+        body = await read_json(request)
         names = body.get("names") if isinstance(body, dict) else None
         if not isinstance(names, list):
             raise HTTPException(400, 'a body like {"names": ["p/f.parquet.marker.CREATE"]} is wanted')

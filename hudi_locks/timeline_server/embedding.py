@@ -68,7 +68,9 @@ def make_server(
     )
     host, port = place
     return TimelineServer(
-        lambda token: make_app(service, base_path=storage.base, token=token, metrics=metrics),
+        lambda token: make_app(
+            service, base_path=storage.base, token=token, metrics=metrics, hosts=[host, settings.remote_host]
+        ),
         host=host,
         port=port,
         token=token,

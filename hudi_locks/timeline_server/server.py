@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -11,6 +12,7 @@ from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import ConfigError
@@ -18,6 +20,8 @@ from hudi_locks.errors import ConfigError
 __all__ = ["TimelineServer"]
 
 _START_S: Final = 20.0
+_REQUEST_S: Final = 30.0
+"""How long the head of a request may take."""
 _STOP_S: Final = 10
 """How long requests under way may take once the server is to stop."""
 
@@ -32,6 +36,37 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.answers.set()
+
+
+class _TimelyProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]  # the class depends on what is installed
+    """Ends connections on which a request was begun, or none was, and does not come whole in time."""
+
+    request_s = _REQUEST_S
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._expect()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.request_s, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 class TimelineServer:
@@ -60,6 +95,7 @@ class TimelineServer:
             log_config=None,
             log_level="warning",
             access_log=False,
+            http=_TimelyProtocol,
             timeout_graceful_shutdown=_STOP_S,
         )
         self._server = _Server(config)

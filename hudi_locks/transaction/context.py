@@ -209,7 +209,7 @@ class Context:
         if self.expects_foreign_writers():
             message = (
                 f"{newest} is {ahead_ms} ms ahead; JVM writers would go on with earlier times, and readers pass over"
-                " such writes: restore the table to before it, or say hudi_locks.foreign_writers=false in its properties"
+                " such writes: restore the table to before it, or set hudi_locks.foreign_writers=false on it"
             )
             raise ClockRefused(message, newest=newest, ahead_ms=ahead_ms)
         self.notices.accept_ahead(newest, ahead_ms)

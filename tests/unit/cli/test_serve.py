@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hudi_locks.cli.serve import _add_index
 from hudi_locks.markers import read_markers
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
@@ -57,3 +58,15 @@ def test_it_does_not_serve_without_a_token_unless_told_so(
     status, _, error = hudi_locks("serve", path)
     assert status == 2
     assert "--token-file" in error
+
+
+def test_no_class_that_the_table_names_is_loaded(tmp_path: Path) -> None:
+    """Whoever may write a table's properties would otherwise choose what runs on the machine of whoever serves it."""
+    extra = {
+        "hoodie.write.concurrency.early.conflict.detection.enable": "true",
+        "hoodie.write.concurrency.early.conflict.detection.strategy": "no.such.module:Strategy",
+        "hoodie.index.type": "BUCKET",
+    }
+    table = Table.create(open_storage(str(tmp_path / "named")), TableConfig("t", ("id",), (), extra=extra))
+    assert _add_index(table, {"a": 1}) == {"hoodie.index.type": "BUCKET", "a": 1}
+    assert _add_index(table, {"hoodie.index.type": "SIMPLE"}) == {"hoodie.index.type": "SIMPLE"}

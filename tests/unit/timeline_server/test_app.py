@@ -52,7 +52,9 @@ def serve(checker: Told) -> Callable[..., None]:
             make: Any = lambda *_: checker  # noqa: E731
             service = MarkerService(MemoryStorage(ManualClock()), files=20, interval_s=0.0, make_checker=make)
             transport = httpx.ASGITransport(make_app(service, base_path="/data/t/", token=token))
-            async with httpx.AsyncClient(transport=transport, base_url=f"http://x{BASE}", headers=headers) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url=f"http://127.0.0.1:1{BASE}", headers=headers
+            ) as client:
                 await work(client)
 
         asyncio.run(whole())
@@ -148,3 +150,67 @@ def test_a_token_is_asked_for(serve: Callable[..., None], given: str, status: in
         assert "secret" not in answer.text
 
     serve(work, "secret", {"Authorization": given} if given else None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:26754"}, 403),
+        ({"Host": ""}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:26754"}, 200),
+        ({"Host": "[::1]:26754"}, 200),
+        ({"Host": "10.1.2.3"}, 200),
+    ],
+)
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_requests_for_web_pages_are_refused_with_and_without_a_token(
+    serve: Callable[..., None], headers: dict[str, str], status: int, token: str
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/dir/delete", params={"markerdirpath": DIR}, headers=headers)
+        assert answer.status_code == status
+
+    serve(work, token, {"Authorization": f"Bearer {token}"})
+
+
+async def pour(pieces: int, taken: list[int]) -> Any:
+    for number in range(pieces):
+        taken.append(number)
+        yield b" " * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"[" * 100_000, {}, 400),
+        (b"\xff\xfe{}", {}, 400),
+        (b'"names"', {}, 400),
+        (b'{"names": [1, null, {}]}', {}, 400),
+        (b"{}", {"Content-Length": "99999999999"}, 413),
+        (b"{}", {"Content-Length": "9" * 5_000}, 413),
+    ],
+)
+def test_a_body_that_is_odd_is_refused_without_a_trace(
+    serve: Callable[..., None], content: bytes, headers: dict[str, str], status: int
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/create-all", params={"markerdirpath": DIR}, content=content, headers=headers)
+        assert answer.status_code == status
+
+    serve(work)
+
+
+def test_a_body_without_a_length_is_read_to_the_bound_and_no_further(serve: Callable[..., None]) -> None:
+    taken: list[int] = []
+
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/create-all", params={"markerdirpath": DIR}, content=pour(200, taken))
+        assert answer.status_code == 413
+
+    serve(work)
+    assert 60 < len(taken) < 80
