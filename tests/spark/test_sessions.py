@@ -14,7 +14,7 @@ import pytest
 from hudi_locks.errors import SessionRefused
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.failures import typed_task_errors
-from hudi_locks.spark.session import check_session
+from hudi_locks.spark.session import prepare_session
 
 pytestmark = pytest.mark.spark
 
@@ -128,7 +128,7 @@ def test_a_stopped_session_is_said_in_one_sentence(create: Callable[..., HoodieT
 
 
 def test_a_living_session_passes(spark: Any) -> None:
-    check_session(spark)
+    prepare_session(spark)
     assert spark.sparkContext.pythonExec == sys.executable
 
 
