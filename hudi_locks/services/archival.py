@@ -15,6 +15,7 @@ from hudi_locks.format import (
     RollbackMetadata,
     comparable_action,
 )
+from hudi_locks.markers import staging_folder
 from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
@@ -192,6 +193,8 @@ class Archiver:
         """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
         all_files = [path for paths in files.values() for path in paths]
         map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(_PENDING)])
+        for instant in files:  # so that whoever sleeps on its way to complete one does not bring it back
+            self._storage.delete_folder(staging_folder(instant.requested))
         for path in all_files:
             self._storage.delete(path)
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_locks.format import find_writer, is_time
+from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, read_markers, staging_folder
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_partitions
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.archive import is_archived
+from hudi_locks.timeline.archive import is_archived, list_archived_times
 from hudi_locks.timeline.claims import STAGED_FOLDER
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
 from hudi_locks.transaction import Coordination
@@ -76,6 +76,7 @@ class Janitor:
         strays = [*announced, *(path for path, instant in listed if instant in ended.failed)]
         removed = self._remove(strays)
         leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(ended)
+        leftovers += self._drop_archived()
         leftovers += self._drop_half_written() + self._drop_claim_contents() + self._drop_unmade_savepoints()
         return SweepResult(data_files=removed, leftovers=leftovers)
 
@@ -126,6 +127,18 @@ class Janitor:
         for requested in folders:
             self._storage.delete_folder(staging_folder(requested))
         return len(markers) + len(folders)
+
+    def _drop_archived(self) -> int:
+        """Remove completed instants that are archived already, the oldest first: readers count from the first one.
+
+        A writer that slept while others completed and archived its instant may have made the file again, and died.
+        """
+        timeline = self._coordination.peek().timeline
+        pending = {instant.requested for instant in timeline.pending()}
+        times = list_archived_times(self._storage, timeline.layout, completed_after=FIRST_TIME)
+        back = [i for i in timeline.completed() if i.requested in times - pending and i.action in WRITE_ACTIONS]
+        inflight = [i for i in back if self._storage.exists(timeline.layout.path(i.as_inflight()))]
+        return sum(self._storage.delete(timeline.paths[i]) for i in sorted(back) if i not in inflight)
 
     def _drop_heartbeats(self, ended: _Ended) -> int:
         old = sorted(self._older_than_patience(HEARTBEAT_FOLDER))

@@ -5,9 +5,13 @@ Only the last claim can be unfinished, since the maker of each claim has seen to
 
 from __future__ import annotations
 
-from hudi_locks.errors import UpdateEndangered
+import uuid
+from typing import Final
+
+from hudi_locks.errors import StorageError, UpdateEndangered
 from hudi_locks.format import Instant, State, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
+from hudi_locks.markers import staging_folder
 from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.context import Context
@@ -16,6 +20,9 @@ from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 
 __all__ = ["RollForward"]
+
+_COMPLETED: Final = "completed"
+"""Where completed files are staged; no turn of tasks has that name."""
 
 
 class RollForward:
@@ -124,13 +131,36 @@ class RollForward:
         content = self._log.read_content(claim)
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
+        staged = f"{staging_folder(claim.instant)}/{_COMPLETED}/{uuid.uuid4().hex}"
+        self._storage.create_transient(staged, content)
+        self._context.trace(StopPoint.PUBLISH_STAGED)
+        if not self._context.is_inflight(claim):
+            self._storage.delete(staged)
+            return False
         self._context.trace(StopPoint.PUBLISH_LOOKED)
-        self._storage.create_if_absent(self._completed_path(claim), content)
+        if not self._name(claim, staged):
+            return False
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
             return True
         self._storage.delete(self._completed_path(claim))
         return False
+
+    def _name(self, claim: Claim, staged: str) -> bool:
+        """Give the completed file its name; False if the instant was archived or rolled back meanwhile.
+
+        An archiver removes the inflight file, then what is staged, then the completed file: so what was staged before
+        the look cannot be named after it, however long this process sleeps, and however it dies then.
+        """
+        try:
+            if not self._storage.move_if_absent(staged, self._completed_path(claim)):
+                self._storage.delete(staged)
+        except StorageError:
+            if not self._context.is_inflight(claim):
+                return False
+            if not self._is_completed(claim):
+                raise
+        return True
 
     def _look_again(self, claim: Claim) -> bool:
         is_there = self._context.is_inflight(claim)

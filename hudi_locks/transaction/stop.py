@@ -32,6 +32,7 @@ class StopPoint(enum.Enum):
     PUBLISH_RECONCILED = "publish:reconciled"
     PUBLISH_TIMED = "publish:timed"
     PUBLISH_CLAIMED = "publish:claimed"
+    PUBLISH_STAGED = "publish:staged"
     PUBLISH_LOOKED = "publish:looked"
     PUBLISH_COMPLETED = "publish:completed"
     PUBLISH_LOOKED_AGAIN = "publish:looked-again"

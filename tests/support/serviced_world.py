@@ -204,10 +204,9 @@ class ServicedWorld(RowsWorld):
         return seen ^ (times & (done | {requested for _, requested in self.archived()}))
 
     def _wrong_archive(self) -> str:
-        """An instant that is back on the timeline, unless somebody died who would have taken it away again."""
+        """An instant that is back on the timeline, whoever died."""
         back = sorted(path for path in self.archived_paths if self.files.exists(path))
-        is_unfinished = any(process.is_crashed for process in self.processes)
-        return f"{back} is back on the timeline" if back and not is_unfinished else ""
+        return f"{back} is back on the timeline" if back else ""
 
     def _wrong_leftovers(self) -> str:
         """Files and instants that nobody will ever remove; a plan of clustering waits for the next clusterer."""

@@ -19,6 +19,7 @@ from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, add_ms, format_time
 from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
 from hudi_locks.lock import Owner
+from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import is_archived
@@ -223,11 +224,11 @@ class World:
         for _ in range(4):
             held = lock.lock() if lock else None
             for instant in Timeline.load(storage, LAYOUT_2).completed(("commit",)):
-                self._archive(storage, instant)
+                self._archive(storage, instant, is_foreign=lock is not None)
             if held:
                 held.release()
 
-    def _archive(self, storage: Storage, instant: Instant) -> None:
+    def _archive(self, storage: Storage, instant: Instant, *, is_foreign: bool) -> None:
         sink = pa.BufferOutputStream()
         data = storage.read(LAYOUT_2.path(instant))
         row = {"instantTime": [instant.requested], "completionTime": [instant.completion], "action": ["commit"]}
@@ -237,6 +238,8 @@ class World:
         storage.create_if_absent(f"{LAYOUT_2.archive}/{name}", sink.getvalue().to_pybytes())
         for state in (State.INFLIGHT, State.REQUESTED):
             storage.delete(LAYOUT_2.path(Instant(instant.requested, "commit", state)))
+        if not is_foreign:
+            storage.delete_folder(staging_folder(instant.requested))
         storage.delete(LAYOUT_2.path(instant))
 
     # ---- a JVM writer, which knows nothing of claims ----
@@ -367,7 +370,7 @@ class World:
     def _wrong_archive(self) -> str:
         active = {instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed(("commit",))}
         archived = {entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)}
-        waiting = [p for p in self.processes if p.is_crashed]
+        waiting = [p for p in self.processes if p.is_crashed and (self.foreign or p.name == "archiver")]
         return f"archived {active & archived} is back on the timeline" if active & archived and not waiting else ""
 
     def recover(self) -> None:

@@ -61,7 +61,7 @@ def test_a_store_that_stays_silent_makes_the_outcome_unknown_and_resolve_decides
 
 
 def test_a_full_disk_after_the_claim_is_unknown_and_becomes_committed(desk: Any) -> None:
-    storage = FailingStorage(desk.storage, lambda _, path: path.endswith(".commit"))
+    storage = FailingStorage(desk.storage, lambda _, path: "/completed/" in path)
     tx = desk.open(storage=storage).begin("commit", "UPSERT")
     result = tx.publish(desk.write(tx, "g-0"))
     assert (result.outcome, "no space left" in result.reason) == (Outcome.UNKNOWN, True)
