@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.damage import AMISS
+from hudi_locks.format.instant import is_time
 
 __all__ = [
     "BUCKET_LENGTH",
@@ -176,6 +177,7 @@ def decode_claim(data: bytes, number: int) -> Claim:
     """
     try:
         claim = _decode(json.loads(data))
+        _require_times(claim)
         if claim.number != number or not all(_DIGEST.fullmatch(d) for d in [claim.previous][: number - 1]):
             raise ValueError(f"number {claim.number}, previous {claim.previous!r}")
     except AMISS as error:
@@ -186,6 +188,14 @@ def decode_claim(data: bytes, number: int) -> Claim:
         )
         raise DamagedTable(message, path=path, number=number) from error
     return claim
+
+
+def _require_times(claim: Claim) -> None:
+    """Each names files that are made or removed."""
+    named = (claim.rollback_instant,) if claim.rollback_instant is not None else ()
+    for time in (claim.instant, claim.time, *named):
+        if not isinstance(time, str) or not is_time(time):
+            raise ValueError(f"{time!r} is no instant time")
 
 
 _PLAIN: Final = (
