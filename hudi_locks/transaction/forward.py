@@ -104,7 +104,10 @@ class RollForward:
         if self._context.is_inflight(claim) and self._was_overtaken(claim):
             self._void(claim)
             return False
-        return self.settle(claim)
+        is_settled = self.settle(claim)
+        if is_settled:  # what others staged who died on the way to it
+            self._storage.delete_folder(_staged_folder(claim))
+        return is_settled
 
     def _was_overtaken(self, claim: Claim) -> bool:
         return bool(find_appeared(claim, self._context.load_timeline())) or self._was_overtaken_long_ago(claim)
@@ -131,14 +134,7 @@ class RollForward:
         content = self._log.read_content(claim)
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
-        staged = f"{staging_folder(claim.instant)}/{_COMPLETED}/{uuid.uuid4().hex}"
-        self._storage.create_transient(staged, content)
-        self._context.trace(StopPoint.PUBLISH_STAGED)
-        if not self._context.is_inflight(claim):
-            self._storage.delete(staged)
-            return False
-        self._context.trace(StopPoint.PUBLISH_LOOKED)
-        if not self._name(claim, staged):
+        if not self._make_completed(claim, content):
             return False
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
@@ -146,21 +142,32 @@ class RollForward:
         self._storage.delete(self._completed_path(claim))
         return False
 
-    def _name(self, claim: Claim, staged: str) -> bool:
-        """Give the completed file its name; False if the instant was archived or rolled back meanwhile.
+    def _make_completed(self, claim: Claim, content: bytes) -> bool:
+        """Make the completed file; False if the instant was archived or rolled back meanwhile.
 
         An archiver removes the inflight file, then what is staged, then the completed file: so what was staged before
-        the look cannot be named after it, however long this process sleeps, and however it dies then.
+        the look cannot be named after it, however long this process sleeps, and however it dies then. Others who
+        complete the same instant remove what is staged too, once the file is there.
         """
+        staged = f"{_staged_folder(claim)}/{uuid.uuid4().hex}"
         try:
-            if not self._storage.move_if_absent(staged, self._completed_path(claim)):
-                self._storage.delete(staged)
+            return self._name_staged(claim, content, staged)
         except StorageError:
             if not self._context.is_inflight(claim):
                 return False
             if not self._is_completed(claim):
                 raise
         return True
+
+    def _name_staged(self, claim: Claim, content: bytes, staged: str) -> bool:
+        self._storage.create_transient(staged, content)
+        self._context.trace(StopPoint.PUBLISH_STAGED)
+        is_there = self._context.is_inflight(claim)
+        if is_there:
+            self._context.trace(StopPoint.PUBLISH_LOOKED)
+        if not is_there or not self._storage.move_if_absent(staged, self._completed_path(claim)):
+            self._storage.delete(staged)
+        return is_there
 
     def _look_again(self, claim: Claim) -> bool:
         is_there = self._context.is_inflight(claim)
@@ -184,3 +191,7 @@ class RollForward:
     def _completed_path(self, claim: Claim) -> str:
         name = claim.content.name if claim.content else ""
         return f"{self._context.layout.folder}/{name}"
+
+
+def _staged_folder(claim: Claim) -> str:
+    return f"{staging_folder(claim.instant)}/{_COMPLETED}"

@@ -44,10 +44,10 @@ def test_a_table_remembers_its_index(made: HoodieTable, load: Callable[..., Hood
     "other", [{"hoodie.bucket.index.num.buckets": "8"}, {"hoodie.index.type": "SIMPLE"}], ids=["buckets", "kind"]
 )
 def test_another_index_than_the_tables_is_refused(
-    made: HoodieTable, load: Callable[..., HoodieTable], other: dict[str, str]
+    made: HoodieTable, load: Callable[..., HoodieTable], frame: Any, other: dict[str, str]
 ) -> None:
     with pytest.raises(ConfigError, match="the table was made with"):
-        load(other)
+        load(other).upsert(frame(ROWS))
 
 
 @pytest.mark.parametrize(
