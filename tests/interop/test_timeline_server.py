@@ -60,8 +60,10 @@ def test_hudis_client_hears_of_a_conflict_and_of_no_other(jvm: Any, storage: Loc
     for requested in (EARLIER, NOW):
         storage.create_if_absent(heartbeat_path(requested), b"")
     ServerFiles(storage, f".hoodie/.temp/{EARLIER}").write(0, [TEXTS[1].replace(NOW, EARLIER)])
-    assert jvm.mark(storage.base, EARLIER, port, NAMES[:1], early=True)["made"] == [True]
-    assert jvm.mark(storage.base, EARLIER, port, NAMES[:1], early=True)["made"] == [True]  # asked again
+    partition, data_file, kind = NAMES[0]
+    earlier = [[partition, data_file.replace(NOW, EARLIER), kind]]
+    assert jvm.mark(storage.base, EARLIER, port, earlier, early=True)["made"] == [True]
+    assert jvm.mark(storage.base, EARLIER, port, earlier, early=True)["made"] == [True]  # asked again
     with pytest.raises(Exception, match="HoodieEarlyConflictDetectionException"):
         jvm.mark(storage.base, NOW, port, NAMES, early=True)
 

@@ -201,7 +201,10 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
             {"hoodie.index.type": "SIMPLE"},
             "hoodie.index.type=BUCKET only, since logs go where the bucket of a key says",
         ),
-        ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "hoodie.index.bucket.engine=SIMPLE only"),
+        (
+            {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+            "hoodie.index.bucket.engine=CONSISTENT_HASHING is not offered",
+        ),
     ],
 )
 def test_other_indexes_are_refused_before_anything_is_made(

@@ -220,13 +220,14 @@ def test_a_break_planted_in_a_native_table_is_found(
     assert is_found(native, likely)
 
 
-def test_a_missing_second_look_brings_an_archived_instant_back(desk: Any, at: Any, monkeypatch: Patch) -> None:
-    def complete_and_archive() -> None:
-        desk.open().roll_back_failed()
-        desk.archive(tx.instant)
-
+def test_a_missing_second_look_brings_an_archived_instant_back(desk: Any, monkeypatch: Patch) -> None:
+    """Others complete it before it is staged here, and a JVM archiver, which knows no staged files, takes it away."""
+    meanwhile = {
+        StopPoint.PUBLISH_CLAIMED: lambda: desk.open().roll_back_failed(),
+        StopPoint.PUBLISH_LOOKED: lambda: desk.archive(tx.instant),
+    }
     never_look_again(monkeypatch)
-    tx = desk.open(trace=at(StopPoint.PUBLISH_LOOKED, complete_and_archive)).begin("commit", "UPSERT")
+    tx = desk.open(trace=lambda point: meanwhile.pop(point, int)()).begin("commit", "UPSERT")
     assert tx.publish(desk.write(tx, "g-0")).is_committed
     assert desk.timeline().get(tx.instant) is not None
 

@@ -32,7 +32,7 @@ def test_readers_see_every_promised_snapshot_whole_whatever_cleans_and_archives_
     worlds = [play_kept_logs(seed) for seed in range(HISTORIES)]
     for seed, world in enumerate(worlds):
         assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-    assert sum(world.deleted() for world in worlds) > HISTORIES / 2
+    assert sum(world.deleted() for world in worlds) > HISTORIES / 4
     assert sum(bool(world.archived()) for world in worlds) > HISTORIES / 2
     assert any(process.is_crashed for world in worlds for process in world.processes)
 
