@@ -222,12 +222,14 @@ def test_a_break_planted_in_a_native_table_is_found(
 
 def test_a_missing_second_look_brings_an_archived_instant_back(desk: Any, monkeypatch: Patch) -> None:
     """Others complete it before it is staged here, and a JVM archiver, which knows no staged files, takes it away."""
-    meanwhile = {
+    begun: list[str] = []
+    meanwhile: dict[StopPoint, Callable[[], object]] = {
         StopPoint.PUBLISH_CLAIMED: lambda: desk.open().roll_back_failed(),
-        StopPoint.PUBLISH_LOOKED: lambda: desk.archive(tx.instant),
+        StopPoint.PUBLISH_LOOKED: lambda: desk.archive(begun[0]),
     }
     never_look_again(monkeypatch)
     tx = desk.open(trace=lambda point: meanwhile.pop(point, int)()).begin("commit", "UPSERT")
+    begun.append(tx.instant)
     assert tx.publish(desk.write(tx, "g-0")).is_committed
     assert desk.timeline().get(tx.instant) is not None
 
