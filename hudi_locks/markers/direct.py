@@ -45,8 +45,7 @@ class DirectMarkers:
     def create_all(self, names: Iterable[MarkerName]) -> None:
         """Announce data files; see `create`."""
         folder = self.folder
-        for name in names:
-            self.storage.create_if_absent(f"{folder}/{name}", b"")
+        self.storage.create_empty([f"{folder}/{name}" for name in names])
 
     def names(self) -> list[MarkerName]:
         """All markers, by path; other files in the folder are passed over."""

@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import BinaryIO
@@ -20,6 +20,9 @@ __all__ = ["LocalStorage"]
 
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
+_MOST_KNOWN = 10_000
+_known: dict[str, int] = {}
+"""Folders whose own names this process has brought to the disk, with their inode numbers; emptied when full."""
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -82,17 +85,31 @@ class LocalStorage(Storage):
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.create_if_absent`. An empty file needs no staging: its name is all of it."""
+        if not data:
+            return path in self.create_empty([path])
+        with _Reporting("create", path), self._staged(data) as staged:
+            return self._link(staged, self._locate(path))
+
+    def create_empty(self, paths: Sequence[str]) -> set[str]:
+        """See `Storage.create_empty`: each folder is flushed once."""
+        made: set[str] = set()
+        for path in paths:
+            with _Reporting("create", path):
+                if _create_empty(self._locate(path)):
+                    made.add(path)
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            with _Reporting("flush", folder):
+                _flush_names(self._locate(folder))
+        return made
+
+    def create_transient(self, path: str, data: bytes) -> bool:
+        """See `Storage.create_transient`: nothing is flushed to disk."""
         with _Reporting("create", path):
             target = self._locate(path)
             if not data:
                 return _create_empty(target)
-            with self._staged(data) as staged:
+            with self._staged(data, durable=False) as staged:
                 return _link(staged, target)
-
-    def create_transient(self, path: str, data: bytes) -> bool:
-        """See `Storage.create_transient`: nothing is flushed to disk."""
-        with _Reporting("create", path), self._staged(data, durable=False) as staged:
-            return _link(staged, self._locate(path), durable=False)
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
@@ -101,7 +118,7 @@ class LocalStorage(Storage):
             _make_parent(target)
             _remove_checksum(target)
             os.replace(staged, target)
-            _flush(os.path.dirname(target))
+            _flush_names(os.path.dirname(target))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
@@ -118,7 +135,7 @@ class LocalStorage(Storage):
             old, new = self._locate(source), self._locate(target)
             if os.path.exists(old):
                 _flush(old)  # else a power failure could leave the name, and a commit that counts on it, without bytes
-            if not _link(old, new):
+            if not self._link(old, new):
                 return False
             _remove_checksum(old)
             _remove(old)
@@ -157,6 +174,13 @@ class LocalStorage(Storage):
         """See `Storage.now_ms`: the stamp of a file made for the purpose."""
         with _Reporting("stamp a file in", _STAGING), self._staged(b"", durable=False) as staged:
             return os.stat(staged).st_mtime_ns // 1_000_000
+
+    def _link(self, source: str, target: str) -> bool:
+        """Give a file a second name for good; False if that is taken."""
+        is_made = _link(source, target)
+        if is_made:
+            _flush_names(os.path.dirname(target))
+        return is_made
 
     def _locate(self, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):
@@ -234,12 +258,10 @@ def _create_empty(target: str) -> bool:
     return True
 
 
-def _link(source: str, target: str, *, durable: bool = True) -> bool:
+def _link(source: str, target: str) -> bool:
     if not _try_link(source, target):
         return False
     _remove_checksum(target)
-    if durable:
-        _flush(os.path.dirname(target))
     return True
 
 
@@ -259,7 +281,11 @@ def _try_link(source: str, target: str) -> bool:
 
 
 def _make_parent(target: str) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
+    folder = missing = os.path.dirname(target)
+    while not os.path.isdir(missing):
+        _known.pop(missing, None)
+        missing = os.path.dirname(missing)
+    os.makedirs(folder, exist_ok=True)
 
 
 def _remove(target: str) -> bool:
@@ -289,10 +315,25 @@ def _remove_checksum(target: str) -> None:
         _remove(checksum)
 
 
-def _flush(target: str) -> None:
-    """Bring a file's bytes, or a folder's names, to the disk, whoever wrote them."""
+def _flush(target: str) -> int:
+    """Bring a file's bytes, or a folder's names, to the disk, whoever wrote them; its inode number."""
     handle = os.open(target, os.O_RDONLY)
     try:
         os.fsync(handle)
+        return os.fstat(handle).st_ino
     finally:
         os.close(handle)
+
+
+def _flush_names(folder: str) -> None:
+    """Bring the names in a folder to the disk, and its own name: whoever made it perhaps did not wait for that."""
+    try:
+        inode = _flush(folder)
+    except PermissionError:
+        return  # above the table, and there before it
+    if _known.get(folder) == inode or folder == "/":
+        return
+    _flush_names(os.path.dirname(folder))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[folder] = inode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 __all__ = ["Entry", "Storage"]
@@ -58,7 +58,14 @@ class Storage(ABC):
 
     @abstractmethod
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make a file whole or not at all; False, and nothing changed, if the name is taken."""
+        """Make a file whole or not at all; False, and nothing changed, if the name is taken.
+
+        When it returns, a power failure takes neither the file nor the folders above it.
+        """
+
+    def create_empty(self, paths: Sequence[str]) -> set[str]:
+        """As `create_if_absent` for empty files, together; the paths that were made."""
+        return {path for path in paths if self.create_if_absent(path, b"")}
 
     def create_transient(self, path: str, data: bytes) -> bool:
         """As `create_if_absent`, of a file that may be gone, or without its bytes, after a power failure."""

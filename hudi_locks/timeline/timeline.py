@@ -317,9 +317,13 @@ def index_files(storage: Storage, layout: TimelineLayout) -> Mapping[tuple[str, 
 def create_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant, data: bytes = b"") -> bool:
     """Make the file of `instant` in its state, whole or not at all; False if it is there already.
 
-    It does not look at earlier states: whoever completes an instant looks first whether its inflight file is there.
+    It does not look at earlier states: whoever completes an instant looks first whether its inflight file is there. An
+    empty requested file is brought to the disk with the inflight file, which lies beside it: before that nothing is
+    written which a power failure could leave.
     """
-    return storage.create_if_absent(layout.path(instant), data)
+    is_announced_only = instant.state is State.REQUESTED and not data
+    create = storage.create_transient if is_announced_only else storage.create_if_absent
+    return create(layout.path(instant), data)
 
 
 def delete_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant) -> bool:

@@ -155,7 +155,7 @@ class Rollback:
 
     def _take(self, requested: str) -> bool:
         path = heartbeat_path(requested)
-        if not self._storage.create_if_absent(path, b""):
+        if not self._storage.create_transient(path, b""):
             return False
         is_free = self._context.is_free(requested)
         if not is_free:

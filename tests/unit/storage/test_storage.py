@@ -49,6 +49,30 @@ def test_a_transient_file_is_made_once_too(storage: Storage, data: bytes) -> Non
 def test_a_transient_file_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: pytest.fail("a heartbeat is of no use after a power failure"))
     assert LocalStorage(str(tmp_path)).create_transient("a/beat", b"who")
+    assert LocalStorage(str(tmp_path)).create_transient("a/requested", b"")
+
+
+def test_each_folder_above_a_new_file_is_flushed_once_in_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed, fsync = list[str](), os.fsync
+
+    def record(handle: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", record)
+    storage = LocalStorage(str(tmp_path / "new/table"))
+    assert storage.create_empty(["a/b/one", "a/b/two"]) == {"a/b/one", "a/b/two"}
+    above = [str(tmp_path / name) for name in ("new/table/a/b", "new/table/a", "new/table", "new", "")]
+    assert [path for path in flushed if path.startswith(str(tmp_path))] == [path.rstrip("/") for path in above]
+    flushed.clear()
+    assert storage.create_empty(["a/b/two", "a/b/three"]) == {"a/b/three"}
+    assert flushed == [str(tmp_path / "new/table/a/b")]
+    storage.delete_folder("a")
+    flushed.clear()
+    assert storage.create_if_absent("a/b/one", b"")
+    assert flushed[:2] == [str(tmp_path / "new/table/a/b"), str(tmp_path / "new/table/a")]
 
 
 def test_names_are_those_of_files_and_folders(storage: Storage) -> None:
@@ -69,7 +93,8 @@ def test_bytes_are_on_the_disk_before_their_name_is_given(tmp_path: Path, monkey
 
     monkeypatch.setattr("os.fsync", record)
     assert LocalStorage(str(tmp_path)).move_if_absent("staged", "p/final")
-    assert flushed == [(True, False), (False, True)]
+    assert flushed[:2] == [(True, False), (False, True)]
+    assert all(is_named for _, is_named in flushed[1:])
 
 
 def test_replace_takes_the_place_of_what_was_there(storage: Storage) -> None:

@@ -35,8 +35,8 @@ class CountingStorage(MemoryStorage):
             return super().__getattribute__(name)
         theirs, calls = getattr(self._theirs, name), self.calls
 
-        def count(path: str, *rest: Any) -> Any:
-            calls[name, path] += 1
+        def count(path: str | list[str], *rest: Any) -> Any:
+            calls[name, path if isinstance(path, str) else ", ".join(path)] += 1
             return theirs(path, *rest)
 
         return count
