@@ -143,13 +143,14 @@ class Restorer:
         self._savepoints.remove_files(requested)
         layout = self._coordination.layout
         paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
-        for path in (path for path in reversed(paths) if not path.endswith((".requested", ".inflight"))):
-            self._storage.delete(path)
+        completed = [path for path in paths if not path.endswith((".requested", ".inflight"))]
+        map_in_threads(self._storage.delete, completed)
         map_in_threads(self._storage.delete, sorted(files))
         for path in reversed(paths):
             self._storage.delete(path)
         DirectMarkers(self._storage, requested).delete()
         self._storage.delete_folder(staging_folder(requested))
+        map_in_threads(self._storage.delete, completed)  # once more: who slept on its way may have named it again
         self._storage.delete(heartbeat_path(requested))
         self._coordination.trace(StopPoint.RESTORE_UNDONE)
         return RollbackMetadata(requested, 0, ((requested, action),), self._by_partition(files))

@@ -10,11 +10,11 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import Instant, State, add_ms
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.storage import Storage
-from hudi_locks.timeline import Timeline, TimelineLayout, create_instant
+from hudi_locks.timeline import Timeline, TimelineLayout, create_instant, index_files
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.forward import Place, RollForward
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Hold, Locks, hold_table
 
@@ -216,6 +216,8 @@ class Coordination:
     def complete(self, view: View, instant: Instant, *, content: bytes) -> Instant | None:
         """Make the completed file of an instant that `view`, looked at inside the lock, shows as pending.
 
+        Without the lock, which may be lost, two may complete it at two times: who sees another's file takes its own away.
+
         Returns:
             The completed instant; None if it is done, or gone, already.
         """
@@ -223,9 +225,23 @@ class Coordination:
         if not any(pending.requested == instant.requested for pending in found):
             return None
         completed = instant.as_completed(self.later_than(view, instant.requested))
-        create_instant(self.storage, self.layout, instant=completed, data=content)
+        place = Place(
+            instant.requested, self.layout.path(completed), StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED
+        )
+        if not place.fill(self._context, content, is_wanted=lambda: self._is_unfinished(instant)):
+            return None
+        place.tidy(self._context)
         self.trace(StopPoint.SERVICE_COMPLETED)
-        return completed
+        if self._is_unfinished(instant, but_for=place.path):
+            return completed
+        self.storage.delete(place.path)
+        return None
+
+    def _is_unfinished(self, instant: Instant, *, but_for: str = "") -> bool:
+        """Whether an instant is on the timeline and nobody completed it, but for one who made the file `but_for`."""
+        files = index_files(self.storage, self.layout).get((instant.requested, instant.action), ())
+        completed = [path for path in files if not path.endswith((".requested", ".inflight")) and path != but_for]
+        return self.layout.path(instant.as_inflight()) in files and not completed
 
     def _claim(self, kind: ClaimKind, instant: Instant, *, content: Content | None) -> Claim:
         settings = self._context.settings

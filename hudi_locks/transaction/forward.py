@@ -6,6 +6,8 @@ Only the last claim can be unfinished, since the maker of each claim has seen to
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.errors import StorageError, UpdateEndangered
@@ -19,10 +21,61 @@ from hudi_locks.transaction.foreign import find_appeared, is_seen
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 
-__all__ = ["RollForward"]
+__all__ = ["Place", "RollForward"]
 
 _COMPLETED: Final = "completed"
-"""Where completed files are staged; no turn of tasks has that name."""
+"""Where files of the timeline are staged; no turn of tasks has that name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file of an instant belongs that others may make too, and remove again while its maker sleeps.
+
+    Attributes:
+        requested: Requested time of the instant.
+        path: Of the file, relative to the base path.
+        staged_at: Where a test may stop its maker once it is staged.
+        looked_at: Where a test may stop its maker once it is known to be wanted.
+    """
+
+    requested: str
+    path: str
+    staged_at: StopPoint
+    looked_at: StopPoint
+
+    def fill(self, context: Context, content: bytes, *, is_wanted: Callable[[], bool]) -> bool:
+        """Make the file, unless it is not wanted any more; False then.
+
+        Whoever removes it first ends what makes it wanted (a later claim is there, the inflight file is gone), then removes
+        what is staged for the instant, then the file. So what was staged before the look cannot be named after it, however
+        long this process sleeps, and however it dies then. Others who make the same file may remove what is staged too.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        try:
+            return self._name_staged(context, content, is_wanted)
+        except StorageError:
+            if not is_wanted():
+                return False
+            if not context.storage.exists(self.path):
+                raise
+        return True
+
+    def tidy(self, context: Context) -> None:
+        """Remove what was staged for it, by others too who died on the way; only once the file is there."""
+        context.storage.delete_folder(_completed_folder(self.requested))
+
+    def _name_staged(self, context: Context, content: bytes, is_wanted: Callable[[], bool]) -> bool:
+        staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
+        context.storage.create_transient(staged, content)
+        context.trace(self.staged_at)
+        is_still_wanted = is_wanted()
+        if is_still_wanted:
+            context.trace(self.looked_at)
+        if not is_still_wanted or not context.storage.move_if_absent(staged, self.path):
+            context.storage.delete(staged)
+        return is_still_wanted
 
 
 class RollForward:
@@ -85,7 +138,9 @@ class RollForward:
             and self._is_wanted(claim.content)
             and not self._is_known(claim)
         ):
-            self._storage.create_if_absent(f"{self._context.layout.folder}/{claim.content.name}", content)
+            place = Place(claim.instant, self._completed_path(claim), StopPoint.PLAN_STAGED, StopPoint.PLAN_LOOKED)
+            if place.fill(self._context, content, is_wanted=lambda: self._log.read(claim.number + 1) is None):
+                place.tidy(self._context)
         return True
 
     def _is_wanted(self, content: Content) -> bool:
@@ -106,7 +161,7 @@ class RollForward:
             return False
         is_settled = self.settle(claim)
         if is_settled:  # what others staged who died on the way to it
-            self._storage.delete_folder(_staged_folder(claim))
+            self._storage.delete_folder(_completed_folder(claim.instant))
         return is_settled
 
     def _was_overtaken(self, claim: Claim) -> bool:
@@ -143,31 +198,9 @@ class RollForward:
         return False
 
     def _make_completed(self, claim: Claim, content: bytes) -> bool:
-        """Make the completed file; False if the instant was archived or rolled back meanwhile.
-
-        An archiver removes the inflight file, then what is staged, then the completed file: so what was staged before
-        the look cannot be named after it, however long this process sleeps, and however it dies then. Others who
-        complete the same instant remove what is staged too, once the file is there.
-        """
-        staged = f"{_staged_folder(claim)}/{uuid.uuid4().hex}"
-        try:
-            return self._name_staged(claim, content, staged)
-        except StorageError:
-            if not self._context.is_inflight(claim):
-                return False
-            if not self._is_completed(claim):
-                raise
-        return True
-
-    def _name_staged(self, claim: Claim, content: bytes, staged: str) -> bool:
-        self._storage.create_transient(staged, content)
-        self._context.trace(StopPoint.PUBLISH_STAGED)
-        is_there = self._context.is_inflight(claim)
-        if is_there:
-            self._context.trace(StopPoint.PUBLISH_LOOKED)
-        if not is_there or not self._storage.move_if_absent(staged, self._completed_path(claim)):
-            self._storage.delete(staged)
-        return is_there
+        """Make the completed file; False if the instant was archived or rolled back meanwhile."""
+        place = Place(claim.instant, self._completed_path(claim), StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
+        return place.fill(self._context, content, is_wanted=lambda: self._context.is_inflight(claim))
 
     def _look_again(self, claim: Claim) -> bool:
         is_there = self._context.is_inflight(claim)
@@ -193,5 +226,5 @@ class RollForward:
         return f"{self._context.layout.folder}/{name}"
 
 
-def _staged_folder(claim: Claim) -> str:
-    return f"{staging_folder(claim.instant)}/{_COMPLETED}"
+def _completed_folder(requested: str) -> str:
+    return f"{staging_folder(requested)}/{_COMPLETED}"

@@ -109,6 +109,7 @@ class Rollback:
         trace(StopPoint.ROLLBACK_INFLIGHT_DELETED)
         # A task looks for the inflight file after it made a data file: what it made before that look is found now.
         deleted |= self._delete_files(self._find_files(claim.instant, listing=listing))
+        self._storage.delete_folder(staging_folder(claim.instant))  # first: who sleeps on a plan must not name it again
         self._storage.delete(self._context.path(instant, State.REQUESTED))
         trace(StopPoint.ROLLBACK_REQUESTED_DELETED)
         self._sweep(claim.instant)

@@ -38,6 +38,8 @@ class StopPoint(enum.Enum):
     PUBLISH_LOOKED_AGAIN = "publish:looked-again"
     PUBLISH_CLEANED = "publish:cleaned"
     PUBLISH_UNLOCKED = "publish:unlocked"
+    PLAN_STAGED = "plan:staged"
+    PLAN_LOOKED = "plan:looked"
     SCHEDULE_PLANNED = "schedule:planned"
     SCHEDULE_CLAIMED = "schedule:claimed"
     SCHEDULE_REQUESTED = "schedule:requested"
@@ -54,6 +56,8 @@ class StopPoint(enum.Enum):
     SERVICE_REQUESTED = "service:requested"
     SERVICE_INFLIGHT = "service:inflight"
     SERVICE_DONE = "service:done"
+    SERVICE_STAGED = "service:staged"
+    SERVICE_LOOKED = "service:looked"
     SERVICE_COMPLETED = "service:completed"
     RESTORE_UNDONE = "restore:undone"
 

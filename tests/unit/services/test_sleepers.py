@@ -6,13 +6,16 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
+from clustering_desk import ClusteringDesk
 from service_desk import ServiceDesk
-from transaction_desk import Killed, kill, move_elsewhere
+from transaction_desk import FailingStorage, Killed, kill, move_elsewhere
 
+from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State
-from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Janitor
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Janitor, Restorer
+from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.transaction import StopPoint
+from hudi_locks.transaction import Outcome, StopPoint
 
 
 def archive(desk: ServiceDesk) -> None:
@@ -25,11 +28,19 @@ def archive(desk: ServiceDesk) -> None:
     assert Archiver(desk.open().coordination, ArchiveSettings.of(given), clean_settings=cleaning).run().archived
 
 
+def without_beats(desk: ServiceDesk) -> FailingStorage:
+    """The files as a process has them that sleeps: nobody renews its heartbeats."""
+    return FailingStorage(desk.storage, lambda verb, _: verb == "touch")
+
+
+DYING = (StopPoint.PUBLISH_COMPLETED, StopPoint.SERVICE_REQUESTED, StopPoint.SERVICE_COMPLETED)
+
+
 def sleep_at(point: StopPoint, wake: Callable[[], None]) -> Callable[[StopPoint], None]:
     slept: list[StopPoint] = []
 
     def trace(reached: StopPoint) -> None:
-        if slept and reached is StopPoint.PUBLISH_COMPLETED:
+        if slept and reached in DYING:
             kill()
         if reached is point and not slept:
             slept.append(reached)
@@ -72,3 +83,98 @@ def test_a_sweep_takes_away_what_came_back(desk: ServiceDesk) -> None:
     assert desk.timeline().first_active == begins
     pending = LAYOUT_2.path(Instant(first, "commit", State.INFLIGHT))
     assert not desk.storage.exists(pending)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        StopPoint.SERVICE_CLAIMED,
+        StopPoint.PLAN_STAGED,
+        StopPoint.PLAN_LOOKED,
+        StopPoint.SERVICE_DONE,
+        StopPoint.SERVICE_STAGED,
+        StopPoint.SERVICE_LOOKED,
+    ],
+)
+def test_a_clean_that_others_finished_and_archived_does_not_come_back(desk: ServiceDesk, point: StopPoint) -> None:
+    def wake() -> None:
+        move_elsewhere(desk.storage)
+        desk.clock.advance(7200)
+        done.extend(desk.cleaner(commits__retained=1).run().instants)
+        archive(desk)
+
+    for _ in range(3):
+        desk.put("p/g-0")
+    done: list[str] = []
+    with contextlib.suppress(Killed):
+        desk.cleaner(trace=sleep_at(point, wake), storage=without_beats(desk), commits__retained=1).run()
+    assert done
+    assert [name for name in desk.names(LAYOUT_2.folder) if name.startswith(done[0])] == []
+
+
+@pytest.mark.parametrize("point", [StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED])
+def test_a_clean_is_completed_once_whoever_sleeps(desk: ServiceDesk, point: StopPoint) -> None:
+    def wake() -> None:
+        move_elsewhere(desk.storage)
+        desk.clock.advance(7200)
+        done.extend(desk.cleaner(commits__retained=1).run().instants)
+
+    for _ in range(3):
+        desk.put("p/g-0")
+    done: list[str] = []
+    slept: list[StopPoint] = []
+
+    def trace(reached: StopPoint) -> None:
+        if reached is point and not slept:
+            slept.append(reached)
+            wake()
+
+    assert desk.cleaner(trace=trace, storage=without_beats(desk), commits__retained=1).run().instants == ()
+    names = [name for name in desk.names(LAYOUT_2.folder) if name.startswith(done[0])]
+    assert len([name for name in names if name.endswith(".clean")]) == 1
+
+
+def test_a_plan_that_was_rolled_back_does_not_come_back(desk: ServiceDesk) -> None:
+    def wake() -> None:
+        desk.open().coordination.look()  # whoever looks puts the plan on the timeline
+        other = clustered.clustering()
+        [pending] = other.list_pending(clustered.desk.timeline())
+        aborted.append(other.abort(pending.instant))
+
+    clustered = ClusteringDesk.at(desk)
+    clustered.commit("g-0", "h-0")
+    aborted: list[Outcome] = []
+    with contextlib.suppress(WriteAborted):
+        clustered.clustering(trace=sleep_at(StopPoint.PLAN_LOOKED, wake)).schedule()
+    assert aborted == [Outcome.ABORTED]
+    assert [name for name in desk.names(LAYOUT_2.folder) if "clustering" in name] == []
+
+
+class HookedStorage(MemoryStorage):
+    """Shares the files of another storage; calls `hook` before each file goes."""
+
+    def __init__(self, files: MemoryStorage, hook: Callable[[str], None]) -> None:
+        super().__init__(files._clock)
+        self._files = files._files
+        self._hook = hook
+
+    def delete(self, path: str) -> bool:
+        self._hook(path)
+        return super().delete(path)
+
+
+def test_a_write_that_was_restored_away_does_not_come_back(desk: ServiceDesk) -> None:
+    kept = desk.put("p/g-0")
+    undone = desk.put("p/h-0")
+    completed = desk.timeline().get(undone)
+    assert completed is not None
+    path = LAYOUT_2.path(completed)
+    data = desk.storage.read(path) or b""
+
+    def name_it_again(target: str) -> None:
+        """As a sleeper does that has staged the file, and has looked for the inflight file."""
+        if target.endswith(f"{undone}.commit.requested"):
+            desk.storage.create_if_absent(path, data)
+
+    Restorer(desk.open(storage=HookedStorage(desk.storage, name_it_again)).coordination).run(kept)
+    assert not desk.storage.exists(path)
