@@ -216,7 +216,8 @@ class Coordination:
     def complete(self, view: View, instant: Instant, *, content: bytes) -> Instant | None:
         """Make the completed file of an instant that `view`, looked at inside the lock, shows as pending.
 
-        Without the lock, which may be lost, two may complete it at two times: who sees another's file takes its own away.
+        Without the lock, which may be lost, two may complete it at two times: who sees another's file takes
+        its own away.
 
         Returns:
             The completed instant; None if it is done, or gone, already.

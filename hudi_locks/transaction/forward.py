@@ -46,9 +46,10 @@ class Place:
     def fill(self, context: Context, content: bytes, *, is_wanted: Callable[[], bool]) -> bool:
         """Make the file, unless it is not wanted any more; False then.
 
-        Whoever removes it first ends what makes it wanted (a later claim is there, the inflight file is gone), then removes
-        what is staged for the instant, then the file. So what was staged before the look cannot be named after it, however
-        long this process sleeps, and however it dies then. Others who make the same file may remove what is staged too.
+        Whoever removes it first ends what makes it wanted (a later claim is there, the inflight file is gone), then
+        removes what is staged for the instant, then the file. So what was staged before the look cannot be named after
+        it, however long this process sleeps, and however it dies then. Others who make the same file may remove what is
+        staged too.
 
         Raises:
             StorageError: The store failed.
