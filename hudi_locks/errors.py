@@ -36,6 +36,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, NoReturn
 
 from hudi_locks import redaction
@@ -177,6 +178,11 @@ class Unsupported(LockError):
 
 class StorageError(HudiLocksError, OSError):
     """The file system or object store under a table failed."""
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether there was no room for a file, or a quota was used up: then it certainly was not made."""
+        return self.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class TableError(HudiLocksError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hudi_locks.errors import SecondWriterRefused, WriteAborted
 from hudi_locks.format import Instant, State, add_ms, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
+from hudi_locks.markers import end_turns
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
@@ -153,6 +154,7 @@ class Begin:
             pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
+            end_turns(self._context.storage, pending[-1].requested)  # first: on a full disk it makes room for the claim
             draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
             entry = self._rollback.append(draft)
             if entry is not None and entry.claim is not None:

@@ -182,6 +182,8 @@ class Publish:
         try:
             entry = self._context.log.append(draft)
         except StorageError as error:
+            if error.is_disk_full:
+                return self._give_up(f"the disk is full: {error}")
             self._is_unanswered = True
             return self._occupy(head, timeline, reason=f"the store did not answer: {error}")
         return self._conclude(draft, timeline) if entry is not None else None

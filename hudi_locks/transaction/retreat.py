@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_locks.errors import StorageError, TableError, WriteError
 from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.markers import end_turns
 from hudi_locks.transaction.begun import Begun
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.forward import RollForward
@@ -22,9 +23,13 @@ class Retreat:
         self._rollback = rollback
 
     def run(self, begun: Begun, reason: str, *, conflict: Conflict | None = None) -> PublishResult:
-        """Roll the write back, unless somebody did, and remove what its tasks wrote since."""
+        """Roll the write back, unless somebody did, and remove what its tasks wrote since.
+
+        What tasks staged goes first: on a full disk that makes room for the claim.
+        """
         warnings: list[str] = []
         try:
+            end_turns(self._context.storage, begun.instant.requested)
             self._roll_back(begun)
             self._rollback.remove_traces(begun.instant.requested)
         except (StorageError, TableError, WriteError) as error:
@@ -55,6 +60,15 @@ class Retreat:
         return next((claim for claim in reversed(claims) if claim.instant == begun.instant.requested), None)
 
     def _roll_back(self, begun: Begun) -> None:
+        """On a full disk the data files make room: nobody but its writer, which gives it up, can publish them."""
+        try:
+            self._claim_rollback(begun)
+        except StorageError as error:
+            if not error.is_disk_full or not self._rollback.remove_files(begun.instant.requested):
+                raise
+            self._claim_rollback(begun)
+
+    def _claim_rollback(self, begun: Begun) -> None:
         while self.find_own(begun) is None:
             head = self._forward.to_head()
             timeline = self._context.load_timeline()

@@ -94,8 +94,12 @@ class Rollback:
 
     def remove_traces(self, requested: str) -> None:
         """Remove what tasks of an instant wrote after it was rolled back; only for an instant that surely was."""
-        self._delete_files(read_markers(self._storage, requested).own_files)
+        self.remove_files(requested)
         self._sweep(requested)
+
+    def remove_files(self, requested: str) -> set[str]:
+        """Remove the data files that an instant announced, which nobody can publish; the paths removed."""
+        return self._delete_files(read_markers(self._storage, requested).own_files)
 
     def _undo(self, claim: Claim, rollback: Instant) -> set[str]:
         trace, instant = self._context.trace, Instant(claim.instant, claim.action, State.INFLIGHT)

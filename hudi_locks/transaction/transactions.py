@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.errors import ConfigError
+from hudi_locks.errors import ConfigError, StorageError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Owner
 from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, end_turns
@@ -306,7 +307,12 @@ class Transactions:
             self._context.storage.delete(path)
 
     def abort(self, begun: Begun, reason: str, *, is_certain: bool) -> PublishResult:
-        """See `Transaction.abort`; `is_certain` if no publish was begun, so that nothing can be claimed."""
+        """See `Transaction.abort`; `is_certain` if no publish was begun, so that nothing can be claimed.
+
+        What tasks staged goes before the lock is asked for, since a lock may need room on the same disk.
+        """
+        with contextlib.suppress(StorageError):  # the retreat tries again, and tells
+            end_turns(self._context.storage, begun.instant.requested)
         with hold_table(self._locks, self._context.clock):
             retreat = Retreat(self._context, self._forward, rollback=self._rollback)
             claim = None if is_certain else retreat.find_published(begun)
