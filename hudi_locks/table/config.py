@@ -5,15 +5,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timezone, tzinfo
+from datetime import timezone
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
 from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, read_delete_marker
 from hudi_locks.table.key_generator import find_key_generator, prefixes_keys
 from hudi_locks.table.ordering import MergeRule
+from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
 __all__ = ["PROPERTIES_PATH", "TableConfig"]
@@ -92,7 +93,7 @@ class TableConfig:
     @property
     def layout(self) -> TimelineLayout:
         """Where its instants live, and in which zone they are written (UTC if it is not known)."""
-        zone = _find_zone(self.zone) if self.timezone == "LOCAL" and self.zone else timezone.utc
+        zone = find_zone(self.zone) if self.timezone == "LOCAL" and self.zone else timezone.utc
         history = self.extra.get(table_keys.TIMELINE_HISTORY_PATH.name, "history")
         if self.version < 8:
             archive = self.extra.get(table_keys.ARCHIVELOG_FOLDER.name, "archived")
@@ -184,16 +185,16 @@ class TableConfig:
         return named
 
     def in_zone(self, zone: str | None) -> TableConfig:
-        """The same table, with LOCAL meaning `zone`, an IANA name.
+        """The same table, with LOCAL meaning `zone`, an IANA name or an offset such as UTC+01:00.
 
         Raises:
             ConfigError: There is no such zone.
         """
         try:
             if zone is not None:
-                _find_zone(zone)
+                find_zone(zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            message = f"{zone!r} is no time zone; an IANA name such as Europe/Berlin is wanted"
+            message = f"{zone!r} is no time zone; an IANA name such as Europe/Berlin, or UTC+01:00, is wanted"
             raise ConfigError(message, zone=zone) from error
         return replace(self, zone=zone)
 
@@ -234,10 +235,6 @@ def _check_consistency(config: TableConfig, options: Options) -> None:
         if found is not None and found != wanted:
             message = f"{key.name}={found} contradicts the name and version there, which ask for {wanted}"
             raise ConfigError(message, key=key.name)
-
-
-def _find_zone(name: str) -> tzinfo:
-    return timezone.utc if name.upper() == "UTC" else ZoneInfo(name)
 
 
 def _split(text: str | None) -> tuple[str, ...]:

@@ -133,7 +133,10 @@ def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     if not config.record_key_fields:
         yield _Refusal(table_keys.RECORDKEY_FIELDS.name, "", "rows without record key cannot be updated")
     if config.timezone == "LOCAL" and not config.zone:
-        why = "instants are in the unnamed zone of another machine; say which it is, such as zone='Europe/Berlin'"
+        why = (
+            "instants are in the unnamed zone of another machine, and the times of their files do not tell which, as in"
+            " a copy of a table; say it, such as zone='Europe/Berlin'"
+        )
         yield _Refusal(table_keys.TIMELINE_TIMEZONE.name, config.timezone, why, is_curable=True)
 
 

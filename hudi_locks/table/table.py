@@ -14,6 +14,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 
 __all__ = ["Table", "read_commit"]
@@ -60,7 +61,8 @@ class Table:
 
         Args:
             storage: Its files.
-            zone: Where `hoodie.table.timeline.timezone=LOCAL` is, as an IANA name; without meaning for UTC tables.
+            zone: Where `hoodie.table.timeline.timezone=LOCAL` is, as an IANA name or an offset such as UTC+01:00;
+                without meaning for UTC tables. If it is not given, the files of the newest instants tell.
             for_writing: Whether it must be one that we can write.
 
         Raises:
@@ -76,7 +78,10 @@ class Table:
                 f"{storage.base} holds no Hudi table: {PROPERTIES_PATH} is not there; create one or check the path"
             )
             raise NotATable(message, path=storage.base)
-        config = TableConfig.from_properties(decode_properties(data, path), path).in_zone(zone)
+        config = TableConfig.from_properties(decode_properties(data, path), path)
+        if zone is None and config.timezone == "LOCAL":
+            zone = infer_zone(storage, config.layout)
+        config = config.in_zone(zone)
         (check_writable if for_writing else check_readable)(config, path)
         return cls(storage, config)
 

@@ -74,9 +74,11 @@ def test_a_dead_jvm_holder_gives_way_after_its_lease(manager: LockManager, partn
     with JvmContender(partner, "hold", 60) as theirs:
         assert theirs.wait_held(60)
         theirs.kill()
-        began_s = SystemClock().monotonic()
+        record = manager.holder()
+        assert record is not None
         manager.lock(timeout_s=50).release()
-        assert SystemClock().monotonic() - began_s > 8, "before its lease was over"
+        # A starved holder may have renewed it last long before it was killed: what counts is the end in its record.
+        assert SystemClock().wall_ms() > json.loads(record.raw)["validUntil"], "before its lease was over"
 
 
 def test_the_jvm_takes_over_from_a_dead_holder_of_ours_who_notices(options: dict[str, str], partner: Partner) -> None:

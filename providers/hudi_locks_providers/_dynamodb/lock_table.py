@@ -17,6 +17,8 @@ __all__ = ["LockTable"]
 _logger = open_log(__name__)
 _USABLE: Final = frozenset({"ACTIVE", "UPDATING", "ARCHIVING"})
 _POLL_S: Final = 0.5
+_MORE_LOOKS: Final = 2
+_LATE: Final = "ReadTimeoutError"
 
 
 class LockTable:
@@ -49,7 +51,7 @@ class LockTable:
     def _find_or_make(self) -> None:
         gives_up_s = self._clock.monotonic() + self._settings.creation_timeout_s
         try:
-            found = self._describe()
+            found = self._describe_patiently()
         except BackendRefused as error:
             if error.facts.get("permission") is None:
                 raise
@@ -58,6 +60,15 @@ class LockTable:
         if found is None:
             self._make()
         self._check_schema(self._await_usable(found, gives_up_s))
+
+    def _describe_patiently(self, more: int = _MORE_LOOKS) -> dict[str, Any] | None:
+        """A service that is busy, or has just begun, may answer late; the question changes nothing."""
+        try:
+            return self._describe()
+        except BackendUnavailable as error:
+            if not more or error.facts.get("code") != _LATE:
+                raise
+        return self._describe_patiently(more - 1)
 
     def _describe(self) -> dict[str, Any] | None:
         try:

@@ -54,6 +54,20 @@ def test_a_table_that_never_comes_is_given_up(
         client().try_acquire(table, ada, 0)
 
 
+def test_a_first_answer_that_comes_late_is_asked_for_again(
+    client: Client, stub: Any, table: LockScope, ada: Owner
+) -> None:
+    stub.lose_answers("describe_table", times=2)
+    assert client().try_acquire(table, ada, 0) is not None
+
+
+def test_a_service_that_never_answers_is_given_up(client: Client, stub: Any, table: LockScope, ada: Owner) -> None:
+    stub.lose_answers("describe_table", times=9)
+    with pytest.raises(BackendUnavailable, match="did not answer DescribeTable"):
+        client().try_acquire(table, ada, 0)
+    assert stub.calls == ["describe_table"] * 3
+
+
 @pytest.mark.parametrize("schema", [("id", "HASH", "S"), ("key", "HASH", "N")])
 def test_another_schema_is_refused_by_name(
     client: Client, stub: Any, table: LockScope, ada: Owner, schema: tuple[str, str, str]
