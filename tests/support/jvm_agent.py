@@ -75,6 +75,10 @@ class Agent:
     def sql(self, statement: str) -> list[list[Any]]:
         return [list(row) for row in self.spark.sql(statement).collect()]
 
+    def live_in(self, zone: str) -> None:
+        """Let the JVM have this zone for its own."""
+        self.spark._jvm.java.util.TimeZone.setDefault(self.spark._jvm.java.util.TimeZone.getTimeZone(zone))
+
     def archived(self, path: str) -> list[list[str]]:
         """Requested time, completion time and action of every instant that the history tells of."""
         jvm = self.spark._jvm
