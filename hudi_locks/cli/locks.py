@@ -23,7 +23,7 @@ from hudi_locks.cli.options import (
 )
 from hudi_locks.cli.output import open_console
 from hudi_locks.cli.tables import refuse_no_table
-from hudi_locks.config import Options, find_key, lock_keys, redact
+from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, load_provider_class
 
@@ -147,10 +147,12 @@ def explain_config(
 ) -> None:
     """Print the options in effect, without secrets, and how long a writer may wait for its lock.
 
-    Exit status: 0 the provider accepts them; 2 they are refused. Asks no lock service.
+    Exit status: 0 the provider accepts them, and none is refused by every writer; 2 they are refused. Asks no lock
+    service, and no table.
     """
     with make_provider(key, provider, settings=option, config=config) as accepted:
         options = Options(accepted.options)
+    check_writer_options(options)
     rows = _effective(options)
     policy = RetryPolicy.from_options(options)
     if as_json:

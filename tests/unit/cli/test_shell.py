@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_locks.errors import NoEffectWarning
 from hudi_locks.lock import available_providers
 
 Run = Callable[..., tuple[int, str, str]]
@@ -95,6 +96,8 @@ def test_piped_output_is_never_cut() -> None:
         (("-p", "storage"), 2),
         (("-p", "filesystem", "-o", "expire=soon"), 2),
         (("-p", "noop", "-o", "hoodie.write.concurrency.mode=optimistic_concurrency_control"), 2),
+        (("-p", "filesystem", "-o", "hoodie.bulkinsert.sort.mode=GLOBAL_SORT"), 2),
+        (("-p", "filesystem", "-o", "hoodie.index.bucket.engine=CONSISTENT_HASHING"), 2),
     ],
 )
 def test_the_status_of_config_tells_whether_the_options_would_be_accepted(
@@ -104,6 +107,11 @@ def test_the_status_of_config_tells_whether_the_options_would_be_accepted(
     assert found == status
     assert err.count("\n") == (1 if status else 0)
     assert bool(out) == (status == 0)
+
+
+def test_config_warns_of_an_option_without_effect(hudi_locks: Run) -> None:
+    with pytest.warns(NoEffectWarning, match=r"hoodie\.index\.bloom\.fpp has no effect"):
+        assert hudi_locks("config", "/t", "-p", "filesystem", "-o", "hoodie.index.bloom.fpp=0.1")[0] == 0
 
 
 def test_a_zookeeper_out_of_reach_is_one_line() -> None:
