@@ -16,6 +16,7 @@ from hudi_locks_conformance.checks import (
     generated,
     hygiene,
     interop,
+    late,
     lifetimes,
     links,
     loading,
@@ -35,10 +36,10 @@ __all__ = ["CHECKS", "GROUPS", "select_checks"]
 
 GROUPS: Final = {
     "A": (contract, naming),
-    "B": (exclusion,),
+    "B": (exclusion, late),
     "C": (ownership,),
     "D": (waiting,),
-    "E": (expiry, renewal, loss, peers, takeover),
+    "E": (expiry, renewal, loss, peers, takeover, late),
     "F": (fencing,),
     "G": (fairness,),
     "H": (failures, links, requests),

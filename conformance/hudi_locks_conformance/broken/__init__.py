@@ -103,7 +103,12 @@ from hudi_locks_conformance.broken.renewals import (
     ThrottlesRenewals,
     WearsOut,
 )
-from hudi_locks_conformance.broken.takeovers import TakesOverByName
+from hudi_locks_conformance.broken.takeovers import (
+    CountsFromTheAnswer,
+    RemovesByName,
+    RewritesByName,
+    TakesOverByName,
+)
 from hudi_locks_conformance.broken.timing import (
     BelievesTooLong,
     ClaimsReentrant,
@@ -140,6 +145,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ComparesHalfOfOwners, ("C9",)),
     (ComplainsAtExit, ("J7",)),
     (ConstructorWrites, ("A12",)),
+    (CountsFromTheAnswer, ("E18",)),
     (CountsInTheRecord, ("F2c", "F2d", "F4")),
     (CountsMilliseconds, ("D5",)),
     (CutsNames, ("A9",)),
@@ -215,6 +221,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (ReleasesTwiceBadly, ("A5", "C6")),
     (ReleasesWhatItReads, ("C3",)),
     (RemembersTaken, ("D4",)),
+    (RemovesByName, ("B13",)),
     (RenewsBlindly, ("C5", "I2")),
     (RenewsExpired, ("E5",)),
     (RenewsForAnybody, ("E6",)),
@@ -225,6 +232,7 @@ BROKEN: Final[tuple[tuple[type[LockProvider], tuple[str, ...]], ...]] = (
     (RetriesForbidden, ("H9b",)),
     (ReusesTokens, ("F2a",)),
     (RevivesLost, ("E14",)),
+    (RewritesByName, ("E17",)),
     (ServesTheLast, ("G1",)),
     (ShowsItsPassword, ("A11",)),
     (ShowsOptions, ("A11", "K11")),
