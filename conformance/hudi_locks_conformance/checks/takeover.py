@@ -90,6 +90,7 @@ def takeover_is_atomic(bench: Bench) -> None:
 def _stop_one(bench: Bench, dead: _Dead, line: Line) -> None:
     scope = dead.next_scope()
     stopped, quick = stop_at(line, bench.harness.kind, lambda: dead.take(0, scope), lambda: dead.take(1, scope))
+    bench.expect_no_error([stopped, quick], "an acquire of a lock whose lease was over")
     where = f"while the other one was stopped before line {line[1]} of {line[0].rpartition('/')[2]}"
     _judge(bench, dead, [stopped.value, quick.value], where)
 
@@ -102,6 +103,7 @@ def _race(bench: Bench, dead: _Dead) -> None:
         return dead.take(place, scope)
 
     answers = bench.run(lambda: ask(0), lambda: ask(1))
+    bench.expect_no_error(answers, "an acquire of a lock whose lease was over")
     _judge(bench, dead, [answer.value for answer in answers], "while both asked at one moment")
 
 
