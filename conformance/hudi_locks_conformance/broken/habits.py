@@ -7,13 +7,11 @@ import logging
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from hudi_locks import (
-    AlreadyHeld,
     Capability,
     Clock,
     Holder,
@@ -22,7 +20,6 @@ from hudi_locks import (
     LossReason,
     Owner,
     ProviderClosed,
-    SystemClock,
 )
 from hudi_locks.lock import LossCallback
 from hudi_locks_conformance.broken.fairness import Queued
@@ -32,18 +29,16 @@ from hudi_locks_conformance.sample import SampleLockProvider
 __all__ = [
     "AddsToItsRecord",
     "AskingMakesARecord",
-    "AsksTheMachinesClock",
     "BreaksAnything",
     "ClaimsReacquire",
     "ClampsItsLease",
     "ClosesForAll",
     "HasOneHold",
     "KnowsItsHolders",
-    "LetsGoLater",
     "LogsItsPassword",
     "RaisesUnpicklable",
+    "ReadsTheClockOnce",
     "RevivesRemoved",
-    "SaysHeldToAll",
     "SetsTheEnvironment",
     "SetsTheTimeout",
     "SharesAmongThreads",
@@ -82,17 +77,6 @@ class SharesAmongThreads(SampleLockProvider):
         return super().try_acquire(scope, owner, timeout_s)
 
 
-class SaysHeldToAll(SampleLockProvider):
-    """Tells whoever asks for a taken lock that they hold it themselves."""
-
-    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
-        """Granted, or held."""
-        lease = super().try_acquire(scope, owner, timeout_s)
-        if lease is None:
-            raise AlreadyHeld(f"{owner} holds {scope} already", scope=scope, owner=owner)
-        return lease
-
-
 class HasOneHold(SampleLockProvider):
     """Remembers the lock that it got last, and no other."""
 
@@ -112,20 +96,6 @@ class ClosesForAll(SampleLockProvider):
         super().close()
         for record in self.folder.glob("?" * 64):
             record.unlink(missing_ok=True)
-
-
-class LetsGoLater(SampleLockProvider):
-    """Returns from a release before the lock is free."""
-
-    def release(self, lease: Lease) -> None:
-        """Let go on another thread, a moment later."""
-        release = super().release
-
-        def run() -> None:
-            SystemClock().sleep(0.05)
-            release(lease)
-
-        threading.Thread(target=run, daemon=True).start()
 
 
 class AskingMakesARecord(SampleLockProvider):
@@ -196,13 +166,17 @@ class ClampsItsLease(SampleLockProvider):
         self.lease_s = min(self.lease_s, 60.0)
 
 
-class AsksTheMachinesClock(SampleLockProvider):
-    """Judges leases by the machine's clock, and not by the one that it was given."""
+class ReadsTheClockOnce(SampleLockProvider):
+    """Counts the ends of all leases from the moment at which the client was made."""
 
-    def is_over(self, scope: LockScope) -> bool:
-        """By the machine's."""
-        until_ms = (self.read(scope) or {}).get("until")
-        return isinstance(until_ms, (int, float)) and until_ms < time.time_ns() / 1e6
+    def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
+        super().__init__(options, clock=clock, on_lost=on_lost)
+        self.began_ms = clock.wall_ms()
+
+    def encode(self, lease: Lease) -> bytes:
+        """With the end as it was at first."""
+        fields = json.loads(super().encode(lease))
+        return json.dumps({**fields, "until": self.began_ms + 1000 * self.lease_s}).encode()
 
 
 class RevivesRemoved(SampleLockProvider):

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from hudi_locks import BackendUnavailable, Capability, HudiLocksError, Lease, LockLost, LockProvider, LockScope
 from hudi_locks_conformance.bench import Answer, Bench
-from hudi_locks_conformance.check import Inapplicable, Level, Mode, check
+from hudi_locks_conformance.check import Inapplicable, Level, Mode, Violation, check
 from hudi_locks_conformance.interleaving import Line, find_lines, stop_at, thin_out
 from hudi_locks_conformance.leases import DELTA, is_over, lease_length_s, leased_options, wait_until
 
@@ -76,9 +76,15 @@ class _Stop:
         return self.next.try_acquire(self.scope, self.bench.owner("next"), 0.0)
 
     def _ask_on(self) -> Lease | None:
-        found = list[Lease]()
-        wait_until(self.bench, lambda: found or found.extend(filter(None, [self.ask()])))
-        return found[0] if found else None
+        found: Lease | None = None
+
+        def is_granted() -> bool:
+            nonlocal found
+            found = found or self.ask()
+            return found is not None
+
+        wait_until(self.bench, is_granted)
+        return found
 
 
 Prepare: TypeAlias = Callable[[_Stop, float], Callable[[], Any]]
@@ -208,6 +214,13 @@ def _stop_one(
     return True
 
 
+def _expect_renewed(stop: _Stop, taken: Lease, where: str) -> None:
+    try:
+        stop.next.renew(taken)
+    except LockLost as error:
+        raise Violation(f"the next holder lost the lock ({error}), {where}") from error
+
+
 def _expect_kept(stop: _Stop, taken: Lease, where: str) -> None:
     """What the next client took over is there, its own, and its to release."""
     bench, intruder = stop.bench, stop.bench.provider(leased_options(stop.bench))
@@ -220,6 +233,6 @@ def _expect_kept(stop: _Stop, taken: Lease, where: str) -> None:
         named = holder is not None and holder.owner.id == taken.owner.id
         bench.expect(named, f"the record of the next holder was overwritten, {where}")
     if Capability.RENEWAL in bench.harness.claims:
-        stop.next.renew(taken)
+        _expect_renewed(stop, taken, where)
     stop.next.release(taken)
     intruder.close()

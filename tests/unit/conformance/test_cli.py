@@ -166,8 +166,8 @@ def test_ids_are_those_of_the_published_list() -> None:
     wanted += ["N1", "N2"]
     assert ids == wanted
     core = {check.id for check in select_checks(Level.CORE)}
-    lease = {check_id for check_id in wanted if check_id[0] in "EI"} | {"J1"}
-    extra = {"B10", "B11", "F7", "J3a", "J3b", "J4", "J7", "J8"}
+    lease = {check_id for check_id in wanted if check_id[0] in "EI"} | {"B13", "J1"}
+    extra = {"B10", "B11", "F7", "J3a", "J3b", "J4", "J7", "J8", "L9"}
     fencing = {"F1", "F2a", "F2b", "F2c", "F2d", "F2e", "F3", "F4", "F6", "F8"}
     assert set(wanted) - core == lease | fencing | extra | failing | {"N1", "N2", *(f"G{n}" for n in range(1, 7))}
     assert all(check.demand.endswith(".") and check.why for check in CHECKS.values())
