@@ -33,7 +33,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ExpiresNever": _because("what never ends cannot be taken over", "E11", "E17", "J1", *_TAKEOVER),
     "ForgetsFailedReleases": {
         **_because("a release that failed is never made up for", "C4", "H9c", "H14", "H15"),
-        **_because("it looks, and then removes by name", "B13"),
+        **_because("it looks, and then removes by name, whoever asks", "B13", "C9"),
     },
     "GrantsAlways": {
         **_because(
@@ -49,7 +49,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "HalfMade": _because("any failure of an acquire leaves its name behind", "H9c", "H15"),
     "HasOneHold": _because("what it forgot it neither releases nor frees at its close", "A6", "A8", "B1"),
     "KeepsTokensAtTakeover": _because(
-        "a robber's hold is a takeover too, and it writes its record by name", "E18", "I2", "N1"
+        "a robber's hold is a takeover too, and it writes its record by name", "E18", "I2", "N1", "N2"
     ),
     "LeaksThread": _because("its threads outlive clients and managers too", "A6", "E7"),
     "LeavesOutTokens": _because("the table's own lock is among those whose tokens must grow", "F2a"),
@@ -94,9 +94,9 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("its record is over although it was made or renewed a moment ago", *_LIFE, "N1"),
         **_because("whatever it takes over is over already", "B13", "E16", "E17", "E18"),
     },
-    "ReleasesAnything": _because("it deletes by name whatever the lease says", "B13", "C4", "H11", "H13", "H14"),
+    "ReleasesAnything": _because("it deletes by name whatever the lease says", "B13", "C4", "C9", "H11", "H13", "H14"),
     "ReleasesTwiceBadly": {
-        **_because("it deletes by name", "A4", "A6", "B13", "C3", "C4", "C5", "E17", "E18"),
+        **_because("it deletes by name", "A4", "A6", "B13", "C3", "C4", "C5", "C9", "E17", "E18"),
         **_because("a close after a loss fails", "E1", "E8a", "E11", "E14", "E15", "E16", "F7", "I2", *_TAKEOVER),
         **_because("a release after a failure fails", "H9c", "H10", "H11", "H13", "H14", "H15", "N1"),
     },
@@ -126,8 +126,9 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("nobody can be asked who holds", "A3", "C7", "C8", "H13", "H14", "I5"),
         **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5"),
     },
+    "WaitsWhenClosed": _because("a waiter that nobody wakes waits to its end", "D7"),
     "WaitsOnAndOn": _because("it waits longer than it was given", "D2", "D3", "D4", "D8", "D10c", "D11", "G2"),
     "WaitsTooLong": _because("it waits longer than it was given", "D3", "D4", "D10c", "D11", "G2", "G6"),
-    "WakesAll": _because("of those who are woken together the quickest looks first", "D7", "D8", "G1"),
+    "WakesAll": _because("of those who are woken together the quickest looks first", "D6", "D7", "D8", "G1"),
 }
 """By name of the faulty class: check id and reason. `tests/kit` runs every quick check against every faulty class."""

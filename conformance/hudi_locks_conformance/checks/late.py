@@ -196,10 +196,11 @@ class _Stops(Iterator[_Stop]):
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self._lock, self._numbers = bench, threading.Lock(), itertools.count()
-        self._clients = self._make_clients() if bench.is_virtual else ()
+        self._clients = self._make_clients() if bench.is_virtual else None
 
-    def _make_clients(self) -> tuple[LockProvider, ...]:
-        return tuple(self.bench.provider(leased_options(self.bench)) for _ in range(3))
+    def _make_clients(self) -> tuple[LockProvider, LockProvider, LockProvider]:
+        options = leased_options(self.bench)
+        return self.bench.provider(options), self.bench.provider(options), self.bench.provider(options)
 
     def __next__(self) -> _Stop:
         with self._lock:
