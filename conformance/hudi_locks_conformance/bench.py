@@ -6,12 +6,22 @@ import itertools
 import random
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_locks import Clock, Lease, LockManager, LockProvider, LockScope, ManualClock, Owner, SystemClock
+from hudi_locks import (
+    BackendUnavailable,
+    Clock,
+    Lease,
+    LockManager,
+    LockProvider,
+    LockScope,
+    ManualClock,
+    Owner,
+    SystemClock,
+)
 from hudi_locks.config import Options
 from hudi_locks.lock import LossCallback
 from hudi_locks_conformance.check import Inapplicable, Late, NotRun, Violation
@@ -165,6 +175,17 @@ class Bench:
         """Fail with `demand` unless `holds`."""
         if not holds:
             raise Violation(demand)
+
+    def expect_no_error(self, answers: Iterable[Answer], said: str) -> None:
+        """Fail with `said` and what was raised, if anything was.
+
+        Raises:
+            BackendUnavailable: The lock service did not answer, which may be a hiccup.
+        """
+        for answer in answers:
+            if isinstance(answer.error, BackendUnavailable):
+                raise answer.error
+            self.expect(answer.error is None, f"{said} raised {answer.error!r}")
 
     def expect_in_time(self, took_s: float, longest_s: float, said: str) -> None:
         """Fail with `said` if it took longer, by more than `slack_s`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,19 @@ from hudi_locks import Capability
 if TYPE_CHECKING:
     from hudi_locks_conformance.bench import Bench
 
-__all__ = ["CHECKS", "LADDER", "Check", "Inapplicable", "Late", "Level", "Mode", "NotRun", "Violation", "check"]
+__all__ = [
+    "CHECKS",
+    "LADDER",
+    "OWN_CHECKS",
+    "Check",
+    "Inapplicable",
+    "Late",
+    "Level",
+    "Mode",
+    "NotRun",
+    "Violation",
+    "check",
+]
 
 
 class Level(enum.IntEnum):
@@ -106,7 +119,11 @@ class Check:
 
 
 CHECKS: Final[dict[str, Check]] = {}
-"""All checks that are built, by id, in the order of their groups."""
+"""All checks of the kit, by id, in the order of their groups."""
+OWN_CHECKS: Final[dict[str, dict[str, Check]]] = {}
+"""Checks that others declared, by the name of their module, and by id."""
+_OWN_ID: Final = re.compile("X[1-9][0-9]*[a-h]?")
+_PACKAGE: Final = __name__.partition(".")[0]
 
 
 def check(
@@ -119,11 +136,32 @@ def check(
     needs: Iterable[Capability] = (),
     beyond_process: bool = False,
 ) -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
-    """Declare the decorated function a check; its docstring is the demand."""
+    """Declare the decorated function a check; its docstring is the demand.
+
+    Yours belong to group X: `X1`, `X2`, `X2a`. See `load_checks` for how a run takes them along.
+
+    Raises:
+        ValueError: The id is not free for it, or the function has no docstring.
+    """
 
     def declare(run: Callable[[Bench], None]) -> Callable[[Bench], None]:
         demand = " ".join((run.__doc__ or "").split())
-        CHECKS[id] = Check(id, name, demand, why, level, mode, frozenset(needs), beyond_process, run)
+        made = Check(id, name, demand, why, level, mode, frozenset(needs), beyond_process, run)
+        _find_place(made)[id] = made
         return run
 
     return declare
+
+
+def _find_place(made: Check) -> dict[str, Check]:
+    module = made.run.__module__
+    if module.partition(".")[0] == _PACKAGE:
+        return CHECKS
+    own = OWN_CHECKS.setdefault(module, {})
+    if not _OWN_ID.fullmatch(made.id):
+        raise ValueError(f"{module}: a check of your own is called X1, X2 or X2a, not {made.id!r}")
+    if not made.demand:
+        raise ValueError(f"{module}: the check {made.id} has no docstring, which would say what it demands")
+    if made.id in own and own[made.id].run.__qualname__ != made.run.__qualname__:
+        raise ValueError(f"{module}: two checks are called {made.id}")
+    return own

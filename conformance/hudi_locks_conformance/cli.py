@@ -29,7 +29,7 @@ from hudi_locks_conformance._output import (
     save_history,
     to_values,
 )
-from hudi_locks_conformance.catalogue import select_checks
+from hudi_locks_conformance.catalogue import load_checks, read_skips, select_checks
 from hudi_locks_conformance.check import Check, Level, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import MODELS, History, Model, draw_text, find_failing_prefix, judge
@@ -68,6 +68,12 @@ def conformance(
     server: Annotated[str, typer.Option(metavar="NAME", help="Start this lock service for the run.")] = "",
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
     partner: Annotated[str, typer.Option(metavar="hudi-jvm|CLASS", help="JVM lock holder for group M.")] = "",
+    own: Annotated[
+        list[str] | None, typer.Option("--checks", metavar="MODULE", help="A module with checks of your own.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", metavar="ID=REASON", help="Leave a check out, and say so.")
+    ] = None,
     processes: Annotated[int, typer.Option(min=2, metavar="N", help="Contenders of a storm.")] = 4,
     stress: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Contend for so long, with pauses and kills.")
@@ -91,11 +97,12 @@ def conformance(
     """
     if recheck is not None:
         raise typer.Exit(_recheck(recheck, MODELS[model.value] if model else None))
+    more = load_checks(own or [])
     if list_only:
-        checks = _select(level, only)
+        checks = _select(level, only, more)
         typer.echo("\n".join(describe_check(found) for found in checks))
         return
-    checks = _select(level or LevelName.CORE, only)
+    checks, skips = _select(level or LevelName.CORE, only, more), read_skips(skip or [], more)
     with _start(server) as running:
         settings = [f"{key}={value}" for key, value in running.options.items()] if running else []
         name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
@@ -104,7 +111,7 @@ def conformance(
         _expect_reachable(harness)
         if stress:
             raise typer.Exit(_stress(harness, stress, history, as_json=as_json, json_file=json_file))
-        outcomes = run_checks(checks, harness, limit=partial(_limit, limit))
+        outcomes = run_checks(checks, harness, limit=partial(_limit, limit), skips=skips)
     fenced = Capability.FENCING in harness.claims
     asked = ("--server", server, *_repeat(option, harness)) if server else ()
     report = Report(harness, tuple(outcomes), save_evidence(outcomes, history, fenced=fenced), asked)
@@ -179,12 +186,12 @@ def _stress(harness: Harness, duration_s: float, folder: Path, *, as_json: bool,
     return {True: 0, False: EXIT_VIOLATION, None: EXIT_UNJUDGED}[result.ok]
 
 
-def _select(level: LevelName | None, only: str) -> list[Check]:
+def _select(level: LevelName | None, only: str, own: list[Check]) -> list[Check]:
     words = [
         word.strip().upper() if len(word.strip()) == 1 else word.strip() for word in only.split(",") if word.strip()
     ]
     try:
-        return select_checks(Level[level.name] if level else None, words)
+        return select_checks(Level[level.name] if level else None, words, own=own)
     except KeyError as unknown:
         typer.echo(f"error: --only names no check: {unknown.args[0]}; see --list", err=True)
         raise typer.Exit(EXIT_USAGE) from None

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from hudi_locks import LockProvider
 from hudi_locks_conformance.bench import Answer
 
-__all__ = ["Line", "find_lines", "stop_at"]
+__all__ = ["Line", "find_lines", "stop_at", "thin_out"]
 
 Line: TypeAlias = tuple[str, int]
 """A file and a line of it."""
@@ -29,13 +29,23 @@ def find_lines(kind: type[LockProvider], call: Callable[[], Any]) -> list[Line]:
     return list(seen)
 
 
+def thin_out(lines: list[Line], most: int) -> list[Line]:
+    """At most so many of them, evenly spread, the first among them."""
+    return lines[:: max(1, -(-len(lines) // most))]
+
+
 def stop_at(
-    line: Line, kind: type[LockProvider], call: Callable[[], Any], meanwhile: Callable[[], Any]
+    line: Line,
+    kind: type[LockProvider],
+    call: Callable[[], Any],
+    meanwhile: Callable[[], Any],
+    *,
+    patience_s: float = _PATIENCE_S,
 ) -> list[Answer]:
     """How `call` ended, which was stopped before `line`, and `meanwhile`, which ran while it was stopped.
 
-    Where `meanwhile` does not come back soon, `call` goes on beside it. Where `call` never comes to the line,
-    `meanwhile` runs after it.
+    Where `meanwhile` does not come back within `patience_s` of real time, `call` goes on beside it. Where `call` never
+    comes to the line, `meanwhile` runs after it.
     """
     answers, threads = [Answer(), Answer()], list[threading.Thread]()
 
@@ -52,7 +62,7 @@ def stop_at(
 
     def look(reached: Line) -> None:
         if reached == line and not threads:
-            start(_PATIENCE_S)
+            start(patience_s)
 
     with _traced(kind, look):
         run(0, call)

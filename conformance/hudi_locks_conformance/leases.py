@@ -33,6 +33,7 @@ __all__ = [
     "is_granted",
     "is_granted_within",
     "is_lost",
+    "is_over",
     "lease_length_s",
     "leased_options",
     "wait_until",
@@ -64,6 +65,11 @@ def lease_length_s(bench: Bench, lease: Lease, clock: Clock | None = None) -> fl
     if lease.deadline_s is None:
         raise NotRun("the lease has no deadline although LEASE is claimed and the hook 'lease_options' is set")
     return lease.deadline_s - (clock or bench.clock).monotonic()
+
+
+def is_over(bench: Bench, lease: Lease) -> bool:
+    """Whether a lease has ended, by what it tells itself."""
+    return lease.deadline_s is not None and lease.deadline_s <= bench.clock.monotonic()
 
 
 def hold_lease(

@@ -27,6 +27,8 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption("--lock-level", choices=_LEVELS, default="core", help="what to ask for (core)")
     group.addoption("--lock-only", metavar="IDS", default="", help="ids or groups of checks instead of a level")
     group.addoption("--lock-partner", metavar="NAME", default="", help="JVM lock holder for group M, such as hudi-jvm")
+    group.addoption("--lock-checks", metavar="MODULE", action="append", default=[], help="a module of checks")
+    group.addoption("--lock-skip", metavar="ID=REASON", action="append", default=[], help="leave a check out")
     group.addoption("--lock-seed", type=int, default=0, help="for everything that is drawn at random")
 
 
@@ -55,16 +57,18 @@ class _ProviderNode(pytest.Collector):
 
     def collect(self) -> Iterator[_CheckItem]:
         """One item for each check."""
-        harness, checks = _make_harness(self.config), _select(self.config)
+        harness, (checks, skips) = _make_harness(self.config), _select(self.config)
         for check in checks:
-            yield _CheckItem.from_parent(self, name=check.id, check=check, harness=harness)
+            skip = skips.get(check.id, "")
+            yield _CheckItem.from_parent(self, name=check.id, check=check, harness=harness, skip=skip)
 
 
 class _CheckItem(pytest.Item):
     """One check."""
 
-    def __init__(self, *, check: Check, harness: Harness, **kwargs: Any) -> None:
+    def __init__(self, *, check: Check, harness: Harness, skip: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.skip = skip
         self.check = check
         self.harness = harness
         self.add_marker(pytest.mark.conformance(check.id))
@@ -74,7 +78,7 @@ class _CheckItem(pytest.Item):
         from hudi_locks_conformance.runner import run_check
         from hudi_locks_conformance.suite import report_outcome
 
-        report_outcome(run_check(self.check, self.harness))
+        report_outcome(run_check(self.check, self.harness, skip=self.skip))
 
     def reportinfo(self) -> tuple[Any, None, str]:
         """What failures are headed with."""
@@ -96,12 +100,18 @@ def _make_harness(config: Any) -> Harness:
     return Harness(name, options, **chosen)
 
 
-def _select(config: Any) -> list[Check]:
-    from hudi_locks_conformance.catalogue import select_checks
+def _select(config: Any) -> tuple[list[Check], dict[str, str]]:
+    """The checks to judge, and why some of them are skipped."""
+    from hudi_locks import ConfigError
+    from hudi_locks_conformance.catalogue import load_checks, read_skips, select_checks
     from hudi_locks_conformance.check import Level
 
     words = [word.strip() for word in config.getoption("lock_only").split(",") if word.strip()]
     try:
-        return select_checks(Level[config.getoption("lock_level").upper()], words)
+        own = load_checks(config.getoption("lock_checks"))
+        skips = read_skips(config.getoption("lock_skip"), own)
+        return select_checks(Level[config.getoption("lock_level").upper()], words, own=own), skips
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from error
     except KeyError as unknown:
         raise pytest.UsageError(f"--lock-only names no check: {unknown.args[0]}") from unknown

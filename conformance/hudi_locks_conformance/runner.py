@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import logging
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
@@ -36,6 +37,7 @@ class Status(enum.Enum):
     ERROR = "error"
     UNSUPPORTED = "unsupported"
     NOT_RUN = "not-run"
+    SKIPPED = "skipped"
     UNKNOWN = "unknown"
 
 
@@ -89,26 +91,33 @@ def run_checks(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     *,
     limit: Callable[[Check], Limit] = lambda _: LIMIT,
+    skips: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Outcome]:
-    """Run all, in order; none is left out because another failed, but because three did not come back."""
+    """Run all, in order; none is left out because another failed, but because three did not come back.
+
+    Those whose id `skips` names are not run; its reason is told.
+    """
     outcomes: list[Outcome] = []
     for check in checks:
         hung = [outcome.check.id for outcome in outcomes if outcome.hung]
         if len(hung) < _MOST_HUNG:
-            outcomes.append(run_check(check, harness, limit=limit(check)))
+            outcomes.append(run_check(check, harness, limit=limit(check), skip=skips.get(check.id, "")))
         else:
             outcomes.append(Outcome(check, Status.NOT_RUN, f"left out, since {', '.join(hung)} did not come back"))
         on_outcome(outcomes[-1])
     return outcomes
 
 
-def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT) -> Outcome:
+def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT, skip: str = "") -> Outcome:
     """Run one check on a bench of its own, and on a thread of its own, which is left alone after the limit.
+
+    With `skip`, the reason why not, it is not run, and not passed.
 
     A check that ends because the lock service did not answer, or took too long, is run once more: a busy machine is
     no fault of the provider. A note tells of it. What it says shows no secret option.
     """
-    outcome, secrets = _run_patiently(check, harness, limit), harness.secrets
+    outcome = Outcome(check, Status.SKIPPED, skip) if skip else _run_patiently(check, harness, limit)
+    secrets = harness.secrets
     notes = tuple(hide_secrets(note, secrets) for note in outcome.notes)
     return replace(outcome, message=hide_secrets(outcome.message, secrets), notes=notes)
 

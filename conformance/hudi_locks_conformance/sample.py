@@ -148,34 +148,45 @@ class SampleLockProvider(LockProvider):
                 self.path(scope).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def alone(self, scope: LockScope) -> Iterator[bool]:
-        """Whether no other client takes this lock over while the block runs; ends with the process too."""
+    def alone(self, scope: LockScope, *, waits: bool = False) -> Iterator[bool]:
+        """Whether no other client takes, renews or frees this lock while the block runs; ends with the process too."""
         with self.path(scope).with_suffix(".guard").open("ab") as guard:
             try:
-                fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(guard, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
             except BlockingIOError:
                 yield False
             else:
                 yield True
 
+    def change(self, lease: Lease, name: str, call: Callable[[], object]) -> bool:
+        """Do something to the record if it is that of this lease, which nobody can take over meanwhile."""
+        if not self.is_ours(lease):
+            return False
+        with self.alone(lease.scope, waits=True):
+            ours = self.is_ours(lease)
+            if ours:
+                self.send(name, call)
+            return ours
+
     def renew(self, lease: Lease) -> Lease:
         """See `LockProvider.renew`."""
-        sent_s = self.clock.monotonic()
-        own = self.held.get(lease.scope)
-        if own is None or own.state != lease.state or own.owner != lease.owner or not self.is_ours(lease):
+        sent_s, path = self.clock.monotonic(), self.path(lease.scope)
+        if self.is_held(lease) and self.is_ours(lease) and sent_s >= (lease.deadline_s or 0):
+            raise LockLost(f"the lease on {lease.scope} is over", scope=lease.scope, reason=LossReason.EXPIRED)
+        if not self.is_held(lease) or not self.change(lease, "renew", lambda: path.write_bytes(self.encode(lease))):
             reason = LossReason.DELETED if self.read(lease.scope) is None else LossReason.STOLEN
             raise LockLost(f"{lease.scope} is not held: {reason.value}", scope=lease.scope, reason=reason)
-        if sent_s >= (lease.deadline_s or 0):
-            raise LockLost(f"the lease on {lease.scope} is over", scope=lease.scope, reason=LossReason.EXPIRED)
-        self.send("renew", lambda: self.path(lease.scope).write_bytes(self.encode(lease)))
         return replace(lease, deadline_s=sent_s + self.lease_s)
+
+    def is_held(self, lease: Lease) -> bool:
+        """Whether this client acquired the lease, for its owner, and has not released it."""
+        own = self.held.get(lease.scope)
+        return own is not None and own.state == lease.state and own.owner == lease.owner
 
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`."""
-        own = self.held.get(lease.scope)
-        if own is not None and own.state == lease.state and own.owner == lease.owner:
-            if self.is_ours(lease):
-                self.send("remove", lambda: self.path(lease.scope).unlink(missing_ok=True))
+        if self.is_held(lease):
+            self.change(lease, "remove", lambda: self.path(lease.scope).unlink(missing_ok=True))
             del self.held[lease.scope]
 
     def holder(self, scope: LockScope) -> Holder | None:

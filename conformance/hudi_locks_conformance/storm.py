@@ -105,14 +105,21 @@ def _spec(bench: Bench, name: str, folder: Path) -> WorkSpec:
 def _run_threads(bench: Bench, specs: list[WorkSpec]) -> list[History]:
     histories: list[History] = []
 
+    failed: list[Exception] = []
+
     def contend(spec: WorkSpec) -> None:
-        histories.append(work(spec, bench.provider(clock=SystemClock())))
+        try:
+            histories.append(work(spec, bench.provider(clock=SystemClock())))
+        except Exception as error:  # noqa: BLE001  # told below
+            failed.append(error)
 
     threads = [threading.Thread(target=contend, args=(spec,)) for spec in specs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(_PATIENCE_S)
+    if failed:
+        raise Violation(f"{len(failed)} of {len(specs)} contenders failed, the first with {failed[0]!r}")
     if len(histories) < len(specs):
         raise Violation(f"{len(specs) - len(histories)} of {len(specs)} contenders did not finish")
     return histories

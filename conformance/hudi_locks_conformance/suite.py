@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from hudi_locks import Capability
-from hudi_locks_conformance.catalogue import select_checks
+from hudi_locks_conformance.catalogue import load_checks, read_skips, select_checks
 from hudi_locks_conformance.check import Check, Level
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.pytest_plugin import add_markers
@@ -38,6 +38,8 @@ class LockProviderSuite:
         level: Up to which level to ask.
         only: Ids or groups to choose instead.
         claims: The provider's capabilities, where they are at hand before a harness is made.
+        checks: Modules with checks of your own.
+        skips: Why a check is left out, by its id; it is reported as skipped.
     """
 
     provider: ClassVar[str] = ""
@@ -45,6 +47,8 @@ class LockProviderSuite:
     level: ClassVar[Level] = Level.CORE
     only: ClassVar[tuple[str, ...]] = ()
     claims: ClassVar[frozenset[Capability] | None] = None
+    checks: ClassVar[tuple[str, ...]] = ()
+    skips: ClassVar[Mapping[str, str]] = {}
     _shared: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
@@ -62,7 +66,9 @@ class LockProviderSuite:
         """Give `test_conforms` one parameter for each check."""
         if "check" in metafunc.fixturenames:
             add_markers(metafunc.config)  # where plugins are not loaded by themselves
-            selected = select_checks(self.level, self.only)
+            own = load_checks(self.checks)
+            read_skips([f"{name}={reason}" for name, reason in self.skips.items()], own)
+            selected = select_checks(self.level, self.only, own=own)
             checks = [one for one in selected if self.claims is None or not say_unsupported(one, self.claims)]
             marked = [pytest.param(check, id=check.id, marks=pytest.mark.conformance(check.id)) for check in checks]
             metafunc.parametrize("check", marked)
@@ -70,12 +76,12 @@ class LockProviderSuite:
     def test_conforms(self, harness: Harness, check: Check) -> None:
         """The provider does what the check demands."""
         harness.shared = self._shared  # what several checks judge is made once for the class
-        report_outcome(run_check(check, harness))
+        report_outcome(run_check(check, harness, skip=self.skips.get(check.id, "")))
 
 
 def report_outcome(outcome: Outcome) -> None:
     """Tell pytest how a check ended."""
-    if outcome.status in (Status.UNSUPPORTED, Status.NOT_RUN):
+    if outcome.status in (Status.UNSUPPORTED, Status.NOT_RUN, Status.SKIPPED):
         pytest.skip(f"{outcome.status.value}: {outcome.message}")
     if outcome.status is not Status.PASS:
         check = outcome.check

@@ -109,7 +109,7 @@ def _split(setting: str) -> tuple[str, str]:
 def _full_key(word: str, short: dict[str, str]) -> str:
     if word in short:
         return short[word]
-    if find_key(word) or word.startswith(_OWN_PREFIXES):
+    if find_key(word) or word.startswith(_OWN_PREFIXES) or word in short.values():
         return word
     nearest = nearest_key(word)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""

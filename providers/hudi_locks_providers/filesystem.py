@@ -258,10 +258,10 @@ class FileSystemLockProvider(LockProvider):
             if hold.generation != generation():
                 return
             del self._holds[lease.scope]
-        late = own.deadline_s is not None and self.clock.monotonic() >= own.deadline_s
+        ends = own.deadline_s is not None  # perhaps between a look at the file and its removal
         try:
             with hold.file.translated:
-                hold.file.remove_own(hold.grip, contended=late)
+                hold.file.remove_own(hold.grip, contended=ends)
         except BaseException:
             with self._lock:
                 self._holds.setdefault(lease.scope, own)

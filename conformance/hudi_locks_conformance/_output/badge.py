@@ -24,8 +24,9 @@ class Badge:
         version: Of this package.
         level: The highest that was earned; None for none.
         extra: Whether the checks beside the ladder are in order too.
-        failed: How many checks failed in the whole run.
+        failed: How many checks failed in the whole run, those of the provider's author among them.
         lacking: What keeps it from the next level; empty at the top.
+        skipped: How many checks were left out on request; a level with one of them is not earned.
     """
 
     version: str
@@ -33,17 +34,19 @@ class Badge:
     extra: bool
     failed: int
     lacking: str
+    skipped: int = 0
 
     def __str__(self) -> str:
         level = (self.level.word if self.level else "no level") + (" + extra" if self.extra else "")
-        return f"hudi-locks {self.version} · {level} · {self.failed} failed"
+        skipped = f" · {self.skipped} skipped" if self.skipped else ""
+        return f"hudi-locks {self.version} · {level} · {self.failed} failed{skipped}"
 
 
 def find_badge(outcomes: Sequence[Outcome]) -> Badge:
     """The badge that a run earned.
 
-    A level counts when all of its checks were run, none failed, none is not-run or unknown, and at least one passed:
-    what a class does not claim is no fault, and no merit either.
+    A level counts when all of its checks were run, none failed, none is not-run, skipped or unknown, and at least one
+    passed: what a class does not claim is no fault, and no merit either. Checks of others earn and cost no level.
     """
     by_id = {outcome.check.id: outcome for outcome in outcomes}
     earned, lacking = None, ""
@@ -54,7 +57,8 @@ def find_badge(outcomes: Sequence[Outcome]) -> Badge:
         earned = level
     failed = sum(outcome.status in (Status.FAIL, Status.ERROR) for outcome in outcomes)
     extra = earned is not None and not _say_lacking(Level.EXTRA, by_id)
-    return Badge(find_version(), earned, extra, failed, lacking)
+    skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
+    return Badge(find_version(), earned, extra, failed, lacking, skipped)
 
 
 def _say_lacking(level: Level, by_id: Mapping[str, Outcome]) -> str:

@@ -23,6 +23,9 @@ _EXITS: Final = (
 
 
 def exit_status(outcomes: Sequence[Outcome]) -> int:
-    """0: every check passed or is unsupported by declaration; 70: the kit broke; 1: a violation; 3: not all judged."""
+    """0: every check passed, is unsupported by declaration, or skipped on request.
+
+    70: the kit broke; 1: a violation; 3: not all judged.
+    """
     statuses = {outcome.status for outcome in outcomes}
     return next((code for status, code in _EXITS if status in statuses), 0)

@@ -17,6 +17,7 @@ _TAGS: Final = {
     Status.ERROR: "error",
     Status.UNSUPPORTED: "skipped",
     Status.NOT_RUN: "skipped",
+    Status.SKIPPED: "skipped",
     Status.UNKNOWN: "skipped",
 }
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

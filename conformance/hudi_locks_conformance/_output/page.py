@@ -23,7 +23,7 @@ table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #ddd }
 .status { white-space: nowrap; font-weight: 600 } .why, .message, .time { color: #555 }
 .pass .status { color: #2e7d32 } .fail .status, .error .status { color: #c0392b }
-.not-run .status, .unknown .status { color: #b26a00 } .unsupported { color: #888 }
+.not-run .status, .skipped .status, .unknown .status { color: #b26a00 } .unsupported { color: #888 }
 pre { background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: 13px }
 """
 _ATTENTION: Final = (Status.FAIL, Status.ERROR)

@@ -10,7 +10,7 @@ from functools import cached_property
 from hudi_locks_conformance._output.badge import Badge, find_badge
 from hudi_locks_conformance._output.evidence import Evidence
 from hudi_locks_conformance._output.exits import EXIT_CRASH, exit_status
-from hudi_locks_conformance.check import Check, Level
+from hudi_locks_conformance.check import CHECKS, Check, Level
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.runner import Outcome
 from hudi_locks_conformance.unclaimed import find_unclaimed
@@ -58,7 +58,8 @@ class Report:
     def verdict(self) -> str:
         """In words."""
         said = {0: "CONFORMANT", 1: "NOT CONFORMANT", 3: "NOT JUDGED IN FULL", EXIT_CRASH: "THE KIT BROKE"}
-        return f"{said[self.status]} ({' '.join(level.word for level in self.levels)})"
+        skipped = ", but for what was skipped" if self.status == 0 and self.badge.skipped else ""
+        return f"{said[self.status]}{skipped} ({' '.join(level.word for level in self.levels)})"
 
     @property
     def provider(self) -> str:
@@ -70,6 +71,7 @@ class Report:
         harness = self.harness
         words = ["hudi-locks", "conformance", *(self.asked or _name_provider(harness))]
         words += ["--partner", harness.partner] if harness.partner else []
+        words += [] if check.id in CHECKS else ["--checks", check.run.__module__]
         return shlex.join([*words, "--only", check.id, "--seed", str(harness.seed)])
 
 

@@ -57,7 +57,7 @@ def _explain(report: Report, outcome: Outcome, *, verbose: bool) -> list[str]:
         if check.id in report.evidence:
             path = report.evidence[check.id].path
             lines.append(f"      evidence        {path}   (hudi-locks conformance --recheck {path})")
-    elif verbose or status in (Status.NOT_RUN, Status.UNKNOWN):
+    elif verbose or status in (Status.NOT_RUN, Status.SKIPPED, Status.UNKNOWN):
         lines.append(f"{status.value:11} {title}" + (f": {outcome.message}" if outcome.message else ""))
     return lines
 

@@ -25,6 +25,7 @@ def to_values(report: Report) -> dict[str, Any]:
             "level": badge.level.word if badge.level else None,
             "extra": badge.extra,
             "failed": badge.failed,
+            "skipped": badge.skipped,
             "lacking": badge.lacking,
         },
         "notes": list(report.notes),

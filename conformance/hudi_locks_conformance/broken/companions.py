@@ -21,25 +21,36 @@ def _because(reason: str, *ids: str) -> dict[str, str]:
 
 COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "BelievesAfterRestart": {
-        **_because("it renews what is over, gone or another's", *_RENEWAL, "H6", "H10", "H11", "N1"),
+        **_because("it renews what is over, gone or another's", *_RENEWAL, "E17", "H6", "H10", "H11", "N1"),
         **_because("it writes no sign of life", *_LIFE),
     },
     "BelievesTooLong": _because("a longer lease than others go by is missed by each bound", "E1", "E11", "I3", "N1"),
     "ClaimsClockFree": _because("a wall clock decides, and jumps there by an hour", "D11"),
     "ClaimsReentrant": _because("a second lease that is not counted is no second lease to the reference lock", "N1"),
+    "ClosesForAll": _because("its next close frees what others hold", "A4", "B12", "C4", "C5", "C9", "H8", "N1"),
+    "DiesWithItsThread": _because("the next holder acquires on a thread that ends", "B13", "E17", "E18"),
     "ExpiresEarly": _because("half a lease is before the end of any lease", "E11", *_TAKEOVER),
-    "ExpiresNever": _because("what never ends cannot be taken over", "E11", "J1", *_TAKEOVER),
-    "ForgetsFailedReleases": _because("a release that failed is never made up for", "C4", "H9c", "H14", "H15"),
+    "ExpiresNever": _because("what never ends cannot be taken over", "E11", "E17", "J1", *_TAKEOVER),
+    "ForgetsFailedReleases": {
+        **_because("a release that failed is never made up for", "C4", "H9c", "H14", "H15"),
+        **_because("it looks, and then removes by name, whoever asks", "B13", "C9"),
+    },
     "GrantsAlways": {
-        **_because("a taken lock is granted", "A2", "A8", "A11", "B2", "B3", "B10", "B12", "C1", "C3", "D2", "D11"),
+        **_because(
+            "a taken lock is granted", "A2", "A8", "A11", "B2", "B3", "B10", "B12", "C1", "C3", "D2", "D11", "L8"
+        ),
         **_because("a taken lock is granted, also over a record", "G6", "H8", "I5", "J5", "L1", "L2", "L3", "N1", "N2"),
+        **_because("an ordinary life meets a refusal", "L8"),
         **_because("it keeps no record and asks nobody", "A4", "A7", "C7", "C8", "E15", "H1", "H2", "H5", "H11", "H13"),
         **_because("it renews whatever it is given", "C5", "E6", "E8a", "H6", "H10", "H14", "I2"),
     },
     "GrantsToGhosts": _because("who gave up in one round holds in the next", "D10a", "D10b", "D10c", "D11", "G6"),
     "GrantsTwice": _because("the reference lock refuses a second acquire", "N1"),
     "HalfMade": _because("any failure of an acquire leaves its name behind", "H9c", "H15"),
-    "KeepsTokensAtTakeover": _because("a robber's hold is a takeover too", "I2", "N1"),
+    "HasOneHold": _because("what it forgot it neither releases nor frees at its close", "A6", "A8", "B1"),
+    "KeepsTokensAtTakeover": _because(
+        "a robber's hold is a takeover too, and it writes its record by name", "E18", "I2", "N1", "N2"
+    ),
     "LeaksThread": _because("its threads outlive clients and managers too", "A6", "E7"),
     "LeavesOutTokens": _because("the table's own lock is among those whose tokens must grow", "F2a"),
     "LiesAboutWaiting": _because(
@@ -47,6 +58,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "LosesAnswers": _because("an answer may be lost at any call", "H15"),
     "LosesRepeats": _because("it does not look at whose the record is, and removes by name", "H2", "H4", "H15"),
+    "NamesNobody": _because("it names nobody either where another takes over", "B13", "E17", "E18"),
     "NeverReleases": {
         **_because("a released lock is not free", "A3", "A4", "A5", "A6", "A8", "B1", "B3", "B12", "C1", "C4", "C7"),
         **_because("a released lock is not free either", "C8", "D1", "D4", "D5", "D6", "D7", "D8", "D9", "D10a"),
@@ -65,6 +77,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "E5",
         "E11",
         "E16",
+        "E17",
         "G6",
         "H9c",
         "H13",
@@ -77,20 +90,24 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "RaisesRuntimeError": _because("an unexpected error comes out wherever one is planted", "H1", "H5", "H9c", "N1"),
     "RefusesWhenBusy": _because("a failure that would pass ends all waits", "H1", "H2", "H9c", "H13", "N1"),
-    "ReleasesAnything": _because("it deletes by name whatever the lease says", "C4", "H11", "H13", "H14"),
+    "ReadsTheClockOnce": {
+        **_because("its record is over although it was made or renewed a moment ago", *_LIFE, "N1"),
+        **_because("whatever it takes over is over already", "B13", "E16", "E17", "E18"),
+    },
+    "ReleasesAnything": _because("it deletes by name whatever the lease says", "B13", "C4", "C9", "H11", "H13", "H14"),
     "ReleasesTwiceBadly": {
-        **_because("it deletes by name", "A4", "A6", "C3", "C4", "C5"),
+        **_because("it deletes by name", "A4", "A6", "B13", "C3", "C4", "C5", "C9", "E17", "E18"),
         **_because("a close after a loss fails", "E1", "E8a", "E11", "E14", "E15", "E16", "F7", "I2", *_TAKEOVER),
         **_because("a release after a failure fails", "H9c", "H10", "H11", "H13", "H14", "H15", "N1"),
     },
     "RemembersTaken": _because("a lock that was refused is free by now", "B12", "D1", "D7", "E1", "E11", "G2"),
-    "RenewsBlindly": _because("nobody tells a holder whose record is gone", "E8a", "H10", "H11"),
-    "RenewsForAnybody": _because("it looks at no deadline either", "E5"),
+    "RenewsBlindly": _because("nobody tells a holder whose record is gone, or another's", "E8a", "E17", "H10", "H11"),
+    "RenewsForAnybody": _because("it looks at no deadline either", "E5", "E17"),
     "RenewsNothing": {
         **_because("it renews what is over, gone or another's as well", *_RENEWAL, "H6", "N1"),
         **_because("its record ends although it was renewed", *_LIFE),
     },
-    "RenewsOnce": _because("a living holder loses the lock at the second renewal", "E6", "E7", "H9c", *_LIFE),
+    "RenewsOnce": _because("a living holder loses the lock at the second renewal", "E6", "E7", "H9c", "L9", *_LIFE),
     "RestartsTokens": _because("another client begins at one", "F2c", "F4", "I2", "N2"),
     "ReusesTokens": _because("holds of one second have one token", "F2c", "F4", "N1", "N2"),
     "RevivesLost": {
@@ -98,6 +115,8 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("it renews for a second, less than the manager's interval", *_LIFE, "C4", "E4", "E7"),
         **_because("a hold that was verified is lost at once", "L1", "L2", "L3", "L5"),
     },
+    "RevivesRemoved": _because("its record is never gone", "H10"),
+    "SharesAmongThreads": _because("it gives its hold to any other owner", "C9"),
     "ServesTheLast": _because("an earlier waiter starves", "D7", "G4"),
     "SparesOtherProcesses": _because("the manager's owner names this process, the contender another one", *_TAKEOVER),
     "StaysInLine": _because("whoever gave up stands before the others", "D6", "D7", "D8"),
@@ -107,8 +126,9 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("nobody can be asked who holds", "A3", "C7", "C8", "H13", "H14", "I5"),
         **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5"),
     },
+    "WaitsWhenClosed": _because("a waiter that nobody wakes waits to its end", "D7"),
     "WaitsOnAndOn": _because("it waits longer than it was given", "D2", "D3", "D4", "D8", "D10c", "D11", "G2"),
     "WaitsTooLong": _because("it waits longer than it was given", "D3", "D4", "D10c", "D11", "G2", "G6"),
-    "WakesAll": _because("of those who are woken together the quickest looks first", "D7", "D8", "G1"),
+    "WakesAll": _because("of those who are woken together the quickest looks first", "D6", "D7", "D8", "G1"),
 }
 """By name of the faulty class: check id and reason. `tests/kit` runs every quick check against every faulty class."""

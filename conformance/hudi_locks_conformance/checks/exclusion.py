@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from hudi_locks import Capability, Lease, LockProvider, LockScope, SystemClock
+from hudi_locks import BackendUnavailable, Capability, Lease, LockProvider, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, Mode, NotRun, check
 from hudi_locks_conformance.history import find_overlaps, is_linearizable
@@ -32,25 +32,38 @@ def second_client_is_refused(bench: Bench) -> None:
 
 
 def _race(bench: Bench, rounds: int, clients: Callable[[int], list[LockProvider]], scopes: list[LockScope]) -> None:
-    """Let clients ask at one moment; more than one winner, or none at all in every round, is a failure."""
-    won = 0
+    """Let clients ask at one moment; more than one winner, or none at all in every round, is a failure.
+
+    So is an error that none expects; one of the lock service is told if nobody wins.
+    """
+    won, failed = 0, list[Exception]()
     for round_number in range(rounds):
         racing = clients(round_number)
-        winners = _race_once(bench, racing, scopes[round_number % len(scopes)])
+        winners = _race_once(bench, racing, scopes[round_number % len(scopes)], failed)
         bench.expect(len(winners) <= 1, f"{len(winners)} winners in round {round_number + 1}")
+        strange = [error for error in failed if not isinstance(error, BackendUnavailable)]
+        bench.expect(not strange, f"an acquire raised {strange[0]!r} in round {round_number + 1}" if strange else "")
         won += len(winners)
         for provider, lease in winners:
             provider.release(lease)
-    bench.expect(won, "nobody ever won although the lock was free")
+    said = f": {len(failed)} acquires failed, the first with {failed[0]!r}" if failed else ""
+    bench.expect(won, f"nobody ever won although the lock was free{said}")
 
 
-def _race_once(bench: Bench, racing: list[LockProvider], scope: LockScope) -> list[tuple[LockProvider, Lease]]:
+def _race_once(
+    bench: Bench, racing: list[LockProvider], scope: LockScope, failed: list[Exception]
+) -> list[tuple[LockProvider, Lease]]:
+    """Who won; what was raised goes to `failed`."""
     barrier = threading.Barrier(len(racing))
     winners: list[tuple[LockProvider, Lease]] = []
 
     def run(provider: LockProvider, name: str) -> None:
         barrier.wait(10)
-        lease = provider.try_acquire(scope, bench.owner(name), 0.0)
+        try:
+            lease = provider.try_acquire(scope, bench.owner(name), 0.0)
+        except Exception as error:  # noqa: BLE001  # told by the caller
+            failed.append(error)
+            return
         if lease is not None:
             winners.append((provider, lease))
 
@@ -132,7 +145,8 @@ def history_is_linearizable(bench: Bench) -> None:
                 provider.release(lease)
                 bench.history.add(name, "release", "ok", t_s=clock.monotonic())
 
-    bench.run(*[lambda n=name: contend(n) for name in ("a", "b", "c", "d")])
+    answers = bench.run(*[lambda n=name: contend(n) for name in ("a", "b", "c", "d")])
+    bench.expect_no_error(answers, "a contender's call")
     verdict = is_linearizable(bench.history)
     if verdict is None:
         raise NotRun("the search for an order gave up")

@@ -5,7 +5,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import locale
 import logging
+import os
+import signal
+import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -13,14 +18,17 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from hudi_locks import LockProvider, SystemClock
+from hudi_locks import Capability, LockProvider, SystemClock
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import NotRun, check
+from hudi_locks_conformance.check import Level, NotRun, check
 from hudi_locks_conformance.isolation import try_without_extras
 from hudi_locks_conformance.observation import LogCapture, count_descriptors
 
 _LOOKS: Final = 500
 _LOOK_S: Final = 0.01
+_RENEWALS: Final = 50
+_GROWTH: Final = 32
+"""By so many bytes a number in a record may become longer."""
 
 
 def _script(bench: Bench) -> None:
@@ -135,3 +143,45 @@ def import_needs_no_extra(bench: Bench) -> None:
     """Importing the provider's module works where no optional package is installed; only its use may fail."""
     said = try_without_extras(bench)["import"]
     bench.expect(not said, f"the import failed: {said}")
+
+
+@check("L8", "process-is-left-alone", why="a library that changes what all share breaks programs that use it")
+def process_is_left_alone(bench: Bench) -> None:
+    """An ordinary life changes nothing that the whole process shares: environment, folder, timeouts, signals, hooks."""
+    before = _shared_state()
+    _script(bench)
+    after = _shared_state()
+    changed = sorted(name for name in before if before[name] != after[name])
+    bench.expect(not changed, f"changed of the process: {', '.join(changed)}")
+
+
+def _shared_state() -> dict[str, object]:
+    return {
+        "environment": dict(os.environ),
+        "folder": Path.cwd(),
+        "timeout of sockets": socket.getdefaulttimeout(),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "signal handlers": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
+        "excepthooks": (sys.excepthook, threading.excepthook),
+        "root logger": (logging.root.level, logging.root.disabled, tuple(logging.root.handlers)),
+    }
+
+
+@check(
+    "L9",
+    "record-does-not-grow",
+    why="a job that holds a lock for days ends at the limit of what a record may be",
+    level=Level.EXTRA,
+    needs=[Capability.RENEWAL],
+)
+def record_does_not_grow(bench: Bench) -> None:
+    """After many renewals the record is hardly longer than after the first."""
+    provider = bench.provider()
+    peek = bench.hook(provider, "peek")
+    lease = provider.renew(bench.acquire(provider, bench.scope()))
+    first = len(peek(bench.scope()) or b"")
+    for _ in range(_RENEWALS):
+        lease = provider.renew(lease)
+    last = len(peek(bench.scope()) or b"")
+    bench.expect(last <= first + _GROWTH, f"the record grew from {first} to {last} bytes in {_RENEWALS} renewals")
+    provider.release(lease)

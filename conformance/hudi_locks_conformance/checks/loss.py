@@ -23,6 +23,7 @@ _REASONS: Final = {
     "steal": {LossReason.STOLEN, LossReason.DELETED},
 }
 _ROUNDS: Final = 3
+_MOMENT_S: Final = 0.2
 
 
 @check(
@@ -87,7 +88,7 @@ def _expect_told(bench: Bench, told: list[LossReason], held: Held, reasons: set[
     needs=[Capability.LOSS_NOTICE],
 )
 def provider_tells_loss_once(bench: Bench) -> None:
-    """The provider itself tells of a loss, once, without being asked; what it calls may release."""
+    """The provider itself tells of a loss, once, without being asked, and of no release; what it calls may release."""
     told: list[tuple[Lease, LossReason]] = []
 
     def hear(lost: Lease, reason: LossReason) -> None:
@@ -102,6 +103,9 @@ def provider_tells_loss_once(bench: Bench) -> None:
         with bench.expect_raises(LockLost, "a lost lease was renewed"):
             provider.renew(lease)
     bench.expect(len(told) == 1, f"told {len(told)} times")
+    provider.release(bench.acquire(provider, bench.scope(1)))
+    bench.let_pass(_MOMENT_S)
+    bench.expect(len(told) == 1, "a release was told as a loss")
     bench.expect(told[0] == (lease, LossReason.DELETED), f"told {told[0][1].name} of {told[0][0].scope}")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from hudi_locks import AlreadyHeld, Capability, Lease, LockLost, LockProvider, LockScope
+from hudi_locks import AlreadyHeld, Capability, Holder, Lease, LockLost, LockProvider, LockScope
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Mode, NotRun, check
 
@@ -147,7 +148,10 @@ def _take_away(bench: Bench, provider: LockProvider, scope: LockScope) -> None:
     needs=[Capability.OWNER_INFO],
 )
 def holder_is_named(bench: Bench) -> None:
-    """While it is held, any client names the owner, host, process and a token; before and after, nobody."""
+    """While it is held, any client names the owner, host, process and a token; before and after, nobody.
+
+    Asking changes nothing.
+    """
     provider, asking = bench.provider(), bench.provider()
     bench.expect(asking.holder(bench.scope()) is None, "a free lock has a holder")
     lease = bench.acquire(provider, bench.scope())
@@ -160,6 +164,7 @@ def holder_is_named(bench: Bench) -> None:
         bench.expect(holder.key and holder.token, "the holder has no key or no token")
     provider.release(lease)
     bench.expect(asking.holder(bench.scope()) is None, "a released lock has a holder")
+    bench.expect_free(bench.scope(), "whoever asked who holds a free lock left something in its place")
 
 
 @check("C8", "record-is-what-holder-tells", why="a person who looks at the record must see what the tool says")
@@ -174,3 +179,30 @@ def record_is_what_holder_tells(bench: Bench) -> None:
         bench.expect(holder.raw == raw.decode("utf-8", "replace"), "holder().raw is not the record")
     provider.release(lease)
     bench.expect(peek(bench.scope()) != raw, "the record is unchanged after the release")
+
+
+@check(
+    "C10",
+    "break-needs-the-token",
+    why="an administrator who clears away a dead hold must not end the living one that came after it",
+    needs=[Capability.BREAK, Capability.OWNER_INFO],
+)
+def break_needs_the_token(bench: Bench) -> None:
+    """`break_if` removes the hold whose token `holder` told, and no other: not the one that came after it."""
+    provider, admin, scope = bench.provider(), bench.provider(), bench.scope()
+    tokens = [holder.token for holder in _hold_twice(bench, provider, admin)]
+    bench.expect(not admin.break_if(scope, tokens[0]), "break_if removed a hold that another token names")
+    bench.expect_taken(scope, "break_if let go of a hold that another token names")
+    bench.expect(admin.break_if(scope, tokens[1]), "break_if removed nothing although the token is that of the hold")
+    bench.expect_free(scope, "a hold that was removed by its token is there")
+
+
+def _hold_twice(bench: Bench, provider: LockProvider, admin: LockProvider) -> Iterator[Holder]:
+    """Who holds the lock, as an administrator sees it, in two holds; the second one stays."""
+    for number in range(2):
+        lease = bench.acquire(provider, bench.scope())
+        holder = admin.holder(bench.scope())
+        bench.expect(holder is not None, "a held lock has no holder")
+        yield from filter(None, [holder])
+        if number == 0:
+            provider.release(lease)

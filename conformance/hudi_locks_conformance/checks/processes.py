@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+from collections.abc import Callable
 from typing import Final
 
-from hudi_locks import LockManager, SystemClock
+from hudi_locks import HudiLocksError, LockManager, SystemClock
 from hudi_locks.config import lock_keys, redact
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import Mode, check
+from hudi_locks_conformance.check import Mode, Violation, check
 from hudi_locks_conformance.storm import run_in_process
 
 _ACQUIRE_AND_EXIT: Final = """
@@ -84,3 +85,29 @@ def _enter(bench: Bench, manager: LockManager, number: int, *, inside: list[int]
         inside.append(number)
         SystemClock().sleep(0.0002)
         inside.remove(number)
+
+
+@check("J9", "errors-survive-pickling", why="an error that cannot come back from an executor hangs or hides it")
+def errors_survive_pickling(bench: Bench) -> None:
+    """What the provider raises is the same after pickling: its class, and what it says."""
+    provider = bench.provider()
+    lease = bench.acquire(provider, bench.scope())
+    provider.release(lease)
+    raised = [_catch(lambda: provider.renew(lease))]
+    provider.close()
+    raised.append(_catch(lambda: provider.try_acquire(bench.scope(), bench.owner(), 0.0)))
+    for error in filter(None, raised):
+        try:
+            copy = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own bytes
+        except Exception as failure:  # told
+            raise Violation(f"{error!r} does not survive pickling: {failure!r}") from failure
+        same = type(copy) is type(error) and str(copy) == str(error)
+        bench.expect(same, f"{error!r} came back from pickling as {copy!r}")
+
+
+def _catch(call: Callable[[], object]) -> Exception | None:
+    try:
+        call()
+    except HudiLocksError as error:
+        return error
+    return None

@@ -9,8 +9,8 @@ from typing import Final
 from hudi_locks import Capability, Lease, LockScope
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Inapplicable, Level, Mode, NotRun, Violation, check
-from hudi_locks_conformance.interleaving import Line, find_lines, stop_at
-from hudi_locks_conformance.leases import DELTA, is_granted, lease_length_s, leased_options, wait_until
+from hudi_locks_conformance.interleaving import Line, find_lines, stop_at, thin_out
+from hudi_locks_conformance.leases import DELTA, is_granted, is_over, lease_length_s, leased_options, wait_until
 
 _RACES: Final = 10
 _MOST_STOPS: Final = 80
@@ -81,20 +81,16 @@ def takeover_is_atomic(bench: Bench) -> None:
     dead = _Dead(bench, 1 + most + _RACES + 1)
     first = dead.next_scope()
     lines = find_lines(bench.harness.kind, lambda: dead.take(0, first))
-    for line in _thin_out(lines, most):
+    for line in thin_out(lines, most):
         _stop_one(bench, dead, line)
     for _ in range(_RACES):
         _race(bench, dead)
 
 
-def _thin_out(lines: list[Line], most: int) -> list[Line]:
-    step = max(1, -(-len(lines) // most))
-    return lines[::step]
-
-
 def _stop_one(bench: Bench, dead: _Dead, line: Line) -> None:
     scope = dead.next_scope()
     stopped, quick = stop_at(line, bench.harness.kind, lambda: dead.take(0, scope), lambda: dead.take(1, scope))
+    bench.expect_no_error([stopped, quick], "an acquire of a lock whose lease was over")
     where = f"while the other one was stopped before line {line[1]} of {line[0].rpartition('/')[2]}"
     _judge(bench, dead, [stopped.value, quick.value], where)
 
@@ -107,13 +103,14 @@ def _race(bench: Bench, dead: _Dead) -> None:
         return dead.take(place, scope)
 
     answers = bench.run(lambda: ask(0), lambda: ask(1))
+    bench.expect_no_error(answers, "an acquire of a lock whose lease was over")
     _judge(bench, dead, [answer.value for answer in answers], "while both asked at one moment")
 
 
 def _judge(bench: Bench, dead: _Dead, leases: list[Lease | None], where: str) -> None:
     """One of them may hold, and what it holds must be there; what is over by now tells nothing."""
     granted = [(dead.takers[place], lease) for place, lease in enumerate(leases) if lease is not None]
-    if any(_is_over(bench, lease) for _, lease in granted):
+    if any(is_over(bench, lease) for _, lease in granted):
         bench.note(f"a lease was over before it could be judged, {where}")
         return
     bench.expect(len(granted) < 2, f"two took over one lock, {where}")
@@ -122,13 +119,9 @@ def _judge(bench: Bench, dead: _Dead, leases: list[Lease | None], where: str) ->
         taker.release(lease)
 
 
-def _is_over(bench: Bench, lease: Lease) -> bool:
-    return lease.deadline_s is not None and lease.deadline_s <= bench.clock.monotonic()
-
-
 def _expect_kept(bench: Bench, lease: Lease, where: str) -> None:
     other = bench.provider(leased_options(bench))
     taken = other.try_acquire(lease.scope, bench.owner("intruder"), 0.0)
-    lost = taken is not None and not _is_over(bench, lease)
+    lost = taken is not None and not is_over(bench, lease)
     bench.expect(not lost, f"what the one took over was taken away by the other one, {where}")
     other.close()

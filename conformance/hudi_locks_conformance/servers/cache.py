@@ -36,6 +36,11 @@ _INSTALL: Final = {
     "mvn": "apt-get install maven",
     "npm": "apt-get install npm",
     "node": "apt-get install nodejs",
+    "initdb": "apt-get install postgresql",
+    "pg_isready": "apt-get install postgresql",
+    "postgres": "apt-get install postgresql",
+    "redis-server": "apt-get install redis-server",
+    "setpriv": "apt-get install util-linux",
 }
 
 

@@ -120,16 +120,19 @@ class LocalLockFile(LockFile):
     def remove_found(self, found: Found, still: Callable[[Found], bool]) -> bool:
         """See `LockFile.remove_found`.
 
-        Takers of our own kind exclude each other by `flock` on the file itself. Against all others it is moved to a
-        name of its own first and looked at again there; a file that is not the one meant goes back.
+        Takers of our own kind, and a holder that releases, exclude each other by `flock` on the file itself: a taker
+        that finds it locked leaves the file to the other one. Against all others it is moved to a name of its own
+        first and looked at again there; a file that is not the one meant goes back.
         """
         try:
             fd = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            with _flocked(fd):
+            with _flocked(fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return self._remove_flocked(fd, found, still)
+        except BlockingIOError:
+            return False
         finally:
             os.close(fd)
 
@@ -216,10 +219,14 @@ def _found(fd: int) -> Found:
 
 
 @contextmanager
-def _flocked(fd: int) -> Iterator[None]:
-    """Hold the advisory lock of a file, where the file system has such; those who take over files do."""
+def _flocked(fd: int, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the advisory lock of a file, where the file system has such; those who take over files do.
+
+    Raises:
+        BlockingIOError: Somebody else holds it, and `how` says not to wait.
+    """
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, how)
     except OSError as error:
         if error.errno not in _NO_FLOCK:
             raise

@@ -111,9 +111,13 @@ class RemoteLockFile(LockFile):
         if self.is_ours(grip):
             self._fs.pipe_file(self.path, grip)
 
-    def remove_own(self, grip: bytes, *, contended: bool) -> None:  # noqa: ARG002  # the contract's signature
-        """See `LockFile.remove_own`."""
-        if self.is_ours(grip):
+    def remove_own(self, grip: bytes, *, contended: bool) -> None:
+        """See `LockFile.remove_own`; what others may take over is moved first, and put back if it is another's."""
+        if contended:
+            found = self.find()
+            if found is not None and found.data == grip:
+                self.remove_found(found, lambda _: True)
+        elif self.is_ours(grip):
             self._fs.rm_file(self.path)
 
     def find(self) -> Found | None:

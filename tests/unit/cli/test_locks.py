@@ -142,3 +142,15 @@ def test_help_lists_commands_and_imports_no_spark() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for command in ("show", "unlock", "providers", "config"):
         assert command in done.stdout
+
+
+def test_a_providers_own_keys_are_taken_by_their_full_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hudi_locks: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples" / "my_lock_provider"))
+    words = ("conformance", "-p", "my_lock_provider:SqliteLockProvider", "--only", "A1")
+    status, out, err = hudi_locks(*words, "-o", f"my.sqlite.file={tmp_path / 'locks.db'}")
+    assert (status, err) == (0, ""), out
+    status, _, err = hudi_locks(*words, "-o", "my.sqlite.fil=x")
+    assert status == 2
+    assert "neither a Hudi key nor a short name" in err

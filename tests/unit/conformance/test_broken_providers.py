@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hudi_locks_conformance import Harness, Status, run_check, select_checks
 from hudi_locks_conformance.broken import BROKEN
+from hudi_locks_conformance.broken.habits import TripsOverItself
 
-from hudi_locks import LockProvider
+from hudi_locks import BackendUnavailable, LockProvider
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,26 @@ def test_a_storm_of_processes_finds_what_is_not_atomic(tmp_path: Path) -> None:
     assert outcomes["B4"].status is Status.FAIL
     assert "two holders for" in outcomes["B4"].message or "a process failed" in outcomes["B4"].message
     assert [outcome.status for outcome in outcomes.values()] == [Status.FAIL] * 4
+
+
+def test_what_was_raised_is_said(tmp_path: Path) -> None:
+    said = run_with(TripsOverItself, "B2", tmp_path)
+    assert "an acquire raised RuntimeError('the client is busy') in round " in said
+
+
+@pytest.mark.parametrize("check_id", ["B2", "B3", "B10"])
+def test_nobody_won_since_every_acquire_failed(check_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, *_: object) -> None:
+        raise BackendUnavailable("no answer from the far side")
+
+    monkeypatch.setattr(TripsOverItself, "try_acquire", fail)
+    said = run_with(TripsOverItself, check_id, tmp_path)
+    assert said.startswith("nobody ever won although the lock was free: ")
+    assert "acquires failed, the first with BackendUnavailable('no answer from the far side')" in said
+
+
+def run_with(kind: type[LockProvider], check_id: str, folder: Path) -> str:
+    harness = Harness(f"{kind.__module__}:{kind.__qualname__}", {"hoodie.sample.folder": str(folder / "locks")})
+    outcome = run_check(select_checks(only=[check_id])[0], harness)
+    assert outcome.status is Status.FAIL
+    return outcome.message

@@ -24,7 +24,7 @@ class TestFileSystem(LockProviderSuite):
 
 
 class TestFileSystemWithExpiry(LockProviderSuite):
-    only = ("C", "D11", "E", "H", "I")
+    only = ("B13", "C", "D11", "E", "H", "I")
     claims = FileSystemLockProvider.capabilities
 
     @pytest.fixture
@@ -53,6 +53,7 @@ class TestStorageInMemory(LockProviderSuite):
         "B8",
         "B10",
         "B11",
+        "B13",
         "C",
         "D",
         "E",
@@ -72,6 +73,7 @@ class TestStorageInMemory(LockProviderSuite):
         "H14",
         "J5",
         "J6",
+        "J9",
         "K",
         "L",
     )
@@ -99,7 +101,7 @@ class TestChain(LockProviderSuite):
 
 
 class TestSample(LockProviderSuite):
-    only = ("A", "B1", "B2", "C", "D", "E", "H", "I", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
+    only = ("A", "B1", "B2", "B13", "C", "D", "E", "H", "I", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
     claims = SampleLockProvider.capabilities
 
     @pytest.fixture

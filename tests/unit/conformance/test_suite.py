@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hudi_locks_conformance.suite import LockProviderSuite
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "my_lock_provider"
+PROVIDER = "my_lock_provider:SqliteLockProvider"
 STRANGER = """
 import pytest
 from hudi_locks_conformance import Harness
@@ -71,3 +73,35 @@ class TestByName(LockProviderSuite):
     provider = "hudi_locks_conformance.sample:SampleLockProvider"
     options = {"hoodie.sample.folder": "{tmp_path}/locks"}  # noqa: RUF012  # as a stranger writes it
     only = ("A1", "A2")
+
+
+WITH_OWN_CHECKS = f"""
+from hudi_locks_conformance.suite import LockProviderSuite
+
+class TestMine(LockProviderSuite):
+    provider, options = "{PROVIDER}", {{"my.sqlite.file": "{{tmp_path}}/locks.db"}}
+    only, checks, skips = ("A1", "A2", "X1"), ("my_lock_provider.checks",), {{"A2": "a reason of mine"}}
+"""
+
+
+def test_checks_of_ones_own_and_skips_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    (tmp_path / "test_mine.py").write_text(WITH_OWN_CHECKS)
+    status, out = run_pytest(tmp_path, "test_mine.py")
+    assert status == 0, out
+    assert "TestMine::test_conforms[X1] PASSED" in out
+    assert "skipped: a reason of mine" in out
+    assert "2 passed, 1 skipped" in out
+
+
+def test_the_command_line_has_both_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    plugin = ("-p", "hudi_locks_conformance.pytest_plugin", "--lock-provider", PROVIDER)
+    given = ("--lock-option", f"my.sqlite.file={tmp_path / 'locks.db'}", "--lock-only", "A1,A2,X1")
+    more = ("--lock-checks", "my_lock_provider.checks", "--lock-skip", "A2=a reason of mine")
+    status, out = run_pytest(tmp_path, *plugin, *given, *more)
+    assert (status, "2 passed, 1 skipped" in out) == (0, True), out
+    assert "skipped: a reason of mine" in out
+    status, out = run_pytest(tmp_path, *plugin, *given, "--lock-skip", "A2")
+    assert status == 4
+    assert "says not why the check is skipped" in out
