@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.change_data import compare
-from hudi_locks.spark.column_types import to_spark
+from hudi_locks.spark.column_types import to_spark, widen
 from hudi_locks.spark.files import read_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
 from hudi_locks.spark.packing import pack_slices
@@ -151,22 +151,22 @@ class Reader:
         return self._open(plain, schema).select(*map(column_named, found.columns)).unionByName(found)
 
     def _plan_merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str]) -> MergeTask:
-        needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
+        needed = self._narrow(schema)
         shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
         packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
         return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent)
 
-    def _narrow(self, schema: pa.Schema) -> pa.Schema:
-        """The columns that are wanted, and those that decide between rows."""
-        user = set(schema.names).difference(META_COLUMNS) if self.columns is None else self.columns
+    def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
+        """The columns that are wanted, and those that decide between rows, in types that Spark has."""
+        there = add_meta_schema(schema if schema is not None else pa.schema([]))
+        user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
         meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
         needed = {*user, *meta, *self.table.config.merge_rule.deciding}
-        return pa.schema([field for field in schema if field.name in needed])
+        return widen(pa.schema([field for field in there if field.name in needed]))
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
-        user_schema = schema if schema is not None else pa.schema([])
-        columns = to_spark(add_meta_schema(user_schema))
+        columns = to_spark(self._narrow(schema))
         if not files:
             return self.spark.createDataFrame([], columns)
         return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
