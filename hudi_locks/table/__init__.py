@@ -45,6 +45,7 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.partition_values import PartitionValues
 from hudi_locks.table.payloads import describe_payload
 from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
@@ -87,6 +88,7 @@ __all__ = [
     "Merge",
     "MergeRule",
     "Part",
+    "PartitionValues",
     "RowBuffers",
     "SliceChanges",
     "Table",
