@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 __all__ = ["Folders", "read_files", "text_columns"]
 
-Folders = Mapping[str, tuple[str, ...]]
+Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
 _TASKS_PER_CORE: Final = 8
 """Spark lists files in as many tasks as there are files, each of which takes longer to begin than to end."""
@@ -82,7 +82,7 @@ class _Java:
     def translate(self, schema: T.StructType) -> Any:
         return self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
 
-    def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str, ...]]) -> Sequence[Any]:
+    def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Sequence[Any]:
         """The values of partitions as Spark's own rows, cast by Spark."""
         encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
         given = self._jvm.java.util.ArrayList()

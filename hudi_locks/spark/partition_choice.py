@@ -40,7 +40,7 @@ def choose_partitions(
     return tuple(partition for partition, found in told.items() if found is None or partition in left)
 
 
-def _frame(spark: SparkSession, known: list[tuple[str, ...]], values: PartitionValues) -> DataFrame:
+def _frame(spark: SparkSession, known: list[tuple[str | None, ...]], values: PartitionValues) -> DataFrame:
     fields = to_spark(values.columns).fields
     text = ", ".join(f"`{name}` string" for name in (_PATH, *values.columns.names))
     casts = [column_named(field.name).cast(field.dataType).alias(field.name) for field in fields]

@@ -173,7 +173,8 @@ class Reader:
         shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
         packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
-        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent)
+        values = PartitionValues.of(self.table.config, needed)
+        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent, values)
 
     def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows, in types that Spark has."""

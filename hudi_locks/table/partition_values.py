@@ -16,8 +16,8 @@ __all__ = ["PartitionValues"]
 
 _AS_THEY_ARE: Final = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO"})
 """Key generators that put the text of each value into the path, one folder for each."""
-_NOT_KNOWN: Final = frozenset({"", DEFAULT_PARTITION, "default"})
-"""Stand for null and for the empty text; the last one in tables that began before Hudi 0.12."""
+_NOT_KNOWN: Final = frozenset({"", "default"})
+"""The last one may stand for null, in tables that began before Hudi 0.12."""
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 _FORMS: Final = {
     pa.string(): re.compile(r".*", re.DOTALL),
@@ -52,17 +52,28 @@ class PartitionValues:
         known = all(field.type in _FORMS for field in columns)
         return cls(pa.schema(columns if known else []), config.hive_style, config.url_encode)
 
-    def read(self, partition: str) -> tuple[str, ...] | None:
-        """The value of each column as text, of which a cast makes the value; None where it may be another one."""
+    def read(self, partition: str) -> tuple[str | None, ...] | None:
+        """The value of each column as text, of which a cast makes the value; None where it may be another one.
+
+        The folder that stands for null and for the empty text says null of both, as JVM readers do.
+        """
         folders = partition.split("/")
         if not self.columns.names or len(folders) != len(self.columns):
             return None
         texts = [self._read(folder, field) for folder, field in zip(folders, self.columns, strict=True)]
-        found = tuple(text for text in texts if text is not None)
-        return found if len(found) == len(texts) else None
+        known = all(text is not None for text in texts)
+        return tuple(None if text == DEFAULT_PARTITION else text for text in texts) if known else None
+
+    def apply(self, rows: pa.Table, partition: str) -> pa.Table:
+        """Rows of a partition with null where its path says so."""
+        for field, text in zip(self.columns, self.read(partition) or (), strict=False):
+            place = rows.schema.get_field_index(field.name)
+            if text is None and place >= 0:
+                rows = rows.set_column(place, field.name, pa.nulls(rows.num_rows, rows.schema.types[place]))
+        return rows
 
     def _read(self, folder: str, field: pa.Field) -> str | None:
         prefix = f"{field.name}=" if self.hive_style else ""
         text = unquote(folder.removeprefix(prefix)) if self.url_encode else folder.removeprefix(prefix)
-        is_known = folder.startswith(prefix) and text not in _NOT_KNOWN and _FORMS[field.type].fullmatch(text)
-        return text if is_known else None
+        is_known = text not in _NOT_KNOWN and (text == DEFAULT_PARTITION or _FORMS[field.type].fullmatch(text))
+        return text if is_known and folder.startswith(prefix) else None

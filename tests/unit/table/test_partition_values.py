@@ -34,7 +34,8 @@ def values(*fields: str, **changes: Any) -> PartitionValues:
         (["c"], "eu", ("eu",)),
         (["c"], "a b=é", ("a b=é",)),
         (["c"], "2024/02/29", None),
-        (["c"], "__HIVE_DEFAULT_PARTITION__", None),
+        (["c"], "__HIVE_DEFAULT_PARTITION__", (None,)),
+        (["n"], "__HIVE_DEFAULT_PARTITION__", (None,)),
         (["c"], "default", None),
         (["c"], "", None),
         (["n"], "-7", ("-7",)),
@@ -49,7 +50,7 @@ def values(*fields: str, **changes: Any) -> PartitionValues:
         (["gone"], "1", None),
         (["c", "n"], "eu/1", ("eu", "1")),
         (["c", "n"], "eu/1/2", None),
-        (["c", "n"], "eu/__HIVE_DEFAULT_PARTITION__", None),
+        (["c", "n"], "eu/__HIVE_DEFAULT_PARTITION__", ("eu", None)),
         ([], "", None),
     ],
 )
@@ -75,4 +76,11 @@ def test_what_is_told_is_what_was_written(texts: tuple[str, str], hive_style: bo
         path = partition_path(texts, ("c", "e"), **style)
     except (BadInput, UnicodeEncodeError):
         return
-    assert reader.read(path) in (texts, None)
+    assert reader.read(path) in (tuple(text or None for text in texts), None)
+
+
+def test_rows_have_null_where_the_path_says_so() -> None:
+    rows = pa.table({"c": ["", None], "n": pa.array([1, 2], pa.int32())})
+    assert values("c", "n").apply(rows, "__HIVE_DEFAULT_PARTITION__/1").to_pydict() == {"c": [None, None], "n": [1, 2]}
+    assert values("c", "n").apply(rows.select(["n"]), "__HIVE_DEFAULT_PARTITION__/1").to_pydict() == {"n": [1, 2]}
+    assert values("c").apply(rows, "a") is rows
