@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
+
+from hudi_locks.errors import DamagedTable
 
 __all__ = ["Folders", "read_files", "text_columns"]
 
@@ -36,6 +39,9 @@ def read_files(
         schema: Of the rows.
         partitioned_by: Columns of `schema` whose values are those of the file's folder: filters on them spare files.
         folders: All folders of the files, if there are such columns.
+
+    Raises:
+        DamagedTable: A file is gone.
     """
     java = _Java(spark)
     columns = java.translate(schema)
@@ -44,10 +50,20 @@ def read_files(
     rows = java.make_rows([schema[name] for name in partitioned_by], list(known.values()))
     found = [java.sources.PartitionPath(row, folder) for row, folder in zip(rows, java.qualify(known), strict=True)]
     files = java.index(paths, columns, java.sources.PartitionSpec(partitions, java.listed(found)))
+    _refuse_missing(files, paths)
     form = java.sources.parquet.ParquetFileFormat()
     session = spark._jsparkSession  # noqa: SLF001  # as PySpark's own modules reach it
     relation = java.sources.HadoopFsRelation(files, partitions, columns, java.none, form, java.no_options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _refuse_missing(index: Any, paths: Sequence[str]) -> None:
+    """Spark's index leaves files out that are not there, and says nothing."""
+    if index.allFiles().size() == len(paths):
+        return
+    found = {unquote(path).rpartition("/")[2] for path in index.inputFiles()}
+    lost = next((path for path in paths if path.rpartition("/")[2] not in found), paths[0])
+    raise DamagedTable(f"{lost} is gone: cleaned or removed since the timeline was loaded", path=lost)
 
 
 def text_columns(*names: str) -> T.StructType:

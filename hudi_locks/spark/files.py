@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from hudi_locks.spark.file_index import read_files
+from hudi_locks.spark.file_index import Folders, read_files
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, PartitionValues
 
@@ -31,14 +31,10 @@ def read_base_files(
         values: What partition paths tell.
     """
     told = {file.partition: values.read(file.partition) for file in files}
-    known = {storage.native(partition): found for partition, found in told.items() if found is not None}
-    parts = (
-        ([file for file in files if told[file.partition] is not None], values.columns.names, known),
-        ([file for file in files if told[file.partition] is None], (), {}),
-    )
-    frames = [
-        read_files(spark, [storage.native(one.path) for one in some], schema, partitioned_by=names, folders=folders)
-        for some, names, folders in parts
-        if some
-    ]
+    known: Folders = {storage.native(partition): found for partition, found in told.items() if found is not None}
+    frames = []
+    for names, folders, is_told in ((values.columns.names, known, True), ((), {}, False)):
+        paths = [storage.native(file.path) for file in files if (told[file.partition] is not None) is is_told]
+        if paths:
+            frames.append(read_files(spark, paths, schema, partitioned_by=names, folders=folders))
     return reduce(DataFrame.unionByName, frames)

@@ -31,6 +31,7 @@ from hudi_locks.table import (
     files_changed,
     latest_file_slices,
     list_partitions,
+    refuse_altered,
     refuse_cleaned,
     refuse_removed,
     slices_changed,
@@ -194,6 +195,7 @@ class Reader:
         return read_base_files(self.spark, self.table.storage, files, columns, values)
 
     def _check(self, snapshot: Snapshot) -> None:
+        refuse_altered(self.table.storage)
         found = [] if snapshot.schema is None else snapshot.schema.names
         lacking = [name for name in self.columns or () if name not in found]
         if lacking:
