@@ -81,7 +81,7 @@ def test_a_file_that_goes_while_a_read_is_planned_is_named(
 
     def list_and_lose(*arguments: Any, **limits: Any) -> Any:
         found = list_slices(*arguments, **limits)
-        Path(table.path, found[-1].base.path).unlink()
+        Path(table.path, found[-1].paths[0]).unlink()
         return found
 
     monkeypatch.setattr(Reader, "_list_slices", list_and_lose)
