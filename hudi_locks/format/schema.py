@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_locks.errors import BadInput, UnsupportedTable
-from hudi_locks.format.damage import interpreting
+from hudi_locks.errors import BadInput
 
-__all__ = ["META_COLUMNS", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
+__all__ = ["META_COLUMNS", "avro_schema", "canonical_schema", "merge_schemas"]
 
 META_COLUMNS: Final = (
     "_hoodie_commit_time",
@@ -54,25 +53,6 @@ _TO_AVRO: Final[Mapping[pa.DataType, _Json]] = {
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.timestamp("us", _UTC): {"type": "long", "logicalType": "timestamp-micros"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
-}
-_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-    "enum": pa.string(),
-}
-_LOGICAL: Final[Mapping[str, pa.DataType]] = {
-    "date": pa.date32(),
-    "timestamp-micros": pa.timestamp("us", _UTC),
-    "timestamp-millis": pa.timestamp("ms", _UTC),
-    "local-timestamp-micros": pa.timestamp("us"),
-    "local-timestamp-millis": pa.timestamp("ms"),
-    "time-micros": pa.time64("us"),
-    "time-millis": pa.time32("ms"),
 }
 
 
@@ -175,61 +155,6 @@ def _avro_type(kind: pa.DataType, name: str, record: str) -> _Json:
 
 def _render(schema: _Json) -> str:
     return json.dumps(schema, separators=(",", ":"))
-
-
-def arrow_schema(avro: str, path: str) -> pa.Schema:
-    """The user's columns that a stored Avro schema declares; meta columns are left out.
-
-    Args:
-        avro: JSON, from commit metadata or a footer.
-        path: Where it was found, for the error.
-
-    Raises:
-        DamagedTable: It is no Avro record schema.
-        UnsupportedTable: It holds a type that this package cannot carry: a union of several types, a recursive record.
-    """
-    with interpreting("Avro schema", path):
-        named: dict[str, pa.DataType] = {}
-        declared = [field for field in json.loads(avro)["fields"] if field["name"] not in META_COLUMNS]
-        fields = [_arrow_field(field, named, path) for field in declared]
-    return pa.schema(fields)
-
-
-def _arrow_field(field: Mapping[str, _Json], named: dict[str, pa.DataType], path: str) -> pa.Field:
-    return pa.field(field["name"], _arrow_type(field["type"], named, path))
-
-
-def _arrow_type(avro: _Json, named: dict[str, pa.DataType], path: str) -> pa.DataType:
-    if isinstance(avro, list):
-        branches = [branch for branch in avro if branch != "null"]
-        return _arrow_type(branches[0], named, path) if len(branches) == 1 else _refuse(avro, path)
-    if isinstance(avro, str):
-        return _PRIMITIVES.get(avro) or named.get(avro) or _refuse(avro, path)
-    kind, logical = avro["type"], avro.get("logicalType")
-    if logical == "decimal":
-        found = pa.decimal128(avro["precision"], avro.get("scale", 0))
-    elif logical in _LOGICAL:
-        found = _LOGICAL[logical]
-    else:
-        found = _arrow_complex(kind, avro, named=named, path=path)
-    if "name" in avro:
-        named[avro["name"]] = named[f"{avro.get('namespace', '')}.{avro['name']}"] = found
-    return found
-
-
-def _arrow_complex(kind: _Json, avro: _Json, *, named: dict[str, pa.DataType], path: str) -> pa.DataType:
-    if kind == "record":
-        return pa.struct([_arrow_field(field, named, path) for field in avro["fields"]])
-    if kind == "array":
-        return pa.list_(pa.field("element", _arrow_type(avro["items"], named, path)))
-    if kind == "map":
-        return pa.map_(pa.string(), pa.field("value", _arrow_type(avro["values"], named, path)))
-    return pa.binary(avro["size"]) if kind == "fixed" else _arrow_type(kind, named, path)
-
-
-def _refuse(avro: _Json, path: str) -> NoReturn:
-    message = f"{path} declares the Avro type {json.dumps(avro)[:200]}, which has no column type in Spark"
-    raise UnsupportedTable(message, path=path)
 
 
 def _merge_fields(old: list[pa.Field], new: list[pa.Field], where: str) -> list[pa.Field]:

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.spark.files import read_files
+from hudi_locks.spark.file_index import read_files, text_columns
 from hudi_locks.storage import Storage
 from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 
@@ -40,7 +40,7 @@ class MissedKeys:
         return self._known[instant]
 
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
-        schema = f"{COMMIT_TIME} string, {RECORD_KEY} string, {PARTITION_PATH} string"
+        schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
         files = [self.storage.native(path) for path in sorted(paths)]
         theirs = read_files(self.rows.sparkSession, files, schema).where(F.col(COMMIT_TIME) == instant)
         both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
 from hudi_locks.spark.cluster_task import ClusterTask
 from hudi_locks.spark.column_types import to_spark
-from hudi_locks.spark.files import read_files
+from hudi_locks.spark.file_index import read_files
 from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP
 from hudi_locks.spark.planned_job import PlannedJob

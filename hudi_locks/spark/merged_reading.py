@@ -13,7 +13,7 @@ from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.packing import Pack, SlicePart
 from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.storage import Storage
-from hudi_locks.table import MergeRule, read_slice
+from hudi_locks.table import MergeRule, PartitionValues, read_slice
 
 __all__ = ["MergeTask", "read_slices"]
 
@@ -32,6 +32,7 @@ class MergeTask:
         schema: Of the rows that are read, with the columns that decide between them.
         rule: Which of two rows with one key wins.
         shown: The columns that are given, in their order: Spark would drop others only after it copied them.
+        values: What partition paths tell of the rows.
     """
 
     storage: Storage
@@ -39,6 +40,7 @@ class MergeTask:
     schema: pa.Schema
     rule: MergeRule
     shown: tuple[str, ...]
+    values: PartitionValues
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the packs numbered in the first column."""
@@ -49,7 +51,8 @@ class MergeTask:
 
     def _read(self, one: SlicePart) -> Iterator[pa.Table]:
         storage, piece = self.storage, one.slice
-        return read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
+        found = read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
+        return (self.values.apply(rows, piece.partition) for rows in found)
 
 
 def read_slices(spark: SparkSession, task: MergeTask) -> DataFrame:

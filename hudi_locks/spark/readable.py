@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from hudi_locks.config import Options, write_keys
 from hudi_locks.errors import NotATable
@@ -37,24 +37,27 @@ class Readable:
         read_optimized: bool = False,
         columns: str | Sequence[str] | None = None,
         partitions: str | Sequence[str] | None = None,
+        where: str | Column | None = None,
     ) -> DataFrame:
         """All rows as of now, with Hudi's five meta columns first unless `meta_columns` is false.
 
-        What Spark filters and selects afterwards reaches its Parquet reader, but no file group with logs: `columns` and
-        `partitions` do.
+        What Spark filters and selects afterwards reaches its Parquet reader, partition columns included, but no file
+        group with logs: `columns`, `partitions` and `where` do.
 
         Args:
             meta_columns: Whether they are there.
             columns: Only these of the user's columns, in this order; all if None.
             partitions: Only the rows of these partition paths, such as "2026-01-01" or "day=2026-01-01"; all if None.
+            where: Only rows for which this is true, a condition on partition columns such as "day >= '2026-01-01'" or a
+                `Column`: files of other partitions are neither listed nor opened, logs included.
             read_optimized: Of a merge-on-read table, show the base files alone, at the cost of plain Parquet: rows
                 that are in logs only come with the next compaction.
 
         Raises:
-            BadInput: There is no such column, or no such partition.
+            BadInput: There is no such column, or no such partition; or `where` is about other columns.
             DamagedTable: The timeline cannot be read; what cannot be read of a log, when the DataFrame is used.
         """
-        return self._reader(meta_columns, columns, partitions).snapshot(read_optimized=read_optimized)
+        return self._reader(meta_columns, columns, partitions, where).snapshot(read_optimized=read_optimized)
 
     def as_of(
         self,
@@ -64,6 +67,7 @@ class Readable:
         meta_columns: bool = True,
         columns: str | Sequence[str] | None = None,
         partitions: str | Sequence[str] | None = None,
+        where: str | Column | None = None,
     ) -> DataFrame:
         """All rows as of a moment.
 
@@ -73,6 +77,7 @@ class Readable:
             meta_columns: See `read`.
             columns: See `read`.
             partitions: See `read`.
+            where: See `read`.
 
         Raises:
             BadInput: The time is none; `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss` and datetimes are taken too. Without a zone
@@ -80,7 +85,7 @@ class Readable:
             TableError: What the table showed then was cleaned.
             DamagedTable: See `read`.
         """
-        return self._reader(meta_columns, columns, partitions).snapshot(
+        return self._reader(meta_columns, columns, partitions, where).snapshot(
             completed=self._write(time), requested=self._write(requested)
         )
 
@@ -173,9 +178,10 @@ class Readable:
         meta_columns: bool,  # noqa: FBT001
         columns: str | Sequence[str] | None,
         partitions: str | Sequence[str] | None,
+        where: str | Column | None = None,
     ) -> Reader:
         self._check_there()
-        return Reader(self.spark, self.table, meta_columns, _list(columns), _list(partitions))
+        return Reader(self.spark, self.table, meta_columns, _list(columns), _list(partitions), where)
 
 
 def _list(names: str | Sequence[str] | None) -> Sequence[str] | None:

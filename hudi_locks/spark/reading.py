@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.change_data import compare
-from hudi_locks.spark.column_types import to_spark
-from hudi_locks.spark.files import read_files
+from hudi_locks.spark.column_types import to_spark, widen
+from hudi_locks.spark.files import read_base_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
 from hudi_locks.spark.packing import pack_slices
+from hudi_locks.spark.partition_choice import choose_partitions
 from hudi_locks.spark.rows import column_named
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import (
@@ -24,11 +25,13 @@ from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
     FileSlice,
+    PartitionValues,
     Table,
     add_meta_schema,
     files_changed,
     latest_file_slices,
     list_partitions,
+    refuse_altered,
     refuse_cleaned,
     refuse_removed,
     slices_changed,
@@ -54,6 +57,7 @@ class Reader:
         meta_columns: Whether the five meta columns come first, as in Hudi.
         columns: Only these of the user's; all if None.
         partitions: Only the rows of these partition paths; all if None.
+        where: Of a snapshot, only rows for which this condition on partition columns is true; all if None.
     """
 
     spark: SparkSession
@@ -61,6 +65,7 @@ class Reader:
     meta_columns: bool
     columns: Sequence[str] | None = None
     partitions: Sequence[str] | None = None
+    where: str | Column | None = None
 
     def snapshot(
         self, *, completed: str | None = None, requested: str | None = None, read_optimized: bool = False
@@ -73,10 +78,24 @@ class Reader:
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
         self._check(snapshot)
-        slices = self._list_slices(snapshot, **limits)
+        slices = self._choose(snapshot.schema)._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
         if read_optimized:
             slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
-        return self._select(self._merge(slices, snapshot.schema))
+        if self.where is None:
+            return self._select(self._merge(slices, snapshot.schema))
+        return self._select(self._merge(slices, snapshot.schema, also=self._partition_fields).where(self.where))
+
+    def _choose(self, schema: pa.Schema | None) -> Reader:
+        """The same for the partitions that `where` leaves."""
+        if self.where is None or schema is None:
+            return self
+        values = PartitionValues.of(self.table.config, schema)
+        there = list_partitions(self.table.storage) if self.partitions is None else self.partitions
+        return replace(self, partitions=choose_partitions(self.spark, there, values, self.where))
+
+    @property
+    def _partition_fields(self) -> tuple[str, ...]:
+        return self.table.config.partition_fields
 
     def change_data(self, begin: str, end: str | None, *, holes_policy: str, meta_columns: bool) -> DataFrame:
         """What commits with begin < completion time <= end made of each row; see `compare`.
@@ -151,27 +170,32 @@ class Reader:
         return self._open(plain, schema).select(*map(column_named, found.columns)).unionByName(found)
 
     def _plan_merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str]) -> MergeTask:
-        needed = self._narrow(add_meta_schema(schema if schema is not None else pa.schema([])))
+        needed = self._narrow(schema)
         shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
         packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
-        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent)
+        values = PartitionValues.of(self.table.config, needed)
+        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent, values)
 
-    def _narrow(self, schema: pa.Schema) -> pa.Schema:
-        """The columns that are wanted, and those that decide between rows."""
-        user = set(schema.names).difference(META_COLUMNS) if self.columns is None else self.columns
+    def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
+        """The columns that are wanted, and those that decide between rows, in types that Spark has."""
+        there = add_meta_schema(schema if schema is not None else pa.schema([]))
+        user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
         meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
-        needed = {*user, *meta, *self.table.config.merge_rule.deciding}
-        return pa.schema([field for field in schema if field.name in needed])
+        filtered = () if self.where is None else self._partition_fields
+        needed = {*user, *meta, *filtered, *self.table.config.merge_rule.deciding}
+        return widen(pa.schema([field for field in there if field.name in needed]))
 
     def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
-        user_schema = schema if schema is not None else pa.schema([])
-        columns = to_spark(add_meta_schema(user_schema))
+        narrow = self._narrow(schema)
+        columns = to_spark(narrow)
         if not files:
             return self.spark.createDataFrame([], columns)
-        return read_files(self.spark, [self.table.storage.native(file.path) for file in files], columns)
+        values = PartitionValues.of(self.table.config, narrow)
+        return read_base_files(self.spark, self.table.storage, files, columns, values)
 
     def _check(self, snapshot: Snapshot) -> None:
+        refuse_altered(self.table.storage)
         found = [] if snapshot.schema is None else snapshot.schema.names
         lacking = [name for name in self.columns or () if name not in found]
         if lacking:

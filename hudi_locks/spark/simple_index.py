@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.absent_keys import MissedKeys
+from hudi_locks.spark.file_index import read_files, text_columns
 from hudi_locks.spark.file_sizing import FileSizing
-from hudi_locks.spark.files import read_files
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement
 from hudi_locks.storage import Storage
@@ -45,7 +45,7 @@ class SimpleIndex:
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
         paths = [self.storage.native(file.path) for file in base_files]
-        schema = f"{RECORD_KEY} string, {PARTITION_PATH} string"
+        schema = text_columns(RECORD_KEY, PARTITION_PATH)
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
         known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")

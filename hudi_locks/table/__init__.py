@@ -45,9 +45,11 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.partition_values import PartitionValues
 from hudi_locks.table.payloads import describe_payload
 from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
+from hudi_locks.table.schema_history import refuse_altered
 from hudi_locks.table.slice_parts import WHOLE, Part
 from hudi_locks.table.slice_reading import join_slice, read_slice
 from hudi_locks.table.table import Table, read_commit
@@ -87,6 +89,7 @@ __all__ = [
     "Merge",
     "MergeRule",
     "Part",
+    "PartitionValues",
     "RowBuffers",
     "SliceChanges",
     "Table",
@@ -128,6 +131,7 @@ __all__ = [
     "read_log",
     "read_partition_metadata",
     "read_slice",
+    "refuse_altered",
     "refuse_cleaned",
     "refuse_removed",
     "rename_file",

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
-import struct
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, arrow_schema, reading_parquet
-from hudi_locks.format.avro import UNREADABLE
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
+from hudi_locks.table.avro_rows import decode_avro, encode_avro
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY, add_meta_schema
 
 __all__ = ["LogEntry", "encode_deleted", "encode_deleted_again", "encode_rows", "find_stood_for", "read_log"]
 
-_AVRO_FORMAT: Final = 3
 _SERIAL_ROWS: Final = 1 << 17
 """Up to so many rows the columns of a block are read one after the other: logs are read side by side."""
-_COUNT: Final = struct.Struct(">i")
 _BLOCK: Final = "a block of rows"
 _BLOCK_FORMATS: Final = {"parquet": BlockType.PARQUET, "avro": BlockType.AVRO}
 
@@ -83,7 +78,7 @@ def encode_rows(
         stands_for: Requested times of the writes that a log compaction merged into it.
     """
     header = _make_header(instant, avro_schema, stands_for)
-    content = _encode_parquet(rows, avro_schema, codec) if form == "parquet" else _encode_avro(rows, avro_schema)
+    content = _encode_parquet(rows, avro_schema, codec) if form == "parquet" else encode_avro(rows, avro_schema)
     return LogBlock(_BLOCK_FORMATS[form], header, content)
 
 
@@ -149,7 +144,8 @@ def _interpret(block: LogBlock, path: str, columns: Collection[str] | None, idle
         message = f"{path} has a block of type {block.kind.name}, which is not read here; compact the file group first"
         raise UnsupportedTable(message, path=path, block=block.kind.name)
     if block.kind is BlockType.AVRO:
-        return LogEntry(block.instant, _decode_avro(block, path), is_partial=block.is_partial)
+        rows = decode_avro(block, path, schema=_arrow_of(_Declared(block.schema, path)))
+        return LogEntry(block.instant, rows, is_partial=block.is_partial)
     source = _ParquetRows.open(block, path, columns=columns, idle=idle)
     rows = source.read(source.deciding)
     load = None if len(source.deciding) == len(source.schema) else cache(lambda: source.add_idle(rows))
@@ -225,41 +221,6 @@ def _read_columns(file: pq.ParquetFile, names: list[str]) -> pa.Table:
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return rows if rows.schema.equals(schema) else rows.cast(schema)
-
-
-def _encode_avro(rows: pa.Table, avro_schema: str) -> bytes:
-    parsed, out = _parse(avro_schema), [_COUNT.pack(_AVRO_FORMAT), _COUNT.pack(rows.num_rows)]
-    for batch in rows.to_batches():
-        for row in batch.to_pylist():
-            datum = io.BytesIO()
-            fastavro.schemaless_writer(datum, parsed, row)
-            out += [_COUNT.pack(datum.tell()), datum.getvalue()]
-    return b"".join(out)
-
-
-def _decode_avro(block: LogBlock, path: str) -> pa.Table:
-    try:
-        return pa.Table.from_pylist(list(_read_avro(block)), _arrow_of(_Declared(block.schema, path)))
-    except (*UNREADABLE, pa.ArrowException) as error:
-        raise DamagedTable(f"{path}: a block of Avro rows cannot be read: {error}", path=path) from error
-
-
-def _read_avro(block: LogBlock) -> Iterator[Mapping[str, Any]]:
-    parsed, stream = _parse(block.schema), io.BytesIO(block.content)
-    version, count = (_COUNT.unpack(stream.read(_COUNT.size))[0] for _ in range(2))
-    if version > _AVRO_FORMAT:
-        raise ValueError(f"it has format version {version}, and up to {_AVRO_FORMAT} is read")
-    for _ in range(count):
-        end = _COUNT.unpack(stream.read(_COUNT.size))[0] + stream.tell()
-        row: Any = fastavro.schemaless_reader(stream, parsed, None)
-        if stream.tell() != end:
-            raise ValueError(f"a row ends at {stream.tell()} and not at {end}")
-        yield row
-
-
-@lru_cache(maxsize=64)
-def _parse(avro_schema: str) -> Any:
-    return fastavro.parse_schema(json.loads(avro_schema))
 
 
 @dataclass(frozen=True)

@@ -72,4 +72,6 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | pa.Ar
         values = column.chunk(0).dictionary
         if len(values) == 1:
             return pa.repeat(values[0], len(column)).cast(kind)
+    if pa.types.is_float32(column.type) and pa.types.is_float64(kind):
+        return column.cast(pa.string()).cast(kind)  # 0.1 stays 0.1, as for JVM readers
     return column.cast(kind)

@@ -16,7 +16,12 @@ from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA, Jvm, Rows, read_rus
 
 from hudi_locks.spark import HoodieTable
 
-BUNDLES = [("1.0.2", 8), ("1.2.0", 9)]
+BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), ("1.2.0", 9)]
+"""Releases of JVM Hudi with the table version that they write; one test of the one between is in every run."""
+
+
+def _name_bundle(bundle: tuple[str, int]) -> str:
+    return f"{bundle[0]}-v{bundle[1]}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"bundle {bundle[0]}"))
 
 
-@pytest.fixture(scope="session", params=BUNDLES, ids=lambda bundle: f"{bundle[0]}-v{bundle[1]}")
+@pytest.fixture(scope="session", params=BUNDLES, ids=_name_bundle)
 def jvm(request: pytest.FixtureRequest) -> Iterator[Jvm]:
     """One agent for each bundle: a JVM cannot hold two."""
     import pyspark

@@ -13,6 +13,7 @@ from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
 from hudi_locks.spark import HoodieTable
+from hudi_locks.spark.reading import Reader
 
 pytestmark = pytest.mark.spark
 
@@ -67,6 +68,26 @@ def test_a_snapshot_stays_what_it_was_when_it_was_made(create: Create, frame: Fr
     table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 1, 1.0)]))
     assert rows_of(before, "id", "ts") == [("a", 1)]
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("partition_by", ["month", ()], ids=["partitioned", "flat"])
+def test_a_file_that_goes_while_a_read_is_planned_is_named(
+    create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch, partition_by: Any
+) -> None:
+    table = create(partition_by=partition_by)
+    table.upsert(frame([("a", "1", 1, 1.0)]))
+    table.insert(frame([("b", "2", 1, 1.0)]))
+    list_slices = Reader._list_slices
+
+    def list_and_lose(*arguments: Any, **limits: Any) -> Any:
+        found = list_slices(*arguments, **limits)
+        Path(table.path, found[-1].paths[0]).unlink()
+        return found
+
+    monkeypatch.setattr(Reader, "_list_slices", list_and_lose)
+    with pytest.raises(DamagedTable, match=r"\.parquet is gone") as caught:
+        table.read()
+    assert caught.value.path.endswith(".parquet")
 
 
 def test_a_time_that_is_none_is_refused(create: Create) -> None:

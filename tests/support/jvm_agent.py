@@ -68,6 +68,34 @@ class Agent:
             frame = frame.withColumn(frame.columns[0], wait(frame.columns[0]))
         frame.write.format("hudi").options(**{**QUIET, **options}).mode("append").save(path)
 
+    def write_query(self, path: str, query: str, options: dict[str, str]) -> None:
+        """Write what a query gives: rows of types that JSON has not."""
+        frame = self.spark.sql(query).coalesce(1)
+        frame.write.format("hudi").options(**{**QUIET, **options}).mode("append").save(path)
+
+    def write_avro(self, path: str, rows: list[str], schema: str, options: dict[str, str]) -> str:
+        """Write by Hudi's own client, as its streamers do; rows are JSON of a schema that Spark need not know."""
+        jvm, records = self.spark._jvm, []
+        hudi, avro = jvm.org.apache.hudi, jvm.org.apache.avro
+        parsed = avro.Schema.Parser().parse(schema)
+        for row in rows:
+            decoder = avro.io.DecoderFactory.get().jsonDecoder(parsed, row)
+            record = avro.generic.GenericDatumReader(parsed).read(None, decoder)
+            payload = hudi.common.model.OverwriteWithLatestAvroPayload(hudi.common.util.Option.of(record))
+            key = hudi.common.model.HoodieKey(str(record.get("id")), str(record.get("region")))
+            records.append(hudi.common.model.HoodieAvroRecord(key, payload))
+        properties = jvm.java.util.Properties()
+        properties.putAll({**QUIET, "hoodie.auto.commit": "false", **options})
+        config = hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withSchema(schema).withProperties(properties)
+        context = hudi.client.common.HoodieSparkEngineContext(self.spark._jsc)
+        client = hudi.client.SparkRDDWriteClient(context, config.build())
+        try:
+            instant = client.startCommit()
+            client.commit(instant, client.upsert(self.spark._jsc.parallelize(records, 1), instant))
+        finally:
+            client.close()
+        return str(instant)
+
     def read(self, path: str, options: dict[str, str], columns: list[str]) -> list[list[Any]]:
         found = self.spark.read.format("hudi").options(**options).load(path).selectExpr(*columns).collect()
         return [list(row) for row in found]

@@ -203,3 +203,11 @@ def test_only_columns_that_repeat_themselves_get_a_dictionary(
     found = {group.column(n).path_in_schema: group.column(n).has_dictionary_page for n in range(group.num_columns)}
     assert found == {name: name not in (RECORD_KEY, COMMIT_SEQNO) for name in found} | {"value": has_dictionary}
     assert pq.read_table(tmp_path / "f.parquet").column("value").to_pylist() == value.to_pylist()
+
+
+def test_a_single_that_became_a_double_keeps_its_digits() -> None:
+    """As JVM readers have it, and not the nearest double to what a single holds."""
+    rows = pa.table({"x": pa.array([0.1, None, -2.5e30, float("nan"), float("inf")], pa.float32())})
+    found = conform(rows, pa.schema([("x", pa.float64())])).column("x").to_pylist()
+    assert found[:3] == [0.1, None, -2.5e30]
+    assert repr(found[3:]) == "[nan, inf]"
