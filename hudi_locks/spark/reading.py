@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
     FileSlice,
+    OvertakenSnapshot,
     Table,
     add_meta_schema,
     files_changed,
@@ -39,6 +41,8 @@ __all__ = ["Reader"]
 
 _NAMED = 5
 """So many partitions are named in an error."""
+_ATTEMPTS = 10
+"""A cleaner that overtakes a reader so often keeps too little for it."""
 
 
 @dataclass(frozen=True)
@@ -69,28 +73,34 @@ class Reader:
 
         Of a merge-on-read table `read_optimized` shows the base files alone: what is in logs comes with compaction.
         """
-        snapshot = Snapshot.load(self.table)
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        self._check(snapshot)
-        slices = self._list_slices(snapshot, **limits)
-        if read_optimized:
-            slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
-        return self._select(self._merge(slices, snapshot.schema))
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            slices = self._list_slices(snapshot, **limits)
+            if read_optimized:
+                slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
+            return self._select(self._merge(slices, snapshot.schema))
+
+        return self._read_newest(read)
 
     def change_data(self, begin: str, end: str | None, *, holes_policy: str, meta_columns: bool) -> DataFrame:
         """What commits with begin < completion time <= end made of each row; see `compare`.
 
         The reader has the meta columns, which tell versions of a row apart; `meta_columns` says whether they are shown.
         """
-        snapshot = Snapshot.load(self.table)
-        self._check(snapshot)
-        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
-        before = self._list_slices(snapshot, as_of=begin) if is_time(begin) else ()
-        now = self._list_slices(snapshot, **({} if end is None else {"as_of": end}))
-        there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
-        columns = [name for name in there if meta_columns or name not in META_COLUMNS]
-        return self._compare(snapshot, before, now, columns=columns)
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            first, last = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+            before = self._list_slices(snapshot, as_of=first) if is_time(first) else ()
+            now = self._list_slices(snapshot, **({} if last is None else {"as_of": last}))
+            there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
+            columns = [name for name in there if meta_columns or name not in META_COLUMNS]
+            return self._compare(snapshot, before, now, columns=columns)
+
+        return self._read_newest(read)
 
     def _compare(
         self, snapshot: Snapshot, before: Sequence[FileSlice], now: Sequence[FileSlice], *, columns: Sequence[str]
@@ -107,10 +117,21 @@ class Reader:
 
         `holes_policy` says what is shown of commits that were completed behind a pending one.
         """
-        snapshot = Snapshot.load(self.table)
-        self._check(snapshot)
-        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
-        return self._select(self._find_changes(snapshot, begin, end))
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            return self._select(
+                self._find_changes(snapshot, *self._bound(snapshot, begin, end, holes_policy=holes_policy))
+            )
+
+        return self._read_newest(read)
+
+    def _read_newest(self, read: Callable[[Snapshot], DataFrame]) -> DataFrame:
+        """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
+        for _ in range(_ATTEMPTS):
+            with suppress(OvertakenSnapshot):
+                return read(Snapshot.load(self.table))
+        return read(Snapshot.load(self.table))
 
     def _bound(self, snapshot: Snapshot, begin: str, end: str | None, *, holes_policy: str) -> tuple[str, str | None]:
         begin, end = parse_moment(begin), end if end is None else parse_moment(end)
@@ -120,7 +141,7 @@ class Reader:
         storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
         moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
         refuse_cleaned(storage, timeline, **moment)
-        slices = latest_file_slices(storage, timeline, partitions=partitions, **limits)
+        slices = latest_file_slices(storage, timeline, partitions=partitions, refuses_overtaken=True, **limits)
         refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
         return slices
 
