@@ -188,7 +188,7 @@ def _refuse_lost(storage: Storage, losses: list[Loss], *, now: Timeline, begin: 
     if undone:
         raise OvertakenSnapshot.by(undone[0])
     if lost := leave_out_taken(storage, now, losses):
-        raise damage_of(lost[0], others=len(lost) - 1)
+        raise damage_of(lost[0], storage, others=len(lost) - 1)
     path = losses[0].file.path
     message = f"what commits after {begin!r} wrote is not whole any more: {path} was cleaned; begin later"
     raise TableError(message, begin=begin, path=path)

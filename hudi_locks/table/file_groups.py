@@ -22,6 +22,8 @@ from hudi_locks.table.losses import (
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_completions
+from hudi_locks.timeline.forgotten import refuse_forgotten
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
 __all__ = ["Completions", "find_changed", "find_completions", "latest_base_files", "latest_file_slices"]
 
@@ -86,6 +88,8 @@ def latest_file_slices(
     scope = Scope(only, as_of, as_of_requested)
     listed = list_data_files(storage, list_partitions(storage) if only is None else only)
     completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
+    if not scope.is_past:
+        _refuse_forgotten(storage, timeline, {f.instant for f in listed.both if completion(f.instant) is None})
     named = read_commit_files(storage, timeline)
     replaced = _find_replaced(storage, timeline, named, scope=scope, completion=completion)
     losses = find_losses(listed, named, scope=scope, completion=completion)
@@ -163,9 +167,14 @@ def _find_replaced(
     return frozenset(group for groups in known for group in groups)
 
 
-def _judge(
-    storage: Storage, timeline: Timeline, losses: tuple[Loss, ...], *, listed: DataFiles, scope: Scope
-) -> bool:
+def _refuse_forgotten(storage: Storage, timeline: Timeline, unfinished: set[str]) -> None:
+    """Refuse files of writes that look unfinished, and that the claim log published; of the living nobody is asked."""
+    quiet = unfinished.difference(storage.list_names(HEARTBEAT_FOLDER)) if unfinished else unfinished
+    if quiet:
+        refuse_forgotten(storage, Timeline.load(storage, timeline.layout), requested=quiet)
+
+
+def _judge(storage: Storage, timeline: Timeline, losses: tuple[Loss, ...], *, listed: DataFiles, scope: Scope) -> bool:
     """Whether the files went on purpose since `timeline` was loaded; what it costs is spent on suspicion alone.
 
     A clean takes a file only once something newer is completed. So what a timeline still shows that was loaded after
@@ -183,5 +192,5 @@ def _judge(
     still = [loss for loss in losses if loss.file.path in again and loss.group not in replaced]
     lost = leave_out_strays(storage, now, leave_out_taken(storage, now, still), named=named)
     if lost:
-        raise damage_of(lost[0], others=len(lost) - 1)
+        raise damage_of(lost[0], storage, others=len(lost) - 1)
     return not scope.is_past and len(still) < len(losses)

@@ -16,6 +16,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table.commit_files import CommitFiles
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.file_slices import Completion, slice_file_groups
+from hudi_locks.table.partition_path import PARTITION_METADATA
 from hudi_locks.table.taken import list_replaced, list_taken, read_archived_commits
 from hudi_locks.timeline import Timeline
 
@@ -126,9 +127,13 @@ def find_losses(
     return tuple(Loss(suspects[path], there.get(path)) for path in sorted(needed & suspects.keys()))
 
 
-def damage_of(loss: Loss, *, others: int = 0) -> DamagedTable:
+def damage_of(loss: Loss, storage: Storage, *, others: int = 0) -> DamagedTable:
     """The error that names a file, what is amiss, and the way out."""
     file, found = loss.file, loss.found
+    if found is None and storage.exists(file.path):
+        path = f"{file.partition}/{PARTITION_METADATA}".removeprefix("/")
+        message = f"{path} is gone, so that no reader looks into a partition with {file.path}: bring it back"
+        return DamagedTable(f"{message}; `hudi-locks verify PATH` lists all that is damaged", path=path)
     kind = "log" if isinstance(file, LogFile) else "base file"
     what = "is gone" if found is None else f"has {found} bytes"
     wanted = f" of {file.size} bytes" if file.size else ""

@@ -29,7 +29,9 @@ def list_taken(storage: Storage, timeline: Timeline, *, moment: str) -> Iterator
         yield CleanMetadata.decode(archived.metadata, f"archived clean {archived.requested}").paths
 
 
-def list_replaced(storage: Storage, timeline: Timeline, *, moment: str, by_completion: bool) -> frozenset[tuple[str, str]]:
+def list_replaced(
+    storage: Storage, timeline: Timeline, *, moment: str, by_completion: bool
+) -> frozenset[tuple[str, str]]:
     """File groups that had been replaced by then, also by writes that are archived."""
     active = (
         read_commit(storage, timeline, requested=instant.requested)

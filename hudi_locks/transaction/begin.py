@@ -16,6 +16,7 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
+from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
 from hudi_locks.transaction.admission import Admission
 from hudi_locks.transaction.begun import Begun
@@ -153,6 +154,7 @@ class Begin:
             pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
+            refuse_forgotten(self._context.storage, again, requested=[pending[-1].requested])
             draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
             entry = self._rollback.append(draft)
             if entry is not None and entry.claim is not None:
