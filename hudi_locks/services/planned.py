@@ -15,7 +15,6 @@ from hudi_locks.transaction import Outcome, Transaction, Transactions
 __all__ = ["PendingPlan", "PlannedService"]
 
 
-
 class Plan(Protocol):
     """What a service will take."""
 
