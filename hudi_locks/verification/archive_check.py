@@ -60,9 +60,10 @@ def _read_part(survey: Survey, name: str, size: int) -> list[ArchiveRow]:
         found = "no such file" if data is None else f"{len(data)} bytes"
         survey.book.damage(_KIND, path, expected=f"{size} bytes, as the manifest says", found=found)
         return []
+    rows: list[ArchiveRow] = []
     with survey.book.reading(_KIND, path, "rows of the archived timeline"):
-        return decode_rows(data, path)
-    return []
+        rows += decode_rows(data, path)
+    return rows
 
 
 def _check_row(survey: Survey, row: ArchiveRow) -> None:

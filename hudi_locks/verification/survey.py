@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hudi_locks.format import WRITE_ACTIONS, ArchiveRow, CleanMetadata, CleanPlan, CommitMetadata, State
+from hudi_locks.format import WRITE_ACTIONS, ArchiveRow, CleanMetadata, CleanPlan, CommitMetadata
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import DataFiles, Table, list_data_files, list_partitions
 from hudi_locks.table.commit_files import CommitFiles
@@ -115,12 +115,10 @@ class Survey:
     def _list_cleaned(self) -> Iterator[frozenset[str]]:
         layout = self.table.layout
         for instant in (one for one in self.timeline.instants if one.action == _CLEAN):
-            yield _plan_paths(self.contents.get(layout.path(instant.as_requested())))
-            if instant.state is State.COMPLETED:
-                yield _cleaned_paths(self.contents.get(self.timeline.paths[instant]))
+            done = self.contents.get(self.timeline.paths[instant]) if instant.is_completed else None
+            yield from _list_taken(self.contents.get(layout.path(instant.as_requested())), done)
         for row in (row for row in self.archived if row.action == _CLEAN):
-            yield _plan_paths(row.plan)
-            yield _cleaned_paths(row.metadata)
+            yield from _list_taken(row.plan, row.metadata)
 
     def _add(self, requested: str, completion: str, data: bytes | None, path: str, *, is_active: bool) -> None:
         if data and requested not in self.writes:
@@ -129,13 +127,11 @@ class Survey:
                 self.writes[requested] = Write(completion, metadata, path, is_active)
 
 
-def _plan_paths(data: bytes | None) -> frozenset[str]:
-    with Notebook().reading("", "", ""):
-        return CleanPlan.decode(data, _CLEAN).paths if data else frozenset()
-    return frozenset()
-
-
-def _cleaned_paths(data: bytes | None) -> frozenset[str]:
-    with Notebook().reading("", "", ""):
-        return CleanMetadata.decode(data, _CLEAN).tried_paths if data else frozenset()
-    return frozenset()
+def _list_taken(plan: bytes | None, done: bytes | None) -> Iterator[frozenset[str]]:
+    """What a clean was to take, and what it took, as far as that can be read."""
+    with Notebook().reading(_CLEAN, "", ""):
+        if plan:
+            yield CleanPlan.decode(plan, _CLEAN).paths
+    with Notebook().reading(_CLEAN, "", ""):
+        if done:
+            yield CleanMetadata.decode(done, _CLEAN).tried_paths

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_locks.errors import ConfigError, DamagedTable
-from hudi_locks.format import is_time
+from hudi_locks.format import MarkerName, is_time
 from hudi_locks.markers import MARKER_FOLDER, read_markers
 from hudi_locks.table import find_bucket_counts
 from hudi_locks.timeline.beating import Beating
@@ -12,7 +14,8 @@ from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_traces"]
 
-_SWEPT = "nothing; `hudi-locks clean` sweeps what dead writers left"
+_BY_SERVER: Final = "MARKERS"
+_SWEPT: Final = "nothing; `hudi-locks clean` sweeps what dead writers left"
 
 
 def check_traces(survey: Survey) -> None:
@@ -35,8 +38,9 @@ def _check_markers(survey: Survey, name: str) -> None:
         book.note("marker", path, expected="markers of a write that is under way", found="none such", advice=advice)
         return
     book.checked["marker folders"] += 1
-    files = [found for found, _ in survey.storage.walk(path)]
-    if files and not read_markers(survey.storage, name).is_complete:
+    files = [found.removeprefix(f"{path}/") for found, _ in survey.storage.walk(path)]
+    others = [file for file in files if not file.startswith(_BY_SERVER) and MarkerName.parse(file) is None]
+    if others or (files and not read_markers(survey.storage, name).is_complete):
         advice = "nothing; a rollback of that write finds its files by listing"
         expected = "markers that name files of their own instant"
         book.damage("marker", path, expected=expected, found="others, or some that are cut off", advice=advice)

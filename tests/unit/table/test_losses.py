@@ -52,7 +52,7 @@ class CountingStorage(MemoryStorage):
     def __init__(self) -> None:
         super().__init__(ManualClock())
         self.reads: list[str] = []
-        self.after_list: dict[str, Callable[[], None]] = {}
+        self.after_list: dict[str, Callable[[], object]] = {}
 
     def read(self, path: str) -> bytes | None:
         self.reads.append(path)
