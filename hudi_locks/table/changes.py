@@ -184,9 +184,8 @@ def _refuse_gone(storage: Storage, timeline: Timeline, files: Iterable[BaseFile]
 
 
 def _refuse_lost(storage: Storage, losses: list[Loss], *, now: Timeline, begin: str) -> None:
-    undone = [loss for loss in losses if not now.is_completed(loss.file.instant)]
-    if undone:
-        raise OvertakenSnapshot.by(undone[0])
+    if any(not now.is_completed(loss.file.instant) for loss in losses):
+        raise OvertakenSnapshot.of(now.newest_time() or "")
     if lost := leave_out_taken(storage, now, losses):
         raise damage_of(lost[0], storage, others=len(lost) - 1)
     path = losses[0].file.path

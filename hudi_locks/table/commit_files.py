@@ -12,6 +12,7 @@ from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, Instant, WriteStat
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.timeline import Timeline
+from hudi_locks.timeline.archive import find_archived_content
 
 __all__ = ["CommitFiles", "read_commit_files"]
 
@@ -43,8 +44,8 @@ class CommitFiles:
 def read_commit_files(storage: Storage, timeline: Timeline) -> Mapping[str, CommitFiles]:
     """What the completed writes of the active timeline name, by requested time.
 
-    Each is read once in the life of `storage`, since it never changes. One that was archived or undone since the
-    timeline was loaded, and was not read before, is left out.
+    Each is read once in the life of `storage`, since it never changes. One that was undone since the timeline was
+    loaded is left out, unless it was read before; of a table of version 6 one that was archived since, too.
 
     Raises:
         DamagedTable: A commit cannot be read.
@@ -81,6 +82,8 @@ def _find_memory(storage: Storage) -> _Memory:
 def _read(storage: Storage, timeline: Timeline, write: Instant) -> CommitFiles | None:
     path = timeline.paths.get(write) or timeline.layout.path(write)
     data = storage.read(path)
+    if data is None:
+        data = find_archived_content(storage, timeline.layout, instant=write)
     return None if data is None else CommitFiles.of(CommitMetadata.decode(data, path))
 
 

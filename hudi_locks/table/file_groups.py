@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.table.commit_files import CommitFiles, read_commit_files
@@ -94,8 +95,9 @@ def latest_file_slices(
     replaced = _find_replaced(storage, timeline, named, scope=scope, completion=completion)
     losses = find_losses(listed, named, scope=scope, completion=completion)
     losses = tuple(loss for loss in losses if loss.group not in replaced)
-    if losses and _judge(storage, timeline, losses, listed=listed, scope=scope) and refuses_overtaken:
-        raise OvertakenSnapshot.by(losses[0])
+    is_overtaken = bool(losses) and _judge(storage, timeline, losses, listed=listed, scope=scope)
+    if refuses_overtaken and (is_overtaken or _lacks_some(timeline, named)):
+        raise OvertakenSnapshot.of(timeline.newest_time() or "")
     bases = [file for file in listed.bases if scope.shows(file.instant, completion)]
     logs = [file for file in listed.logs if scope.shows(file.instant, completion)]
     groups = slice_file_groups(bases, logs, completion)
@@ -172,6 +174,11 @@ def _refuse_forgotten(storage: Storage, timeline: Timeline, unfinished: set[str]
     quiet = unfinished.difference(storage.list_names(HEARTBEAT_FOLDER)) if unfinished else unfinished
     if quiet:
         refuse_forgotten(storage, Timeline.load(storage, timeline.layout), requested=quiet)
+
+
+def _lacks_some(timeline: Timeline, named: Mapping[str, CommitFiles]) -> bool:
+    """Whether a write was undone before its commit could be read."""
+    return any(write.requested not in named for write in timeline.completed(WRITE_ACTIONS))
 
 
 def _judge(storage: Storage, timeline: Timeline, losses: tuple[Loss, ...], *, listed: DataFiles, scope: Scope) -> bool:

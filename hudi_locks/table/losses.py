@@ -35,14 +35,16 @@ _DataFile = BaseFile | LogFile
 
 
 class OvertakenSnapshot(TableError):
-    """What the snapshot shows was superseded and cleaned since its timeline was loaded: load it again."""
+    """What the snapshot shows was superseded and cleaned, or undone, since its timeline was loaded: load it again."""
 
     @classmethod
-    def by(cls, loss: Loss) -> OvertakenSnapshot:
-        """The error that names a file."""
-        path = loss.file.path
-        message = f"{path} was superseded and cleaned since the timeline was loaded: load it again, and read then"
-        return cls(message, path=path, instant=loss.file.instant)
+    def of(cls, time: str) -> OvertakenSnapshot:
+        """The error that names the newest time of the snapshot."""
+        message = (
+            f"files of the table as of {time} were superseded and cleaned, or undone, while it was looked at: load the"
+            " timeline again, and read then"
+        )
+        return cls(message, time=time)
 
 
 @dataclass(frozen=True)

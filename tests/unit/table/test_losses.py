@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -116,7 +117,10 @@ class Writes:
 
 @pytest.fixture
 def writes() -> Writes:
-    storage = CountingStorage()
+    return made_in(CountingStorage())
+
+
+def made_in(storage: CountingStorage) -> Writes:
     table = Table.create(storage, TableConfig("t", ("id",), ("p",), hive_style=True))
     create_partition_metadata(storage, PARTITION, instant=time(1))
     return Writes(table, storage)
@@ -253,7 +257,7 @@ def test_a_commit_and_a_clean_between_timeline_and_listing_are_no_damage(writes:
 
     writes.storage.after_list[PARTITION] = overtake
     assert latest_file_slices(writes.storage, timeline, partitions=[PARTITION]) == ()
-    with pytest.raises(OvertakenSnapshot, match="load it again"):
+    with pytest.raises(OvertakenSnapshot, match="load the timeline again"):
         latest_file_slices(writes.storage, timeline, partitions=[PARTITION], refuses_overtaken=True)
     assert len(latest_file_slices(writes.storage, writes.table.timeline(), refuses_overtaken=True)) == 1
 
@@ -285,6 +289,88 @@ def test_pending_writes_and_empty_files_of_failed_tasks_are_no_damage(writes: Wr
     writes.storage.replace(f"{PARTITION}/{BaseFileName('a-0', time(3))}", b"")
     writes.storage.replace(f"{PARTITION}/{LogFileName('a-0', time(1), write_token='9-9-9')}", b"")
     assert [piece.barrier for piece in writes.slices()] == [time(1)]  # type: ignore[attr-defined]
+
+
+class BusyStorage(CountingStorage):
+    """Does everything that is to be done at one of its calls; a listing is one step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: int | None = None
+        self.act: Callable[[], object] = list
+
+    def _pass(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                self.act()
+
+    def list(self, folder: str) -> list:  # type: ignore[type-arg]
+        self._pass()
+        return super().list(folder)
+
+    def read(self, path: str) -> bytes | None:
+        self._pass()
+        return super().read(path)
+
+
+def read_newest(writes: Writes) -> list[str]:
+    """As readers do, with a storage that nobody has read through."""
+    while True:
+        try:
+            slices = latest_file_slices(writes.storage, writes.table.timeline(), refuses_overtaken=True)
+        except OvertakenSnapshot:
+            continue
+        return [f"{piece.file_id}@{piece.barrier[-1]}" for piece in slices]
+
+
+def upsert_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
+    for n in (4, 6):
+        old = [*old, *writes.put(n, "a-0", "b-0")]
+    writes.clean(8, *old[:-2], *logs)
+
+
+def cluster_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
+    writes.put(5, "c-0", action="replacecommit", ends=("a-0", "b-0"))
+    writes.clean(8, *old, *logs)
+
+
+def compact_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
+    writes.put(5, "a-0", "b-0")
+    writes.clean(8, *old, *logs)
+
+
+def undo(writes: Writes, old: list[str], logs: list[str]) -> None:
+    writes.put(7, "a-0")
+    timeline = writes.table.timeline()
+    for path in (*(timeline.paths[instant] for instant in timeline.completed()[:-1]), *old, *logs):
+        writes.storage.delete(path)
+
+
+@pytest.mark.parametrize(
+    ("work", "after"),
+    [
+        (upsert_and_clean, ("a-0@6", "b-0@6")),
+        (cluster_and_clean, ("c-0@5",)),
+        (compact_and_clean, ("a-0@5", "b-0@5")),
+        (undo, ("a-0@7",)),
+    ],
+)
+def test_whatever_is_done_at_whichever_step_of_a_reader_it_sees_the_table_before_or_after(
+    work: Callable[[Writes, list[str], list[str]], None], after: tuple[str, ...]
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    storage = BusyStorage()
+    while storage.left is None:
+        storage = BusyStorage()
+        writes = made_in(storage)
+        old, logs = writes.put(1, "a-0", "b-0"), writes.put(2, logs=("a-0",), action="deltacommit", completion=3)
+        storage.act = partial(work, writes, old, logs)
+        storage.left = len(seen)
+        seen.append(tuple(read_newest(writes)))
+    assert set(seen) == {("a-0@1", "b-0@1"), after}
+    assert len(seen) > 5
 
 
 # ---- costs ----
