@@ -11,6 +11,7 @@ from compaction_desk import CompactionDesk
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import BaseFileName, LogFileName
 from hudi_locks.services import TableServices
+from hudi_locks.table import create_partition_metadata, latest_base_files
 
 
 def names(desk: Any) -> list[str]:
@@ -50,3 +51,16 @@ def test_a_lost_base_file_is_not_left_out_of_clustering_and_savepoints(desk: Any
         assert names(desk) == before
     desk.storage.replace(path, sound)
     assert at_desk.run(clustering)
+
+
+def test_a_restore_is_the_way_out_of_a_lost_file(desk: Any) -> None:
+    create_partition_metadata(desk.storage, "p", instant="0")
+    desk.put("p/g-0")
+    services = TableServices(desk.open(), {})
+    kept = services.save()
+    lost = desk.put("p/g-0")
+    desk.storage.delete(f"p/{BaseFileName('g-0', lost)}")
+    with pytest.raises(DamagedTable, match="restore the table to a savepoint"):
+        latest_base_files(desk.storage, desk.timeline())
+    assert services.restore(kept.instant).undone == (lost,)
+    assert [file.instant for file in latest_base_files(desk.storage, desk.timeline())] == [kept.instant]
