@@ -13,6 +13,7 @@ from hudi_locks.errors import DamagedTable, NotATable, TableExists
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
 from hudi_locks.storage import Storage
 from hudi_locks.table.bucket_counts import create_bucket_counts
+from hudi_locks.table.commit_files import read_completed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
@@ -131,9 +132,10 @@ def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> Comm
     instant = timeline.get(requested)
     if instant is None or instant.action not in WRITE_ACTIONS:
         raise KeyError(requested)
-    path = timeline.paths[instant]
+    if instant.is_completed:
+        return read_completed(storage, timeline, instant=instant)
     data = read_instant(storage, timeline, instant=instant)
-    return CommitMetadata.decode(data, path, may_be_empty=not instant.is_completed)
+    return CommitMetadata.decode(data, timeline.paths[instant], may_be_empty=True)
 
 
 def _check_folders(storage: Storage, config: TableConfig, path: str) -> None:
