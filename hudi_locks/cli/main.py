@@ -30,6 +30,7 @@ _OWN_LATE_COMMANDS: Final = (
     EntryPoint("restore", "hudi_locks.cli.services:restore", COMMAND_GROUP),
     EntryPoint("savepoint", "hudi_locks.cli.services:savepoint", COMMAND_GROUP),
     EntryPoint("serve", "hudi_locks.cli.serve:command", COMMAND_GROUP),
+    EntryPoint("verify", "hudi_locks.cli.verify:command", COMMAND_GROUP),
 )
 _SUMMARIES: Final = {
     "accept-times": "Let writers go on after a time that is far ahead of the clock.",
@@ -40,6 +41,7 @@ _SUMMARIES: Final = {
     "ingest": "Bring files or messages into a table, each batch exactly once, beside other writers.",
     "restore": "Take a table back to a savepoint, or to a write that is still whole.",
     "savepoint": "Keep what a write of a table shows; list savepoints, or let go of one.",
+    "verify": "Look at every file of a table, and name what is damaged; changes nothing.",
     "serve": "Keep the markers of a table's writers: a timeline server that runs by itself.",
 }
 _FAILURE, _USAGE = 1, 2

@@ -289,13 +289,16 @@ def encode_record(schema: Any, record: Mapping[str, Any]) -> bytes:
 
 
 def decode_record(data: bytes, path: str) -> dict[str, Any]:
-    """The only datum of an Avro object container, read by the schema that it brings along.
+    """The only datum of an Avro object container, read by the schema that it brings along, up to its last byte.
 
     Raises:
         DamagedTable: The bytes are no such container; it names `path`.
     """
     try:
-        record = next(fastavro.reader(io.BytesIO(data)))
+        reader = fastavro.reader(io.BytesIO(data))
+        record = next(reader)
+        if next(reader, None) is not None:  # which looks for the mark behind the first
+            raise ValueError("a second record")
     except UNREADABLE as error:
         found = f"{len(data)} bytes" if data else "an empty file"
         message = f"{path} holds {found} and no Avro record that can be read ({type(error).__name__}: {error})"

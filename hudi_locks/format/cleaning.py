@@ -114,6 +114,11 @@ class CleanMetadata:
         """What is gone, relative to the base path."""
         return _locate({partition: done.deleted for partition, done in self.partitions.items()})
 
+    @property
+    def tried_paths(self) -> frozenset[str]:
+        """The same, and what it could not remove, as another cleaner had done so before."""
+        return _locate({partition: (*done.deleted, *done.failed) for partition, done in self.partitions.items()})
+
     def encode(self) -> bytes:
         """Its bytes: Avro in every layout."""
         record = {

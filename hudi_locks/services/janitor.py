@@ -18,6 +18,7 @@ from hudi_locks.table import list_partitions
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived, list_archived_times
 from hudi_locks.timeline.claims import STAGED_FOLDER
+from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
 from hudi_locks.transaction import Coordination
 
@@ -107,6 +108,7 @@ class Janitor:
         alive = find_alive(self._storage, asked, limit_ms=self._coordination.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
+        refuse_forgotten(self._storage, timeline, requested=failed, may_be_unfinished=True)
         return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:

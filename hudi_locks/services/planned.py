@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State
-from hudi_locks.table import Table
+from hudi_locks.table import Table, latest_file_slices
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Outcome, Transaction, Transactions
 
 __all__ = ["PendingPlan", "PlannedService"]
 
-P = TypeVar("P")
+
+class Plan(Protocol):
+    """What a service will take."""
+
+    @property
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of each."""
+
+
+P = TypeVar("P", bound=Plan)
 
 
 @dataclass(frozen=True)
@@ -95,8 +104,10 @@ class PlannedService(ABC, Generic[P]):
 
         Raises:
             WriteAborted: `instant` cannot be run: it is not there, is under way, or somebody else planned it.
+            DamagedTable: A file of the partitions that it takes is lost or cut off; nothing was begun.
         """
         for pending in self._choose(instant):
+            self._check_files(pending.plan)
             requested = self._renew(pending) if pending.is_begun else pending.instant
             if requested is None:
                 continue
@@ -114,6 +125,11 @@ class PlannedService(ABC, Generic[P]):
         if found is None or not found.is_completed:
             self._choose_one(instant)
         return self.transactions.resolve(instant)
+
+    def _check_files(self, plan: P) -> None:
+        """A plan has names alone: an empty log would be merged as one without rows, and a base file hide that."""
+        partitions = {partition for partition, _ in plan.file_groups}
+        latest_file_slices(self.table.storage, self.table.timeline(), partitions=partitions)
 
     def _find_plan(self, requested: str) -> P | None:
         path = self.table.layout.path(Instant(requested, self.action, State.REQUESTED))

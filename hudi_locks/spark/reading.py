@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
     FileSlice,
+    OvertakenSnapshot,
     PartitionValues,
     Table,
     add_meta_schema,
@@ -42,6 +44,8 @@ __all__ = ["Reader"]
 
 _NAMED = 5
 """So many partitions are named in an error."""
+_ATTEMPTS = 10
+"""A cleaner that overtakes a reader so often keeps too little for it."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,19 @@ class Reader:
 
         Of a merge-on-read table `read_optimized` shows the base files alone: what is in logs comes with compaction.
         """
-        snapshot = Snapshot.load(self.table)
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        self._check(snapshot)
-        slices = self._choose(snapshot.schema)._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
-        if read_optimized:
-            slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
-        if self.where is None:
-            return self._select(self._merge(slices, snapshot.schema))
-        return self._select(self._merge(slices, snapshot.schema, also=self._partition_fields).where(self.where))
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            slices = self._choose(snapshot.schema)._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
+            if read_optimized:
+                slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
+            if self.where is None:
+                return self._select(self._merge(slices, snapshot.schema))
+            return self._select(self._merge(slices, snapshot.schema, also=self._partition_fields).where(self.where))
+
+        return self._read_newest(read)
 
     def _choose(self, schema: pa.Schema | None) -> Reader:
         """The same for the partitions that `where` leaves."""
@@ -102,14 +109,17 @@ class Reader:
 
         The reader has the meta columns, which tell versions of a row apart; `meta_columns` says whether they are shown.
         """
-        snapshot = Snapshot.load(self.table)
-        self._check(snapshot)
-        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
-        before = self._list_slices(snapshot, as_of=begin) if is_time(begin) else ()
-        now = self._list_slices(snapshot, **({} if end is None else {"as_of": end}))
-        there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
-        columns = [name for name in there if meta_columns or name not in META_COLUMNS]
-        return self._compare(snapshot, before, now, columns=columns)
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            first, last = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+            before = self._list_slices(snapshot, as_of=first) if is_time(first) else ()
+            now = self._list_slices(snapshot, **({} if last is None else {"as_of": last}))
+            there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
+            columns = [name for name in there if meta_columns or name not in META_COLUMNS]
+            return self._compare(snapshot, before, now, columns=columns)
+
+        return self._read_newest(read)
 
     def _compare(
         self, snapshot: Snapshot, before: Sequence[FileSlice], now: Sequence[FileSlice], *, columns: Sequence[str]
@@ -126,10 +136,21 @@ class Reader:
 
         `holes_policy` says what is shown of commits that were completed behind a pending one.
         """
-        snapshot = Snapshot.load(self.table)
-        self._check(snapshot)
-        begin, end = self._bound(snapshot, begin, end, holes_policy=holes_policy)
-        return self._select(self._find_changes(snapshot, begin, end))
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            return self._select(
+                self._find_changes(snapshot, *self._bound(snapshot, begin, end, holes_policy=holes_policy))
+            )
+
+        return self._read_newest(read)
+
+    def _read_newest(self, read: Callable[[Snapshot], DataFrame]) -> DataFrame:
+        """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
+        for _ in range(_ATTEMPTS):
+            with suppress(OvertakenSnapshot):
+                return read(Snapshot.load(self.table))
+        return read(Snapshot.load(self.table))
 
     def _bound(self, snapshot: Snapshot, begin: str, end: str | None, *, holes_policy: str) -> tuple[str, str | None]:
         begin, end = parse_moment(begin), end if end is None else parse_moment(end)
@@ -139,7 +160,7 @@ class Reader:
         storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
         moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
         refuse_cleaned(storage, timeline, **moment)
-        slices = latest_file_slices(storage, timeline, partitions=partitions, **limits)
+        slices = latest_file_slices(storage, timeline, partitions=partitions, refuses_overtaken=True, **limits)
         refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
         return slices
 

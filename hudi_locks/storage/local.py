@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import BinaryIO
@@ -46,6 +46,11 @@ class LocalStorage(Storage):
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
+
+    @property
+    def place(self) -> Hashable:
+        """See `Storage.place`: its folder."""
+        return self._root
 
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 __all__ = ["Entry", "Storage"]
@@ -39,6 +39,11 @@ class Storage(ABC):
     """
 
     base: str
+
+    @property
+    def place(self) -> Hashable:
+        """Equal for two storages of one process that have the same files."""
+        return self
 
     def list_names(self, folder: str) -> list[str]:
         """Names of what is directly in a folder, in any order: cheaper than `list` where facts about each cost more."""

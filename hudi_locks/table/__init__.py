@@ -23,6 +23,7 @@ from hudi_locks.table.key_generator import (
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
+from hudi_locks.table.losses import OvertakenSnapshot
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
@@ -88,6 +89,7 @@ __all__ = [
     "LogWriter",
     "Merge",
     "MergeRule",
+    "OvertakenSnapshot",
     "Part",
     "PartitionValues",
     "RowBuffers",

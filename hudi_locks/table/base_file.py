@@ -201,6 +201,17 @@ def count_row_groups(path: str) -> int:
         return int(file.metadata.num_row_groups)
 
 
+def describe_base_file(path: str) -> tuple[int, tuple[str, ...]]:
+    """How many rows a base file has, and its columns, by its footer.
+
+    Raises:
+        DamagedTable: It is no Parquet file.
+        StorageError: The store failed.
+    """
+    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+        return int(file.metadata.num_rows), tuple(file.schema_arrow.names)
+
+
 def read_counts(path: str) -> dict[str, int]:
     """The counts that `BaseFileWriter.close` was given.
 

@@ -16,10 +16,11 @@ from hudi_locks.format import (
     State,
     is_time,
 )
-from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table.data_files import BaseFile, LogFile
+from hudi_locks.storage import Storage
+from hudi_locks.table.data_files import BaseFile, LogFile, list_data_files
 from hudi_locks.table.file_groups import latest_file_slices
 from hudi_locks.table.file_slices import FileSlice
+from hudi_locks.table.losses import Loss, OvertakenSnapshot, damage_of, is_amiss, leave_out_taken
 from hudi_locks.table.removed import find_removed
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
@@ -62,21 +63,20 @@ def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str 
     """What commits with begin < completion time <= end changed in a table without logs.
 
     Commits that are archived are read from the history. Each file is named by a commit of the span and holds all rows
-    of its file group, so one that a clean has taken can only be missed, never stand for fewer rows: of active commits
-    the reader that opens it says so.
+    of its file group, so one that a clean has taken can only be missed, never stand for fewer rows.
 
     Raises:
-        TableError: Files of archived commits are cleaned, so that the answer would not be whole; or the table has
+        TableError: Files of these commits are cleaned, so that the answer would not be whole; or the table has
             version 6, whose archive is not read.
-        DamagedTable: A commit, or the history, cannot be read.
+        DamagedTable: A file of an active commit is lost; or a commit, or the history, cannot be read.
+        OvertakenSnapshot: A commit was undone since `timeline` was loaded.
     """
     commits = _list_commits(storage, timeline, begin=begin, end=end)
     replaced = frozenset(group for _, commit in commits for group in commit.replaced_file_groups)
     written = sorted(file for instant, commit in commits for file in _files_of(instant, commit))
     newest = {(file.partition, file.file_id): file for file in written}
     files = tuple(file for group, file in sorted(newest.items()) if group not in replaced)
-    if any(timeline.get(instant.requested) is None for instant, _ in commits):
-        _refuse_cleaned(storage, timeline, files, begin=begin)
+    _refuse_gone(storage, timeline, files, begin=begin)
     return Changes(tuple(instant.requested for instant, _ in commits), files)
 
 
@@ -93,7 +93,7 @@ def slices_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str
     commits = _list_commits(storage, timeline, begin=begin, end=end)
     written = {(stat.partition_path, stat.file_id) for _, commit in commits for stat in commit.stats if stat.path}
     partitions = {partition for partition, _ in written}
-    listed = latest_file_slices(storage, timeline, partitions=partitions, as_of=end)
+    listed = latest_file_slices(storage, timeline, partitions=partitions, as_of=end, refuses_overtaken=True)
     slices = {(piece.partition, piece.file_id): piece for piece in listed}
     gone = None if end is None else _find_gone(storage, timeline, commits, slices=slices, end=end)
     if gone is not None:
@@ -171,12 +171,26 @@ def _refuse_archived(storage: Storage, timeline: Timeline, begin: str) -> None:
         raise _refusal(begin, first, "that of a table of version 6 is not read")
 
 
-def _refuse_cleaned(storage: Storage, timeline: Timeline, files: Iterable[BaseFile], *, begin: str) -> None:
-    """Refuse a span of archived commits if some of its rows are gone."""
-    named = [file.path for file in files if timeline.get(file.instant) is None]
-    gone = [path for path, is_there in zip(named, map_in_threads(storage.exists, named), strict=True) if not is_there]
+def _refuse_gone(storage: Storage, timeline: Timeline, files: Iterable[BaseFile], *, begin: str) -> None:
+    """Refuse a span of which rows are gone: cleaned, undone since `timeline` was loaded, or lost."""
+    named = tuple(files)
+    there = {file.path: file.size for file in list_data_files(storage, {file.partition for file in named}).bases}
+    losses = [Loss(file, there.get(file.path)) for file in named if is_amiss(file, there.get(file.path))]
+    gone = [loss for loss in losses if timeline.get(loss.file.instant) is None]
     if gone:
-        raise _refusal(begin, timeline.first_active, f"{gone[0]} was cleaned", path=gone[0])
+        raise _refusal(begin, timeline.first_active, f"{gone[0].file.path} was cleaned", path=gone[0].file.path)
+    if losses:
+        _refuse_lost(storage, losses, now=Timeline.load(storage, timeline.layout), begin=begin)
+
+
+def _refuse_lost(storage: Storage, losses: list[Loss], *, now: Timeline, begin: str) -> None:
+    if any(not now.is_completed(loss.file.instant) for loss in losses):
+        raise OvertakenSnapshot.of(now.newest_time() or "")
+    if lost := leave_out_taken(storage, now, losses):
+        raise damage_of(lost[0], storage, others=len(lost) - 1)
+    path = losses[0].file.path
+    message = f"what commits after {begin!r} wrote is not whole any more: {path} was cleaned; begin later"
+    raise TableError(message, begin=begin, path=path)
 
 
 def _refusal(begin: str, first: str | None, why: str, **facts: object) -> TableError:

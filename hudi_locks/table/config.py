@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,10 @@ _MERGERS: Final = {
     "COMMIT_TIME_ORDERING": ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
 }
 """Strategy id and payload class that tables below version 9 name beside the merge mode."""
+_HISTORY: Final = "history"
+_FOLDER: Final = re.compile(r"(?!\.)[A-Za-z0-9._=-]+(?:/(?!\.)[A-Za-z0-9._=-]+)*")
+"""Below the folder that holds it: no hidden one, none that leads out."""
+_METADATA_TABLE: Final = "metadata"
 _PAYLOADS: Final = "org.apache.hudi.common.model."
 
 
@@ -94,12 +99,17 @@ class TableConfig:
     def layout(self) -> TimelineLayout:
         """Where its instants live, and in which zone they are written (UTC if it is not known)."""
         zone = find_zone(self.zone) if self.timezone == "LOCAL" and self.zone else timezone.utc
-        history = self.extra.get(table_keys.TIMELINE_HISTORY_PATH.name, "history")
+        history = self.extra.get(table_keys.TIMELINE_HISTORY_PATH.name, _HISTORY)
         if self.version < 8:
             archive = self.extra.get(table_keys.ARCHIVELOG_FOLDER.name, "archived")
             return replace(LAYOUT_1, archive=f".hoodie/{archive}", zone=zone)
         folder = f".hoodie/{self.extra.get(table_keys.TIMELINE_PATH.name, 'timeline')}"
         return replace(LAYOUT_2, folder=folder, archive=f"{folder}/{history}", zone=zone)
+
+    @property
+    def has_usual_archive(self) -> bool:
+        """Whether archived instants live where they do in every table that does not say otherwise."""
+        return self.layout.archive in (LAYOUT_1.archive, f"{self.layout.folder}/{_HISTORY}")
 
     @property
     def key_generator(self) -> str:
@@ -227,6 +237,7 @@ _NAMED: Final = frozenset(
 
 def _check_consistency(config: TableConfig, options: Options) -> None:
     read_delete_marker(options)
+    _check_folders(options, config.version)
     for key, wanted in (
         (table_keys.TABLE_CHECKSUM, config.checksum),
         (table_keys.TIMELINE_LAYOUT_VERSION, config.layout.version),
@@ -235,6 +246,15 @@ def _check_consistency(config: TableConfig, options: Options) -> None:
         if found is not None and found != wanted:
             message = f"{key.name}={found} contradicts the name and version there, which ask for {wanted}"
             raise ConfigError(message, key=key.name)
+
+
+def _check_folders(options: Options, version: int) -> None:
+    keys = (table_keys.TIMELINE_PATH, table_keys.TIMELINE_HISTORY_PATH) if version >= 8 else ()
+    for key in keys:
+        found = options.find(key)
+        if found is not None and (not _FOLDER.fullmatch(found) or found.split("/")[0] == _METADATA_TABLE):
+            wanted = "a folder of its own, such as " + ("timeline" if key is table_keys.TIMELINE_PATH else _HISTORY)
+            raise ConfigError(f"{key.name}={found!r} is none that Hudi writes: {wanted} is wanted", key=key.name)
 
 
 def _split(text: str | None) -> tuple[str, ...]:

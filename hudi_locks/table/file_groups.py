@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
+from hudi_locks.table.commit_files import CommitFiles, read_commit_files
 from hudi_locks.table.data_files import BaseFile, DataFiles, list_data_files, list_partitions
-from hudi_locks.table.file_slices import FileSlice, slice_file_groups
+from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
+from hudi_locks.table.losses import (
+    Loss,
+    OvertakenSnapshot,
+    Scope,
+    damage_of,
+    find_losses,
+    leave_out_strays,
+    leave_out_taken,
+)
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_completions
+from hudi_locks.timeline.forgotten import refuse_forgotten
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
 __all__ = ["Completions", "find_changed", "find_completions", "latest_base_files", "latest_file_slices"]
 
@@ -51,6 +64,7 @@ def latest_file_slices(
     partitions: Iterable[str] | None = None,
     as_of: str | None = None,
     as_of_requested: str | None = None,
+    refuses_overtaken: bool = False,
 ) -> tuple[FileSlice, ...]:
     """The newest slice of each file group, of completed files only, in order of partition and file id.
 
@@ -63,21 +77,29 @@ def latest_file_slices(
         partitions: Only these; all if None.
         as_of: Only what was completed at this time or before.
         as_of_requested: Only what was begun at this time or before, as the JVM reads `as.of.instant`.
+        refuses_overtaken: Whether a timeline that is too old to show everything is an error. A writer goes on: what has
+            superseded its files is a conflict.
 
     Raises:
-        DamagedTable: A replacing commit, or the archive where it is needed, cannot be read.
+        DamagedTable: A file of these slices is gone, empty, or not as long as its commit says; or a commit, or the
+            archive where it is needed, cannot be read.
+        OvertakenSnapshot: Files were superseded and cleaned since `timeline` was loaded, if that is refused.
     """
-    listed = list_data_files(storage, list_partitions(storage) if partitions is None else partitions)
+    only = None if partitions is None else frozenset(partitions)
+    scope = Scope(only, as_of, as_of_requested)
+    listed = list_data_files(storage, list_partitions(storage) if only is None else only)
     completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
-
-    def shows(requested: str) -> bool:
-        completed = completion(requested)
-        in_time = (as_of is None or (completed or "") <= as_of) and (as_of_requested or requested) >= requested
-        return completed is not None and in_time
-
-    bases = [file for file in listed.bases if shows(file.instant)]
-    logs = [file for file in listed.logs if shows(file.instant)]
-    replaced = _replaced(storage, timeline, shows)
+    if not scope.is_past:
+        _refuse_forgotten(storage, timeline, {f.instant for f in listed.both if completion(f.instant) is None})
+    named = read_commit_files(storage, timeline)
+    replaced = _find_replaced(storage, timeline, named, scope=scope, completion=completion)
+    losses = find_losses(listed, named, scope=scope, completion=completion)
+    losses = tuple(loss for loss in losses if loss.group not in replaced)
+    is_overtaken = bool(losses) and _judge(storage, timeline, losses, listed=listed, scope=scope)
+    if refuses_overtaken and (is_overtaken or _lacks_some(timeline, named)):
+        raise OvertakenSnapshot.of(timeline.newest_time() or "")
+    bases = [file for file in listed.bases if scope.shows(file.instant, completion)]
+    logs = [file for file in listed.logs if scope.shows(file.instant, completion)]
     groups = slice_file_groups(bases, logs, completion)
     return tuple(slices[0] for group, slices in groups.items() if group not in replaced)
 
@@ -128,7 +150,54 @@ def _find_late(storage: Storage, timeline: Timeline, absent: Collection[str]) ->
     return frozenset(requested for requested in absent if now.get(requested) is not None)
 
 
-def _replaced(storage: Storage, timeline: Timeline, shows: Callable[[str], bool]) -> frozenset[tuple[str, str]]:
-    replacing = [i.requested for i in timeline.completed(["replacecommit"]) if shows(i.requested)]
-    commits = (read_commit(storage, timeline, requested=requested) for requested in replacing)
-    return frozenset(group for commit in commits for group in commit.replaced_file_groups)
+def _find_replaced(
+    storage: Storage,
+    timeline: Timeline,
+    named: Mapping[str, CommitFiles],
+    *,
+    scope: Scope,
+    completion: Completion,
+) -> frozenset[tuple[str, str]]:
+    """File groups that ended; a commit that was archived meanwhile is read from the history."""
+    replacing = [i.requested for i in timeline.completed(("replacecommit",)) if scope.shows(i.requested, completion)]
+    known = (
+        named[requested].replaced
+        if requested in named
+        else read_commit(storage, timeline, requested=requested).replaced_file_groups
+        for requested in replacing
+    )
+    return frozenset(group for groups in known for group in groups)
+
+
+def _refuse_forgotten(storage: Storage, timeline: Timeline, unfinished: set[str]) -> None:
+    """Refuse files of writes that look unfinished, and that the claim log published; of the living nobody is asked."""
+    quiet = unfinished.difference(storage.list_names(HEARTBEAT_FOLDER)) if unfinished else unfinished
+    if quiet:
+        refuse_forgotten(storage, Timeline.load(storage, timeline.layout), requested=quiet)
+
+
+def _lacks_some(timeline: Timeline, named: Mapping[str, CommitFiles]) -> bool:
+    """Whether a write was undone before its commit could be read."""
+    return any(write.requested not in named for write in timeline.completed(WRITE_ACTIONS))
+
+
+def _judge(storage: Storage, timeline: Timeline, losses: tuple[Loss, ...], *, listed: DataFiles, scope: Scope) -> bool:
+    """Whether the files went on purpose since `timeline` was loaded; what it costs is spent on suspicion alone.
+
+    A clean takes a file only once something newer is completed. So what a timeline still shows that was loaded after
+    the listing was lost before it.
+
+    Raises:
+        DamagedTable: They did not.
+    """
+    now = Timeline.load(storage, timeline.layout)
+    named = {**read_commit_files(storage, timeline), **read_commit_files(storage, now)}
+    files = DataFiles((*listed.bases, *(loss.file for loss in losses if isinstance(loss.file, BaseFile))), listed.logs)
+    completion = find_completions(storage, now, files, exactly=scope.as_of is not None).take
+    replaced = _find_replaced(storage, now, named, scope=scope, completion=completion)
+    again = {loss.file.path for loss in find_losses(listed, named, scope=scope, completion=completion)}
+    still = [loss for loss in losses if loss.file.path in again and loss.group not in replaced]
+    lost = leave_out_strays(storage, now, leave_out_taken(storage, now, still), named=named)
+    if lost:
+        raise damage_of(lost[0], storage, others=len(lost) - 1)
+    return not scope.is_past and len(still) < len(losses)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 
 from hudi_locks.errors import TableError
-from hudi_locks.format import FIRST_TIME, CleanMetadata, CommitMetadata
-from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table.cleaned import read_clean_plans
+from hudi_locks.storage import Storage
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.file_groups import find_completions
 from hudi_locks.table.file_slices import FileSlice
-from hudi_locks.table.table import read_commit
-from hudi_locks.timeline import Timeline, read_instant
-from hudi_locks.timeline.archive import ArchivedInstant, list_archived_since, list_archived_times
+from hudi_locks.table.taken import list_replaced, list_taken
+from hudi_locks.timeline import Timeline
 
 __all__ = ["find_removed", "refuse_removed"]
-
-_Group = tuple[str, str]
 
 
 def refuse_removed(
@@ -91,14 +86,14 @@ def find_removed(
         return is_above or file.path in there
 
     missed = [file for file in files.both if is_wanted(file) and is_missed(file)]
-    replaced = _list_replaced(storage, timeline, moment=moment, by_completion=by_completion) if missed else frozenset()
+    replaced = list_replaced(storage, timeline, moment=moment, by_completion=by_completion) if missed else frozenset()
     missed = [file for file in missed if (file.partition, file.file_id) not in replaced]
     return max(missed, key=lambda file: file.instant).path if missed else None
 
 
 def _list_removed(storage: Storage, timeline: Timeline, *, moment: str) -> DataFiles:
     """What cleans begun after the moment have removed, and what those under way are about to remove."""
-    paths = {path for taken in _list_taken(storage, timeline, moment=moment) for path in taken}
+    paths = {path for taken in list_taken(storage, timeline, moment=moment) for path in taken}
     named = (path.rpartition("/") for path in sorted(paths))
     files = [
         file
@@ -107,36 +102,3 @@ def _list_removed(storage: Storage, timeline: Timeline, *, moment: str) -> DataF
     ]
     bases = tuple(file for file in files if isinstance(file, BaseFile))
     return DataFiles(bases, tuple(file for file in files if isinstance(file, LogFile)))
-
-
-def _list_taken(storage: Storage, timeline: Timeline, *, moment: str) -> Iterator[frozenset[str]]:
-    done = [instant for instant in timeline.completed(("clean",)) if instant.requested > moment]
-    contents = map_in_threads(lambda instant: read_instant(storage, timeline, instant=instant), done)
-    for instant, content in zip(done, contents, strict=True):
-        yield CleanMetadata.decode(content, timeline.paths[instant]).paths if content else frozenset()
-    yield from (plan.paths for _, plan in read_clean_plans(storage, timeline, after=moment))
-    for archived in _list_archived(storage, timeline, "clean", after=moment):
-        yield CleanMetadata.decode(archived.metadata, f"archived clean {archived.requested}").paths
-
-
-def _list_replaced(storage: Storage, timeline: Timeline, *, moment: str, by_completion: bool) -> frozenset[_Group]:
-    """File groups that had been replaced by then, also by writes that are archived."""
-    active = (
-        read_commit(storage, timeline, requested=instant.requested)
-        for instant in timeline.completed(("replacecommit",))
-        if str(instant.completion if by_completion else instant.requested) <= moment
-    )
-    archived = (
-        CommitMetadata.decode(instant.metadata, f"archived replacecommit {instant.requested}")
-        for instant in _list_archived(storage, timeline, "replacecommit", after=FIRST_TIME)
-        if (instant.completion if by_completion else instant.requested) <= moment
-    )
-    return frozenset(group for commit in (*active, *archived) for group in commit.replaced_file_groups)
-
-
-def _list_archived(storage: Storage, timeline: Timeline, action: str, *, after: str) -> list[ArchivedInstant]:
-    """Archived instants of `action` with a later completion time; of a table of version 6 the archive is not read."""
-    if timeline.layout.version == 1 or not list_archived_times(storage, timeline.layout, completed_after=after):
-        return []
-    found = list_archived_since(storage, timeline.layout, completed_after=after)
-    return [instant for instant in found if instant.action == action and instant.metadata]

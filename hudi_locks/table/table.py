@@ -8,14 +8,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_locks.errors import NotATable, TableExists
+from hudi_locks.config import table_keys
+from hudi_locks.errors import DamagedTable, NotATable, TableExists
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
 from hudi_locks.storage import Storage
 from hudi_locks.table.bucket_counts import create_bucket_counts
+from hudi_locks.table.commit_files import read_completed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
+from hudi_locks.timeline.forgotten import refuse_empty
 
 __all__ = ["Table", "read_commit"]
 
@@ -67,7 +70,7 @@ class Table:
 
         Raises:
             NotATable: There is none.
-            DamagedTable: Its properties cannot be read.
+            DamagedTable: Its properties cannot be read, or name a folder of instants that is not there.
             UnsupportedTable: It is one that we cannot read, or not write; the message names the way out.
             ConfigError: There is no such zone.
         """
@@ -83,6 +86,7 @@ class Table:
             zone = infer_zone(storage, config.layout)
         config = config.in_zone(zone)
         (check_writable if for_writing else check_readable)(config, path)
+        _check_folders(storage, config, path)
         return cls(storage, config)
 
     @property
@@ -104,9 +108,12 @@ class Table:
         """Its active timeline as it is now.
 
         Raises:
-            DamagedTable: Something there looks like an instant and is none.
+            DamagedTable: Something there looks like an instant and is none; or nothing is there though the claim log
+                published a write.
         """
-        return Timeline.load(self.storage, self.layout)
+        timeline = Timeline.load(self.storage, self.layout)
+        refuse_empty(self.storage, timeline)
+        return timeline
 
     def schema(self, timeline: Timeline) -> pa.Schema | None:
         """The user's columns as the commit that completed last recorded them; None if no active commit did.
@@ -130,9 +137,27 @@ def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> Comm
     instant = timeline.get(requested)
     if instant is None or instant.action not in WRITE_ACTIONS:
         raise KeyError(requested)
-    path = timeline.paths[instant]
+    if instant.is_completed:
+        return read_completed(storage, timeline, instant=instant)
     data = read_instant(storage, timeline, instant=instant)
-    return CommitMetadata.decode(data, path, may_be_empty=not instant.is_completed)
+    return CommitMetadata.decode(data, timeline.paths[instant], may_be_empty=True)
+
+
+def _check_folders(storage: Storage, config: TableConfig, path: str) -> None:
+    """A timeline that is looked for elsewhere is an empty one, which the next writer would take for the truth."""
+    layout = config.layout
+    if not storage.exists(layout.folder):
+        key, folder = table_keys.TIMELINE_PATH.name, layout.folder
+    elif layout.version > 1 and not config.has_usual_archive and not storage.exists(layout.archive):
+        key, folder = table_keys.TIMELINE_HISTORY_PATH.name, layout.archive
+    else:
+        return
+    message = (
+        f"{path} has the table keep its instants in {folder} ({key}), and that folder is not there: either the folder"
+        " is lost, or the line is damaged. Compare the line with the folders that are there, or bring the folder back;"
+        " `hudi-locks verify PATH` lists all that is damaged"
+    )
+    raise DamagedTable(message, path=folder, key=key)
 
 
 def _taken(storage: Storage) -> TableExists:

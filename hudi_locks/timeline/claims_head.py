@@ -8,11 +8,11 @@ from typing import Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
-from hudi_locks.format.claim import PRIVATE_FOLDER
+from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.redaction import open_log
 from hudi_locks.storage import Storage
 
-__all__ = ["HeadHint", "find_last"]
+__all__ = ["HeadHint", "find_last", "find_last_claim"]
 
 _PATH: Final = f"{PRIVATE_FOLDER}/head"
 _MOST_DIGITS: Final = 20
@@ -38,6 +38,16 @@ def find_last(is_there: Callable[[int], bool], start: int) -> int:
     return low
 
 
+def find_last_claim(storage: Storage) -> int:
+    """The number of the last claim; 0 if there is none."""
+    return find_last(lambda number: storage.exists(claim_path(number)), _read_hint(storage))
+
+
+def _read_hint(storage: Storage) -> int:
+    text = (storage.read(_PATH) or b"").strip()
+    return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else 0
+
+
 class HeadHint:
     """The file that says where the head was lately. A stale, missing or damaged one costs requests, nothing else."""
 
@@ -49,8 +59,7 @@ class HeadHint:
 
     def read(self) -> int:
         """Some number near the head; 0 when nothing is known."""
-        text = (self._storage.read(_PATH) or b"").strip()
-        return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else 0
+        return _read_hint(self._storage)
 
     def write(self, number: int) -> None:
         """Tell the others that `number` is there, at most once a second."""

@@ -17,6 +17,7 @@ from hudi_locks.markers import end_turns
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times
 from hudi_locks.timeline.claims import ClaimEntry
+from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
 from hudi_locks.transaction.admission import Admission
 from hudi_locks.transaction.begun import Begun
@@ -154,6 +155,7 @@ class Begin:
             pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
+            refuse_forgotten(self._context.storage, again, requested=[pending[-1].requested])
             end_turns(self._context.storage, pending[-1].requested)  # first: on a full disk it makes room for the claim
             draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
             entry = self._rollback.append(draft)

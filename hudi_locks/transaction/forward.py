@@ -16,6 +16,7 @@ from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import staging_folder
 from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
+from hudi_locks.timeline.forgotten import refuse_gap
 from hudi_locks.transaction.context import Context
 from hudi_locks.transaction.foreign import find_appeared, is_seen
 from hudi_locks.transaction.rollback import Rollback
@@ -214,6 +215,7 @@ class RollForward:
             return False
         instant = Instant(claim.instant, claim.action, State.INFLIGHT)
         timeline = self._context.load_timeline()
+        refuse_gap(self._storage, timeline, number=claim.number)
         draft = self._rollback.draft(head, instant, kind=ClaimKind.VOID, timeline=timeline)
         return self._rollback.append(draft) is not None
 

@@ -15,6 +15,7 @@ from hudi_locks_conformance.servers import ServerUnavailable
 from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA, Jvm, Rows, read_rust
 
 from hudi_locks.spark import HoodieTable
+from hudi_locks.verification import verify_table
 
 BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), ("1.2.0", 9)]
 """Releases of JVM Hudi with the table version that they write; one test of the one between is in every run."""
@@ -77,12 +78,13 @@ def rust() -> Callable[..., list[tuple[Any, ...]]]:
 
 @pytest.fixture
 def all_read(jvm: Jvm) -> Callable[[HoodieTable], list[tuple[Any, ...]]]:
-    """The rows of a table, after the JVM, hudi-rs and our reader agreed on them."""
+    """The rows of a table that is sound, after the JVM, hudi-rs and our reader agreed on them."""
 
     def read(table: HoodieTable) -> list[tuple[Any, ...]]:
         ours = sorted((tuple(row) for row in table.read().select(*COLUMNS).collect()), key=repr)
         assert jvm.read(table) == ours
         assert read_rust(table.path) == ours
+        assert verify_table(table.table.storage).damages == ()
         return ours
 
     return read

@@ -73,7 +73,7 @@ class CompactionDesk:
         paths += [log.path for log in piece.logs]
         return [row for path in paths for row in json.loads(self.desk.storage.read(path))]
 
-    def seen(self, **at: str) -> dict[str, list[str]]:
+    def seen(self, **at: Any) -> dict[str, list[str]]:
         """The rows of each file group."""
         slices = latest_file_slices(self.desk.storage, self.desk.timeline(), **at)
         return {piece.file_id: self.rows(piece) for piece in slices}

@@ -27,9 +27,9 @@ _THREADED = (
     "services.cleaning",
     "services.janitor",
     "services.straddling",
+    "table.commit_files",
     "table.data_files",
-    "table.changes",
-    "table.removed",
+    "table.taken",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""

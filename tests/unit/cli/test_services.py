@@ -121,8 +121,9 @@ def test_a_time_that_is_far_ahead_is_accepted_by_a_command(hudi_locks: Run, path
     options = ("-o", "hoodie.write.lock.provider=filesystem")
     assert "no time is far ahead" in hudi_locks("accept-times", path, *options)[1]
     requested, completed = "29990101000000000", "29990101000000001"
+    done = CommitMetadata().encode("commit", layout_version=2)
     for name in (f"{requested}.commit.requested", f"{requested}.inflight", f"{requested}_{completed}.commit"):
-        (Path(path) / ".hoodie/timeline" / name).write_bytes(b"" if "_" not in name else b"{}")
+        (Path(path) / ".hoodie/timeline" / name).write_bytes(b"" if "_" not in name else done)
     status, _, told = hudi_locks("savepoint", path, *options)
     assert (status, "accept-times" in told) == (1, True)
     assert f"writers go on after {completed}" in hudi_locks("accept-times", path, *options)[1]

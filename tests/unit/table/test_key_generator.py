@@ -11,6 +11,7 @@ from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import encode_properties
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import PROPERTIES_PATH, Table, TableConfig
+from hudi_locks.timeline import LAYOUT_2
 
 KIND, CLASS, ENCODING = (
     "hoodie.table.keygenerator.type",
@@ -63,6 +64,7 @@ def test_the_properties_say_how_keys_are_written(
 def test_tables_of_other_generators_are_read_and_not_written(said: dict[str, str], named: str) -> None:
     storage = MemoryStorage(ManualClock())
     properties = TableConfig("t", ("id",), ("p",), ("ts",)).to_properties()
+    storage.make_folder(LAYOUT_2.archive)
     storage.replace(PROPERTIES_PATH, encode_properties({**{k: v for k, v in properties.items() if k != KIND}, **said}))
     assert Table.load(storage).config.name == "t"
     with pytest.raises(UnsupportedTable, match=named):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ def config(**changes: object) -> TableConfig:
 def put(storage: MemoryStorage, **changes: str) -> None:
     """A table made by somebody else: properties with these changes; "" removes one."""
     properties = {**config().to_properties(), **{k.replace("__", "."): v for k, v in changes.items()}}
+    storage.make_folder(LAYOUT_2.archive)
     storage.replace(PROPERTIES_PATH, encode_properties({k: v for k, v in properties.items() if v}))
 
 
@@ -286,3 +288,36 @@ def test_the_jvm_finds_the_folder_of_the_timeline(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     table = Table.create(storage, config())
     assert [entry.name for entry in storage.list(table.layout.folder)] == ["history"]
+
+
+@pytest.mark.parametrize("key", ["hoodie.timeline.path", "hoodie.timeline.history.path"])
+def test_a_damaged_byte_in_the_folder_of_instants_is_no_empty_table(storage: MemoryStorage, key: str) -> None:
+    Table.create(storage, config())
+    sound = storage.read(PROPERTIES_PATH) or b""
+    line = sound.index(f"\n{key}=".encode()) + len(key) + 2
+    end = sound.index(b"\n", line)
+    for at, bit in itertools.product(range(line, end), range(8)):
+        damaged = sound[:at] + bytes([sound[at] ^ 1 << bit]) + sound[at + 1 :]
+        storage.replace(PROPERTIES_PATH, damaged)
+        with pytest.raises(DamagedTable, match=key.replace(".", r"\.")):
+            Table.load(storage)
+
+
+@pytest.mark.parametrize(
+    "folder", ["../elsewhere", "/etc", "", ".", "timeline/../timeline", "metadata/timeline", ".temp"]
+)
+@pytest.mark.parametrize("key", ["hoodie.timeline.path", "hoodie.timeline.history.path"])
+def test_instants_are_in_no_other_folder(storage: MemoryStorage, key: str, folder: str) -> None:
+    Table.create(storage, config())
+    properties = {**config().to_properties(), key: folder}
+    storage.replace(PROPERTIES_PATH, encode_properties(properties))
+    with pytest.raises(DamagedTable, match="is none that Hudi writes"):
+        Table.load(storage)
+
+
+def test_a_folder_of_instants_of_ones_own_may_be_named(storage: MemoryStorage) -> None:
+    put(storage, **{"hoodie.timeline.path": "instants/of_t", "hoodie.timeline.history.path": "old"})
+    with pytest.raises(DamagedTable, match="that folder is not there"):
+        Table.load(storage)
+    storage.make_folder(".hoodie/instants/of_t/old")
+    assert Table.load(storage).layout.archive == ".hoodie/instants/of_t/old"

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.services import TableServices
-from hudi_locks.table import BaseFile, latest_base_files
+from hudi_locks.table import BaseFile, create_partition_metadata, latest_base_files
 from hudi_locks.transaction import Outcome
 
 
@@ -77,6 +77,7 @@ def test_a_write_that_was_rolled_back_does_not_go_on(desk: Any) -> None:
 
 
 def test_a_write_that_a_restore_undid_does_not_go_on(desk: Any) -> None:
+    create_partition_metadata(desk.storage, "p", instant="0")
     desk.commit("g-0")
     services = TableServices(desk.open(), {})
     first = services.save().instant

@@ -12,7 +12,7 @@ from hudi_locks.errors import DamagedTable, WriteConflict
 from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
 from hudi_locks.format.claim import claim_path, decode_claim, encode_claim
 from hudi_locks.table import latest_base_files, read_commit
-from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.timeline import LAYOUT_2, read_instant
 from hudi_locks.transaction import Outcome, ReadSet, StopPoint
 
 OVERWRITE, TABLE, DELETE = "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"
@@ -49,7 +49,7 @@ def test_a_replacing_commit_that_is_archived_under_a_writer_still_hides_what_it_
     assert tx.publish(desk.write(tx, "new-0")).is_committed
     desk.storage.delete(tx.timeline.paths[tx.timeline.get(last)])
     with pytest.raises(DamagedTable, match="is gone"):
-        read_commit(desk.storage, tx.timeline, requested=last)
+        read_instant(desk.storage, tx.timeline, instant=tx.timeline.get(last))
 
 
 @pytest.mark.parametrize(

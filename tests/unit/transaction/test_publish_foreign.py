@@ -142,8 +142,10 @@ def test_an_unfinished_claim_is_voided_when_a_foreign_cleaner_rolled_it_back(des
     tx = desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
     with pytest.raises(Killed):
         tx.publish(desk.write(tx, "g-0"))
+    rolled_back = Instant("20231114221320100", "rollback", State.INFLIGHT).as_completed("20231114221320101")
     for state in (State.INFLIGHT, State.REQUESTED):
         desk.storage.delete(LAYOUT_2.path(Instant(tx.instant, "commit", state)))
+    desk.storage.replace(LAYOUT_2.path(rolled_back), b"")
     assert desk.open().resolve(tx.instant) is Outcome.ABORTED
     assert desk.claims()[-1].kind is ClaimKind.VOID
     following = desk.open().begin("commit", "UPSERT")

@@ -1,0 +1,48 @@
+"""`verify`: whether a table is whole, without Spark and beside its writers."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Final
+
+import typer
+
+from hudi_locks.cli.options import Json
+from hudi_locks.cli.services import BasePath
+from hudi_locks.errors import NotATable
+from hudi_locks.storage import open_storage
+from hudi_locks.verification import Report, verify_table
+
+__all__ = ["command"]
+
+_DAMAGED, _USAGE = 1, 2
+_Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
+_NOTES: Final = "notes"
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def run_verify(path: BasePath, zone: _Zone = None, as_json: Json = False) -> None:  # noqa: FBT002  # typer's way of a flag
+    """Look at every file of a table, and name what is damaged. Changes nothing, and takes no lock.
+
+    Exit status: 0 the table is sound; 1 something is damaged; 2 there is no table, or the command line is wrong.
+    """
+    try:
+        report = verify_table(open_storage(path), zone=zone)
+    except NotATable as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(_USAGE) from error
+    typer.echo(json.dumps(report.to_record()) if as_json else _describe(report))
+    if not report.is_sound:
+        raise typer.Exit(_DAMAGED)
+
+
+def _describe(report: Report) -> str:
+    lines = [str(finding) for finding in report.findings]
+    lines += [f"not checked: {what}" for what in report.not_checked]
+    looked = ", ".join(f"{number} {what}" for what, number in sorted(report.checked.items()) if number)
+    damages = len(report.damages)
+    verdict = f"{damages} damaged" if damages else "sound"
+    notes = f", {len(report.findings) - damages} {_NOTES}" if len(report.findings) > damages else ""
+    return "\n".join([*lines, f"{report.table}: {verdict}{notes}; looked at {looked or 'nothing'}"])

@@ -1,0 +1,195 @@
+"""Data files that a snapshot needs and that are gone, or are not what their writes left.
+
+A listing alone cannot tell that a file is lost: the version before is shown in its place, or nothing. But completed
+writes name what they made, so the newest slice of each file group follows from them too. A file is lost if it belongs
+there, and the listing lacks it. Of archived writes the active timeline tells nothing; `hudi-locks verify` reads those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hudi_locks.errors import DamagedTable, TableError
+from hudi_locks.format import LAST_TIME
+from hudi_locks.storage import Storage
+from hudi_locks.table.commit_files import CommitFiles
+from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
+from hudi_locks.table.file_slices import Completion, slice_file_groups
+from hudi_locks.table.partition_path import PARTITION_METADATA
+from hudi_locks.table.taken import list_replaced, list_taken, read_archived_commits
+from hudi_locks.timeline import Timeline
+
+__all__ = [
+    "Loss",
+    "OvertakenSnapshot",
+    "Scope",
+    "damage_of",
+    "find_losses",
+    "is_amiss",
+    "leave_out_strays",
+    "leave_out_taken",
+]
+
+_DataFile = BaseFile | LogFile
+
+
+class OvertakenSnapshot(TableError):
+    """What the snapshot shows was superseded and cleaned, or undone, since its timeline was loaded: load it again."""
+
+    @classmethod
+    def of(cls, time: str) -> OvertakenSnapshot:
+        """The error that names the newest time of the snapshot."""
+        message = (
+            f"files of the table as of {time} were superseded and cleaned, or undone, while it was looked at: load the"
+            " timeline again, and read then"
+        )
+        return cls(message, time=time)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a reader asks for.
+
+    Attributes:
+        partitions: Only these; all if None.
+        as_of: Only what was completed at this time or before.
+        as_of_requested: Only what was begun at this time or before.
+    """
+
+    partitions: frozenset[str] | None = None
+    as_of: str | None = None
+    as_of_requested: str | None = None
+
+    @property
+    def is_past(self) -> bool:
+        """Whether a moment is asked for, of which a clean may have taken files."""
+        return self.as_of is not None or self.as_of_requested is not None
+
+    def shows(self, requested: str, completion: Completion) -> bool:
+        """Whether the write begun at `requested` is seen."""
+        completed = completion(requested)
+        in_time = (self.as_of is None or (completed or "") <= self.as_of) and (
+            self.as_of_requested or requested
+        ) >= requested
+        return completed is not None and in_time
+
+    def holds(self, file: _DataFile, completion: Completion) -> bool:
+        """Whether a file is looked at, if nothing newer is there."""
+        return (self.partitions is None or file.partition in self.partitions) and self.shows(file.instant, completion)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A file that is not what its write left.
+
+    Attributes:
+        file: As the write names it; as it was listed, where only that tells that it is empty.
+        found: Its size; None if it is gone.
+    """
+
+    file: _DataFile
+    found: int | None
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """(partition path, file id)."""
+        return self.file.partition, self.file.file_id
+
+
+def is_amiss(file: _DataFile, found: int | None) -> bool:
+    """Whether a file of `found` bytes (None: no file) is not what a write names.
+
+    A log may have grown, as where somebody appended to it; a base file never changes. Neither is ever empty.
+    """
+    if not found:
+        return True
+    return found < file.size if isinstance(file, LogFile) else file.size not in (0, found)
+
+
+def find_losses(
+    listed: DataFiles, named: Mapping[str, CommitFiles], *, scope: Scope, completion: Completion
+) -> tuple[Loss, ...]:
+    """Files of the newest slices that are gone, cut off or otherwise changed, as the listing of sizes shows it.
+
+    Args:
+        listed: What is there, of completed writes and of others.
+        named: What the completed writes say, by requested time. A file of another write is amiss if it is empty.
+        scope: What is asked for.
+        completion: When writes completed.
+    """
+    there = {file.path: file.size for file in listed.both}
+    suspects = {file.path: file for commit in named.values() for file in commit.files.both if _is_suspect(file, there)}
+    empty = (file for file in listed.both if not file.size and file.instant not in named)
+    suspects = {file.path: file for file in (*empty, *suspects.values()) if scope.holds(file, completion)}
+    if not suspects:
+        return ()
+    groups = {(file.partition, file.file_id) for file in suspects.values()}
+    needed = set(_list_needed(listed, suspects.values(), groups, scope=scope, completion=completion))
+    return tuple(Loss(suspects[path], there.get(path)) for path in sorted(needed & suspects.keys()))
+
+
+def damage_of(loss: Loss, storage: Storage, *, others: int = 0) -> DamagedTable:
+    """The error that names a file, what is amiss, and the way out."""
+    file, found = loss.file, loss.found
+    if found is None and storage.exists(file.path):
+        path = f"{file.partition}/{PARTITION_METADATA}".removeprefix("/")
+        message = f"{path} is gone, so that no reader looks into a partition with {file.path}: bring it back"
+        return DamagedTable(f"{message}; `hudi-locks verify PATH` lists all that is damaged", path=path)
+    kind = "log" if isinstance(file, LogFile) else "base file"
+    what = "is gone" if found is None else f"has {found} bytes"
+    wanted = f" of {file.size} bytes" if file.size else ""
+    more = f", and {others} more files are not whole" if others else ""
+    message = (
+        f"{file.path} {what}, and the write {file.instant}, which is completed, made it as a {kind}{wanted}{more}: rows"
+        " would be missing without a word. Bring the file back from a copy, or restore the table to a savepoint;"
+        " `hudi-locks verify PATH` lists all that is damaged"
+    )
+    return DamagedTable(message, path=file.path, instant=file.instant, expected=file.size or None, found=found)
+
+
+def leave_out_taken(storage: Storage, timeline: Timeline, losses: list[Loss]) -> list[Loss]:
+    """Those that no clean has taken, and no write ended, archived ones included."""
+    if not losses:
+        return losses
+    first = min(loss.file.instant for loss in losses)
+    taken = frozenset(path for paths in list_taken(storage, timeline, moment=first) for path in paths)
+    left = [loss for loss in losses if loss.file.path not in taken]
+    ended = list_replaced(storage, timeline, moment=LAST_TIME, by_completion=False) if left else frozenset()
+    return [loss for loss in left if loss.group not in ended]
+
+
+def leave_out_strays(
+    storage: Storage, timeline: Timeline, losses: list[Loss], *, named: Mapping[str, CommitFiles]
+) -> list[Loss]:
+    """Those that an active commit names, or that no archived one leaves out: a task that failed leaves empty files."""
+    if all(loss.file.instant in named for loss in losses):
+        return losses
+    archived = read_archived_commits(storage, timeline, requested={loss.file.instant for loss in losses} - named.keys())
+    return [
+        loss
+        for loss in losses
+        if loss.file.instant not in archived or loss.file.path in archived[loss.file.instant].paths
+    ]
+
+
+def _is_suspect(file: _DataFile, there: dict[str, int]) -> bool:
+    return is_amiss(file, there.get(file.path))
+
+
+def _list_needed(
+    listed: DataFiles,
+    suspects: Iterable[_DataFile],
+    groups: set[tuple[str, str]],
+    *,
+    scope: Scope,
+    completion: Completion,
+) -> Iterator[str]:
+    """Paths of the newest slices of these groups, had nothing been lost."""
+    mine = (file for file in listed.both if (file.partition, file.file_id) in groups)
+    known = {file.path: file for file in mine if scope.shows(file.instant, completion)}
+    files = {**known, **{file.path: file for file in suspects}}.values()
+    bases = [file for file in files if isinstance(file, BaseFile)]
+    logs = [file for file in files if isinstance(file, LogFile)]
+    for slices in slice_file_groups(bases, logs, completion).values():
+        yield from slices[0].paths
