@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
-from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, find_writer, is_time
+from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, Instant, find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, read_markers, staging_folder
 from hudi_locks.storage import map_in_threads
@@ -131,16 +132,21 @@ class Janitor:
         return len(markers) + len(folders)
 
     def _drop_archived(self) -> int:
-        """Remove completed instants that are archived already, the oldest first: readers count from the first one.
+        """Remove completed writes that are archived already, the oldest first, up to the first that is not.
+
+        Readers count from the first one: what is missing behind it was never committed for them.
 
         A writer that slept while others completed and archived its instant may have made the file again, and died.
         """
         timeline = self._coordination.peek().timeline
         pending = {instant.requested for instant in timeline.pending()}
-        times = list_archived_times(self._storage, timeline.layout, completed_after=FIRST_TIME)
-        back = [i for i in timeline.completed() if i.requested in times - pending and i.action in WRITE_ACTIONS]
-        inflight = [i for i in back if self._storage.exists(timeline.layout.path(i.as_inflight()))]
-        return sum(self._storage.delete(timeline.paths[i]) for i in sorted(back) if i not in inflight)
+        times = list_archived_times(self._storage, timeline.layout, completed_after=FIRST_TIME) - pending
+        back = takewhile(lambda write: self._came_back(timeline, write, times), timeline.completed(WRITE_ACTIONS))
+        return sum([self._storage.delete(timeline.paths[write]) for write in back])
+
+    def _came_back(self, timeline: Timeline, write: Instant, archived: frozenset[str]) -> bool:
+        """Whether it is archived, and no archiver at work on it, who takes its inflight file first."""
+        return write.requested in archived and not self._storage.exists(timeline.layout.path(write.as_inflight()))
 
     def _drop_heartbeats(self, ended: _Ended) -> int:
         old = sorted(self._older_than_patience(HEARTBEAT_FOLDER))

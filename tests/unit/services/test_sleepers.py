@@ -178,3 +178,19 @@ def test_a_write_that_was_restored_away_does_not_come_back(desk: ServiceDesk) ->
 
     Restorer(desk.open(storage=HookedStorage(desk.storage, name_it_again)).coordination).run(kept)
     assert not desk.storage.exists(path)
+
+
+def test_a_sweep_beside_an_archiver_leaves_no_gap(desk: ServiceDesk) -> None:
+    """Where an archiver is at work on an older write, what came back behind it stays until that one is gone."""
+    first, second = desk.put("p/g-0"), desk.put("p/g-0")
+    kept = {LAYOUT_2.path(i): desk.storage.read(LAYOUT_2.path(i)) or b"" for i in desk.timeline().completed()}
+    inflight = LAYOUT_2.path(Instant(first, "commit", State.INFLIGHT))
+    archive(desk)
+    for path, data in kept.items():
+        desk.storage.create_if_absent(path, data)
+    desk.storage.create_if_absent(inflight, b"")
+    Janitor(desk.open().coordination).sweep()
+    assert {first, second} <= {instant.requested for instant in desk.timeline().completed()}
+    desk.storage.delete(inflight)
+    Janitor(desk.open().coordination).sweep()
+    assert not {first, second} & {instant.requested for instant in desk.timeline().instants}

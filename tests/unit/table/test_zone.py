@@ -31,6 +31,7 @@ def put_local(
     properties = TableConfig("t", ("id",), ("p",), ("ts",)).to_properties()
     properties |= {"hoodie.table.timeline.timezone": "LOCAL", **old}
     storage.replace(PROPERTIES_PATH, encode_properties(properties))
+    storage.make_folder(LAYOUT_2.archive)
     for zone in zones:
         now = format_time(clock.wall_ms(), find_zone(zone))
         requested = Instant(now, "commit", State.REQUESTED)
