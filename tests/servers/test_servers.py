@@ -16,6 +16,7 @@ from hudi_locks_conformance.servers import (
     start_ensemble,
     start_server,
 )
+from waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -58,7 +59,7 @@ def test_an_ensemble_has_one_leader_and_elects_another(tmp_path: Path) -> None:
         rest = [node for node, mode in zip(nodes, modes, strict=True) if mode != "leader"]
         for node in rest:
             node.wait_until_ready()
-        assert sorted(read_mode(node.port) for node in rest) == ["follower", "leader"]
+        assert until(lambda: sorted(read_mode(node.port) for node in rest) == ["follower", "leader"], 60)
     finally:
         for node in nodes:
             node.stop()

@@ -11,6 +11,7 @@ that judged the same file only one can move it, and a late one does not move the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import posixpath
 import uuid
@@ -23,6 +24,8 @@ from hudi_locks_providers._files.webhdfs import WebHdfs
 __all__ = ["HdfsLockFile", "HdfsLockFolder"]
 
 _GRAVES_KEPT: Final = 100
+_BY_NUMBER: Final = "/.reserved/.inodes"
+"""Where HDFS shows each file under its number, wherever it has been moved."""
 
 
 class HdfsLockFile(LockFile):
@@ -78,9 +81,10 @@ class HdfsLockFile(LockFile):
         return None if status is None else bool(status["fileId"] == grip)
 
     def touch(self, grip: int, modified_ms: int) -> None:
-        """See `LockFile.touch`."""
+        """See `LockFile.touch`; by the file's number, so that no file which came under the name since is touched."""
         if self.is_ours(grip):
-            self._hdfs.set_modified(self.path, modified_ms)
+            with contextlib.suppress(FileNotFoundError):
+                self._hdfs.set_modified(f"{_BY_NUMBER}/{grip}", modified_ms)
 
     def remove_own(self, grip: int, *, contended: bool) -> None:
         """See `LockFile.remove_own`."""
