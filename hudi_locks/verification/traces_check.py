@@ -15,6 +15,8 @@ from hudi_locks.verification.survey import Survey
 __all__ = ["check_traces"]
 
 _BY_SERVER: Final = "MARKERS"
+_CHECKSUM: Final = ".crc"
+"""Hadoop keeps one beside each file on a local disk."""
 _SWEPT: Final = "nothing; `hudi-locks clean` sweeps what dead writers left"
 
 
@@ -38,7 +40,8 @@ def _check_markers(survey: Survey, name: str) -> None:
         book.note("marker", path, expected="markers of a write that is under way", found="none such", advice=advice)
         return
     book.checked["marker folders"] += 1
-    files = [found.removeprefix(f"{path}/") for found, _ in survey.storage.walk(path)]
+    found = survey.storage.walk(path)
+    files = [file.removeprefix(f"{path}/") for file, entry in found if not entry.name.endswith(_CHECKSUM)]
     others = [file for file in files if not file.startswith(_BY_SERVER) and MarkerName.parse(file) is None]
     if others or (files and not read_markers(survey.storage, name).is_complete):
         advice = "nothing; a rollback of that write finds its files by listing"

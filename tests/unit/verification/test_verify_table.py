@@ -151,6 +151,12 @@ def test_what_harms_nobody_is_a_note(copy: LocalStorage) -> None:
     assert stray in {finding.path for finding in report.findings}
 
 
+def test_the_checksums_that_hadoop_keeps_beside_markers_are_no_damage(copy: LocalStorage) -> None:
+    folder, _, name = one(copy, ".temp/ .marker").rpartition("/")
+    copy.replace(f"{folder}/.{name}.crc", b"crc")
+    assert verify_table(copy).is_sound
+
+
 def test_a_savepoint_whose_file_is_lost_and_an_endangered_update_are_damage(copy: LocalStorage) -> None:
     path = one(copy, "region=eu/g-0 .parquet")
     lose(copy, path)
