@@ -109,7 +109,7 @@ class Janitor:
         alive = find_alive(self._storage, asked, limit_ms=self._coordination.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
-        refuse_forgotten(self._storage, timeline, requested=failed, may_be_unfinished=True)
+        refuse_forgotten(self._storage, timeline, requested=failed, done=self._coordination.peek().head.number - 1)
         return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:

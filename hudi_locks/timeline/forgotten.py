@@ -39,7 +39,7 @@ def refuse_empty(storage: Storage, timeline: Timeline) -> None:
 
 
 def refuse_forgotten(
-    storage: Storage, timeline: Timeline, *, requested: Collection[str], may_be_unfinished: bool = False
+    storage: Storage, timeline: Timeline, *, requested: Collection[str], done: int | None = None
 ) -> None:
     """Refuse to take writes for unfinished that were published. Reads the claims since the oldest of them was begun.
 
@@ -47,7 +47,8 @@ def refuse_forgotten(
         storage: Of the table.
         timeline: Loaded after it was seen that they are not completed.
         requested: Of writes that look pending, or that the timeline does not show, and whose writers do not beat.
-        may_be_unfinished: Whether the last claim may still have to be carried out, so that it is not asked.
+        done: Number of the last claim that is surely carried out: a later one may have published a write whose
+            completed file is about to be made. None if whoever made a claim about these writes is done with it.
 
     Raises:
         DamagedTable: A claim published one of them, and its completed file is gone; or a claim cannot be read.
@@ -55,7 +56,7 @@ def refuse_forgotten(
     lost = {time for time in requested if not timeline.is_completed(time)}
     if not lost or timeline.pending(_UNDOING):
         return
-    last = find_last_claim(storage) - may_be_unfinished
+    last = find_last_claim(storage) if done is None else done
     for claim in list_claims_back(storage, last, until=min(lost), most=_MOST):
         if claim.kind is ClaimKind.PUBLISH and claim.instant in lost and not _is_told(storage, timeline, claim):
             raise _describe(claim, timeline.layout, what="and that file is not there")
@@ -67,7 +68,8 @@ def refuse_gap(storage: Storage, timeline: Timeline, *, number: int) -> None:
     Raises:
         DamagedTable: It does.
     """
-    refuse_empty(storage, timeline)
+    if number > 1:  # nothing was published before the first claim, which a JVM may have rolled back before it was done
+        refuse_empty(storage, timeline)
     restored = max((i.requested for i in timeline.instants if i.action == "restore"), default="")
     for claim in list_claims_back(storage, number - 1, until="", most=_NEAR):
         if claim.kind is ClaimKind.PUBLISH and claim.time > restored:

@@ -155,7 +155,7 @@ class Begin:
             pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
-            refuse_forgotten(self._context.storage, again, requested=[pending[-1].requested])
+            refuse_forgotten(self._context.storage, again, requested=[pending[-1].requested], done=head.number)
             end_turns(self._context.storage, pending[-1].requested)  # first: on a full disk it makes room for the claim
             draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
             entry = self._rollback.append(draft)

@@ -231,7 +231,7 @@ class Coordination:
         )
         if not place.fill(self._context, content, is_wanted=lambda: self._is_unfinished(instant)):
             return None
-        place.tidy(self._context)
+        place.tidy(self._context, has_tasks=False)
         self.trace(StopPoint.SERVICE_COMPLETED)
         if self._is_unfinished(instant, but_for=place.path):
             return completed

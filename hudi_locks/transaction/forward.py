@@ -27,6 +27,8 @@ __all__ = ["Place", "RollForward"]
 _COMPLETED: Final = "completed"
 """Where files of the timeline are staged; no turn of tasks has that name."""
 
+_HAVE_TASKS: Final = ("clustering", "compaction", "logcompaction")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -64,9 +66,13 @@ class Place:
                 raise
         return True
 
-    def tidy(self, context: Context) -> None:
-        """Remove what was staged for it, by others too who died on the way; only once the file is there."""
-        context.storage.delete_folder(_completed_folder(self.requested))
+    def tidy(self, context: Context, *, has_tasks: bool) -> None:
+        """Remove what was staged for it, by others too who died on the way; only once the file is there.
+
+        Tasks of an instant that has some may stage their files beside it.
+        """
+        folder = _completed_folder(self.requested) if has_tasks else staging_folder(self.requested)
+        context.storage.delete_folder(folder)
 
     def _name_staged(self, context: Context, content: bytes, is_wanted: Callable[[], bool]) -> bool:
         staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
@@ -142,7 +148,7 @@ class RollForward:
         ):
             place = Place(claim.instant, self._completed_path(claim), StopPoint.PLAN_STAGED, StopPoint.PLAN_LOOKED)
             if place.fill(self._context, content, is_wanted=lambda: self._log.read(claim.number + 1) is None):
-                place.tidy(self._context)
+                place.tidy(self._context, has_tasks=claim.action in _HAVE_TASKS)
         return True
 
     def _is_wanted(self, content: Content) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from clustering_desk import ClusteringDesk
 from service_desk import ServiceDesk
 from transaction_desk import FailingStorage, Killed, kill, move_elsewhere
 
+from hudi_locks.clock import SystemClock
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State
-from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Janitor, Restorer
-from hudi_locks.storage import MemoryStorage
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Janitor, Restorer, Savepoints
+from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint
 
@@ -194,3 +196,15 @@ def test_a_sweep_beside_an_archiver_leaves_no_gap(desk: ServiceDesk) -> None:
     desk.storage.delete(inflight)
     Janitor(desk.open().coordination).sweep()
     assert not {first, second} & {instant.requested for instant in desk.timeline().instants}
+
+
+def test_a_clean_and_a_savepoint_leave_no_staging_folder(tmp_path: Path) -> None:
+    """On a real disk, where a folder outlives what was in it."""
+    desk = ServiceDesk(SystemClock(), LocalStorage(str(tmp_path)))  # type: ignore[arg-type]
+    for _ in range(3):
+        tx = desk.open().begin("commit", "UPSERT")
+        assert tx.publish(desk.rewrite(tx, "p/g-0")).is_committed
+    desk.clock = SystemClock()  # type: ignore[assignment]
+    Savepoints(desk.open().coordination).create(tx.instant)
+    assert desk.cleaner(commits__retained=1).run().instants
+    assert desk.storage.list_names(".hoodie/.hudi_locks/staging") == []
