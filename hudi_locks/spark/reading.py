@@ -167,9 +167,8 @@ class Reader:
     def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
-            merged = slices_changed(storage, timeline, begin=begin, end=end)
-            slices = [piece for piece in merged.slices if self._is_wanted(piece.partition)]
-            rows, instants = self._merge(slices, snapshot.schema, also=(COMMIT_TIME,)), merged.instants
+            merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
+            rows, instants = self._merge(merged.slices, snapshot.schema, also=(COMMIT_TIME,)), merged.instants
         else:
             changes = files_changed(storage, timeline, begin=begin, end=end)
             files = [file for file in changes.files if self._is_wanted(file.partition)]

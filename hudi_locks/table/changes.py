@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_locks.errors import TableError
@@ -80,10 +80,18 @@ def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str 
     return Changes(tuple(instant.requested for instant, _ in commits), files)
 
 
-def slices_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str | None = None) -> SliceChanges:
+def slices_changed(
+    storage: Storage,
+    timeline: Timeline,
+    *,
+    begin: str,
+    end: str | None = None,
+    partitions: Collection[str] | None = None,
+) -> SliceChanges:
     """What commits with begin < completion time <= end changed, logs included: the slices are listed, and merged then.
 
     A row of the span may be merged with files from before it. So with an end the slices must be whole as of that time.
+    Only the slices of these partitions are listed; all if None.
 
     Raises:
         TableError: A file that the span ends with, or is merged with there, is cleaned, so that the answer would not
@@ -92,8 +100,8 @@ def slices_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str
     """
     commits = _list_commits(storage, timeline, begin=begin, end=end)
     written = {(stat.partition_path, stat.file_id) for _, commit in commits for stat in commit.stats if stat.path}
-    partitions = {partition for partition, _ in written}
-    listed = latest_file_slices(storage, timeline, partitions=partitions, as_of=end, refuses_overtaken=True)
+    touched = {partition for partition, _ in written if partitions is None or partition in partitions}
+    listed = latest_file_slices(storage, timeline, partitions=touched, as_of=end, refuses_overtaken=True)
     slices = {(piece.partition, piece.file_id): piece for piece in listed}
     gone = None if end is None else _find_gone(storage, timeline, commits, slices=slices, end=end)
     if gone is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.spark import HoodieTable, packing
 from hudi_locks.storage import LocalStorage
+from hudi_locks.table import losses
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +87,7 @@ def test_changes_whose_files_are_gone_are_refused(spark: Any, golden: Golden) ->
     commits = table.table.timeline().completed_between("")
     log = next(path for path, entry in storage.walk("") if commits[1].requested in entry.name and ".log." in path)
     storage.delete(log)
-    with pytest.raises(TableError, match="was cleaned"):
+    with pytest.raises(TableError, match=f"{re.escape(log)} is gone"):
         table.incremental("0", commits[1].completion)
 
 
@@ -127,6 +129,7 @@ def test_a_large_slice_is_read_by_several_tasks(
     table.compact()
     [base] = (path for path, _ in table.table.storage.walk("") if path.endswith(".parquet"))
     pq.write_table(pq.read_table(table.table.storage.native(base)), table.table.storage.native(base), row_group_size=30)
+    monkeypatch.setattr(losses, "is_amiss", lambda *_: False)  # of another size than its commit says, on purpose
     table.upsert(frame([(f"k{number:03}", "m", 2, 1.5) for number in range(0, 250, 10)]))
     table.delete(frame([("k005", "m", 3, 0.0), ("k195", "m", 3, 0.0)]))
     whole = table.read()
