@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ from hudi_locks.clock import SystemClock
 from hudi_locks.config import Options, check_options, find_key, lock_keys, nearest_key, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockProvider, LockScope, available_providers, load_provider_class
+from hudi_locks.storage import local_path
 
 __all__ = [
     "ConfigFile",
@@ -24,6 +26,7 @@ __all__ = [
     "make_provider",
     "parse_scope",
     "read_options",
+    "read_properties",
 ]
 
 
@@ -63,7 +66,7 @@ def gather(
     Raises:
         ConfigError: No provider was named, or an option is not `key=value`.
     """
-    options = _read_properties(config) if config else {}
+    options = read_properties(str(config)) if config else {}
     pairs = dict(_split(setting) for setting in settings or [])
     name = provider or pairs.get(lock_keys.PROVIDER.name) or options.get(lock_keys.PROVIDER.name)
     if not name:
@@ -89,14 +92,39 @@ def read_options(settings: list[str] | None, config: Path | None) -> dict[str, s
     Raises:
         ConfigError: An option is not `key=value`.
     """
-    options = _read_properties(config) if config else {}
+    options = read_properties(str(config)) if config else {}
     return options | dict(_split(setting) for setting in settings or [])
 
 
-def _read_properties(path: Path) -> dict[str, str]:
-    from hudi_locks.format import decode_properties  # brings Arrow along, which no other command needs
+def read_properties(address: str, *, above: tuple[str, ...] = ()) -> dict[str, str]:
+    """The properties of a file; a line `include=FILE` stands for those of that file, which lies relative to this one.
 
-    return decode_properties(path.read_bytes(), str(path))
+    Args:
+        address: A path, or a `file:` address.
+        above: The files that include this one.
+
+    Raises:
+        ConfigError: A file cannot be read, or includes itself.
+    """
+    from hudi_locks.format import split_properties  # brings Arrow along, which no other command needs
+
+    path = os.path.realpath(local_path(address))
+    by = f", which {above[-1]} includes," if above else ""
+    if path in above:
+        raise ConfigError(f"the properties file {path}{by} includes itself; take that line out", path=path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        message = f"the properties file {address}{by} cannot be read: {error.strerror}; check the path"
+        raise ConfigError(message, path=address) from error
+    options: dict[str, str] = {}
+    for key, value in split_properties(data, path):
+        options |= read_properties(_beside(path, value), above=(*above, path)) if key == "include" else {key: value}
+    return options
+
+
+def _beside(path: str, included: str) -> str:
+    return os.path.join(os.path.dirname(path), local_path(included.strip()))  # noqa: PTH118, PTH120  # a text, as given
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -20,8 +20,8 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _WAY_OUT: Final = "install Java 17 to 22, and set JAVA_HOME to its folder"
 
 
-def open_session(name: str) -> SparkSession:
-    """The session of spark-submit, else a local one.
+def open_session(name: str, *, master: str | None = None) -> SparkSession:
+    """The session of spark-submit, else a local one; with another master if one is given.
 
     Raises:
         ConfigError: PySpark or Java is not there, or Spark does not start.
@@ -32,7 +32,8 @@ def open_session(name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.builder.appName(name).getOrCreate()
+        builder = SparkSession.builder.appName(name)
+        return (builder.master(master) if master else builder).getOrCreate()
     except (PySparkException, OSError) as error:
         first = str(error).partition("\n")[0]
         message = f"Spark did not start: {first}; look at what it printed above, at JAVA_HOME and at SPARK_HOME"

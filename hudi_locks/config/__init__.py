@@ -15,6 +15,7 @@ from hudi_locks.config import (
     write_keys,
 )
 from hudi_locks.config.checks import check_options, check_writer_options, is_lock_local, redact, refuse_contradictions
+from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
 from hudi_locks.config.options import Options
@@ -22,14 +23,18 @@ from hudi_locks.config.registry import KEYS, find_key, nearest_key
 
 __all__ = [
     "KEYS",
+    "SOURCES",
     "Key",
     "Options",
+    "SourceKind",
     "check_options",
+    "check_schema_provider",
     "check_writer_options",
     "clustering_keys",
     "compaction_keys",
     "datasource_keys",
     "find_key",
+    "find_source",
     "import_class",
     "ingest_keys",
     "is_lock_local",

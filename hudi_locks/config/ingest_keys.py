@@ -52,3 +52,32 @@ SCHEMA_REGISTRY_URL = Key(
     aliases=("hoodie.deltastreamer.schemaprovider.registry.url",),
     since="0.5.0",
 )
+TARGET_SCHEMA_FILE = Key(
+    "hoodie.streamer.schemaprovider.target.schema.file",
+    str,
+    None,
+    "Avro schema file of the table's columns; refused where they are not the source's",
+    aliases=("hoodie.deltastreamer.schemaprovider.target.schema.file",),
+    since="0.5.0",
+)
+TARGET_REGISTRY_URL = Key(
+    "hoodie.streamer.schemaprovider.registry.targetUrl",
+    str,
+    None,
+    "address of the Avro schema of the table's columns; refused where they are not the source's",
+    aliases=("hoodie.deltastreamer.schemaprovider.registry.targetUrl",),
+    since="0.5.0",
+)
+VALUE_DESERIALIZER = Key(
+    "hoodie.streamer.source.kafka.value.deserializer.class",
+    str,
+    "io.confluent.kafka.serializers.KafkaAvroDeserializer",
+    "Java class that reads Avro messages",
+    aliases=("hoodie.deltastreamer.source.kafka.value.deserializer.class",),
+    since="0.7.0",
+    accepted=(
+        "io.confluent.kafka.serializers.KafkaAvroDeserializer",
+        "org.apache.hudi.utilities.deser.KafkaAvroSchemaDeserializer",
+    ),
+    refusal="messages are read without Java, in the form of a schema registry; leave it out",
+)

@@ -40,7 +40,7 @@ from hudi_locks.format.instant import (
 )
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, find_writer, new_file_id
 from hudi_locks.format.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
-from hudi_locks.format.properties import decode_properties, encode_properties
+from hudi_locks.format.properties import decode_properties, encode_properties, split_properties
 from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.format.savepoint import SavepointMetadata
@@ -110,4 +110,5 @@ __all__ = [
     "parse_manifest_name",
     "parse_moment",
     "reading_parquet",
+    "split_properties",
 ]

@@ -8,7 +8,7 @@ from typing import Final
 
 from hudi_locks.errors import DamagedTable
 
-__all__ = ["decode_properties", "encode_properties"]
+__all__ = ["decode_properties", "encode_properties", "split_properties"]
 
 _BLANK: Final = " \t\f"
 _UNESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -24,9 +24,18 @@ def decode_properties(data: bytes, path: str) -> dict[str, str]:
     Raises:
         DamagedTable: An escape is malformed, or bytes stand there that no writer of properties leaves; it names `path`.
     """
+    return dict(split_properties(data, path))
+
+
+def split_properties(data: bytes, path: str) -> list[tuple[str, str]]:
+    """Every line of a properties file as key and value, in order.
+
+    Raises:
+        DamagedTable: See `decode_properties`.
+    """
     if b"\x00" in data:
         raise DamagedTable(f"{path} is no properties file: it holds zero bytes, as after a crash", path=path)
-    return dict(_split(line, path) for line in _logical_lines(data.decode("latin-1")))
+    return [_split(line, path) for line in _logical_lines(data.decode("latin-1"))]
 
 
 def encode_properties(properties: Mapping[str, str], comment: str = "") -> bytes:

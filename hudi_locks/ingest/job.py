@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
+from hudi_locks.ingest.messages import find_unreadable
 from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
 
@@ -143,7 +144,8 @@ class IngestJob:
             raise
 
     def _note_failure(self, failure: StreamingQueryException) -> None:
-        error = self._error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
+        error = self._error or find_unreadable(str(failure))
+        error = error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
         if isinstance(error, _FINAL) or self._failures >= self._settings.retries:
             raise error from failure
         self._failures += 1

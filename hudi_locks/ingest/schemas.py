@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql.types import StructType
 
-from hudi_locks.config import Key, Options, ingest_keys
+from hudi_locks.config import Options, ingest_keys
 from hudi_locks.errors import BadInput, ConfigError, DamagedTable
 from hudi_locks.format import arrow_schema
+from hudi_locks.ingest.registry import ask_schema
 from hudi_locks.spark.column_types import to_spark
+from hudi_locks.storage import local_path
 
-__all__ = ["find_schema"]
-
-_TIMEOUT_S: Final = 30.0
-_SCHEMES: Final = ("http://", "https://")
+__all__ = ["find_schema", "find_schema_text", "interpret"]
 
 
 def find_schema(options: Options) -> StructType | None:
     """The columns as a file or a registry tells them; None if neither is named.
 
     Raises:
-        ConfigError: Both are named, or the named one does not answer.
+        ConfigError: Both are named, or the named one does not answer, or the target is to have other columns.
         BadInput: What it tells is no Avro record whose columns a table can have.
+    """
+    text = find_schema_text(options)
+    if text is None:
+        return None
+    key = ingest_keys.SCHEMA_FILE if options.find(ingest_keys.SCHEMA_FILE) else ingest_keys.SCHEMA_REGISTRY_URL
+    columns = interpret(text, key.name)
+    _check_target(options, columns)
+    return columns
+
+
+def find_schema_text(options: Options) -> str | None:
+    """The Avro schema as a file or a registry has it; None if neither is named.
+
+    Raises:
+        ConfigError: Both are named, or the named one does not answer.
     """
     given = [key for key in (ingest_keys.SCHEMA_FILE, ingest_keys.SCHEMA_REGISTRY_URL) if options.find(key)]
     if len(given) > 1:
@@ -34,31 +45,38 @@ def find_schema(options: Options) -> StructType | None:
     if not given:
         return None
     where = options.get_value(given[0])
-    text = _read(where) if given[0] is ingest_keys.SCHEMA_FILE else _ask(where, given[0])
-    return _interpret(text, where)
+    return _read(where, given[0].name) if given[0] is ingest_keys.SCHEMA_FILE else ask_schema(where, given[0].name)
 
 
-def _read(path: str) -> str:
+def _check_target(options: Options, columns: StructType) -> None:
+    """Hudi's providers may name other columns for the table, which its transformers make."""
+    for key, is_file in ((ingest_keys.TARGET_SCHEMA_FILE, True), (ingest_keys.TARGET_REGISTRY_URL, False)):
+        where = options.find(key)
+        if not where:
+            continue
+        name = str(options.name_used(key))
+        if interpret(_read(where, name) if is_file else ask_schema(where, name), name) != columns:
+            message = (
+                f"{name} names other columns than the source's, and rows are written as they come: leave it out, or"
+                " transform the stream in a Python program and hand it to IngestJob"
+            )
+            raise ConfigError(message, key=name)
+
+
+def _read(path: str, key: str) -> str:
     try:
-        return Path(path.removeprefix("file://")).read_text(encoding="utf-8")
+        return Path(local_path(path)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        key = ingest_keys.SCHEMA_FILE.name
         raise ConfigError(f"{key}={path} cannot be read: {error}", key=key, path=path) from error
 
 
-def _ask(url: str, key: Key[str]) -> str:
-    if not url.startswith(_SCHEMES):
-        raise ConfigError(f"{key.name}={url} is no address: it begins with http:// or https://", key=key.name)
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # the scheme was looked at
-            return str(json.load(answer)["schema"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        message = f"the schema registry at {url} does not give a schema: {type(error).__name__}: {error}"
-        raise ConfigError(message, key=key.name, url=url) from error
+def interpret(text: str, where: str) -> StructType:
+    """The columns of an Avro record.
 
-
-def _interpret(text: str, where: str) -> StructType:
+    Raises:
+        BadInput: It is none, or a table cannot have them.
+    """
     try:
         return to_spark(arrow_schema(text, where))
     except DamagedTable as error:
-        raise BadInput(f"{where} is no Avro record: {error}", path=where) from error
+        raise BadInput(f"what {where} names is no Avro record: {error}", path=where) from error

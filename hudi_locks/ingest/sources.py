@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import DataStreamReader
 from pyspark.sql.types import StructType
 
-from hudi_locks.config import Options, ingest_keys
+from hudi_locks.config import SOURCES, Options, SourceKind, find_source, ingest_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks.ingest.messages import decode_avro, decode_json, read_messages, require_package
+from hudi_locks.ingest.schemas import find_schema_text
 
 __all__ = ["SOURCES", "open_source"]
 
-
-@dataclass(frozen=True)
-class _Source:
-    """A kind of source: Spark's name of its format, and Hudi's class."""
-
-    form: str
-    hudi_class: str
-    needs_schema: bool = True
-
-
-SOURCES: Final[Mapping[str, _Source]] = {
-    "json": _Source("json", "JsonDFSSource"),
-    "csv": _Source("csv", "CsvDFSSource"),
-    "parquet": _Source("parquet", "ParquetDFSSource", needs_schema=False),
-    "kafka": _Source("kafka", "JsonKafkaSource"),
-}
-"""By short name; Hudi's class names mean them too."""
 _STRICT: Final = {"mode": "FAILFAST"}
 """A line that is no row of these columns ends the batch, instead of becoming a row of nulls."""
-_OFFSETS: Final = {"earliest": "earliest", "latest": "latest", "none": "latest"}
+_BYTES_SINCE: Final = 4
+"""The first Spark that counts the bytes of a batch of files."""
 
 
 def open_source(
-    spark: SparkSession, name: str, options: Options, *, schema: StructType | None, files_per_batch: int | None = None
+    spark: SparkSession,
+    name: str,
+    options: Options,
+    *,
+    schema: StructType | None,
+    files_per_batch: int | None = None,
+    source_limit: int | None = None,
 ) -> DataFrame:
     """The stream of rows.
 
@@ -47,74 +36,60 @@ def open_source(
         spark: The session.
         name: One of `SOURCES`, or the name of Hudi's class, with or without its package.
         options: Where to read, under `hoodie.streamer.source.*`; keys without `hoodie.` are the Kafka client's.
-        schema: Of the rows; for Parquet it may be left to a file that is there.
+        schema: Of the rows; for Parquet and Avro files it may be left to a file that is there, for Avro messages to
+            their registry.
         files_per_batch: How many files one batch takes at most.
+        source_limit: How many messages one batch takes at most; of files how many bytes, from Spark 4 on.
 
     Raises:
         ConfigError: The source is unknown, or lacks what it needs.
     """
-    source = _find(name)
+    source = find_source(name)
     if schema is None and source.needs_schema:
         raise ConfigError(
-            f"a source of kind {source.form} needs its columns: set {ingest_keys.SCHEMA_FILE.name} or"
+            f"a source of kind {source.hudi_class} needs its columns: set {ingest_keys.SCHEMA_FILE.name} or"
             f" {ingest_keys.SCHEMA_REGISTRY_URL.name}",
             source=name,
         )
-    if source.form == "kafka":
-        return _read_kafka(spark, options, schema or StructType())
-    return _read_files(spark, source.form, options, schema, files_per_batch)
+    if not source.is_kafka:
+        return _read_files(spark, source, options, schema, _limit_files(spark, files_per_batch, source_limit))
+    if files_per_batch is not None:
+        raise ConfigError("--files-per-batch is for files; of a topic --source-limit bounds a batch", source=name)
+    messages = read_messages(spark, options, limit=source_limit)
+    return decode_avro(messages, options) if source.form == "avro" else decode_json(messages, schema or StructType())
 
 
-def _find(name: str) -> _Source:
-    asked = name.rpartition(".")[2].lower()
-    for short, source in SOURCES.items():
-        if asked in (short, source.hudi_class.lower()):
-            return source
-    known = ", ".join(f"{short} ({source.hudi_class})" for short, source in SOURCES.items())
-    raise ConfigError(f"source {name!r} is none of {known}", source=name)
+def _limit_files(spark: SparkSession, files: int | None, size: int | None) -> dict[str, int]:
+    if size is None:
+        return {} if files is None else {"maxFilesPerTrigger": files}
+    if files is not None:
+        raise ConfigError("--files-per-batch and --source-limit both bound a batch; leave one of them out")
+    if int(spark.version.partition(".")[0]) < _BYTES_SINCE:
+        message = (
+            f"--source-limit {size} is bytes of files, which Spark {spark.version} cannot count; use --files-per-batch"
+        )
+        raise ConfigError(message, value=size)
+    return {"maxBytesPerTrigger": size}
 
 
 def _read_files(
-    spark: SparkSession, form: str, options: Options, schema: StructType | None, files_per_batch: int | None
+    spark: SparkSession, source: SourceKind, options: Options, schema: StructType | None, limits: dict[str, int]
 ) -> DataFrame:
-    folder = _require(options, ingest_keys.SOURCE_ROOT.name, options.find(ingest_keys.SOURCE_ROOT))
-    reader = spark.readStream.format(form)
-    if form != "parquet":
-        reader = reader.options(**_STRICT)
-    if form == "csv":
+    folder = options.find(ingest_keys.SOURCE_ROOT)
+    if not folder:
+        key = ingest_keys.SOURCE_ROOT.name
+        raise ConfigError(f"the source needs {key}, which is not among the {len(options)} options given", key=key)
+    if source.form == "avro":
+        require_package(spark, "avro", "spark-avro")
+    schema = schema if schema is not None else spark.read.format(source.form).load(folder).schema
+    reader = _add_options(spark.readStream.format(source.form), source, options)
+    return reader.options(**limits).schema(schema).load(folder)
+
+
+def _add_options(reader: DataStreamReader, source: SourceKind, options: Options) -> DataStreamReader:
+    if source.form == "csv":
         header, separator = options.get_value(ingest_keys.CSV_HEADER), options.get_value(ingest_keys.CSV_SEPARATOR)
         reader = reader.options(header=str(header).lower(), sep=separator, enforceSchema="false")
-    if files_per_batch is not None:
-        reader = reader.option("maxFilesPerTrigger", files_per_batch)
-    schema = schema if schema is not None else spark.read.format(form).load(folder).schema
-    return reader.schema(schema).load(folder)
-
-
-def _read_kafka(spark: SparkSession, options: Options, schema: StructType) -> DataFrame:
-    topic = _require(options, ingest_keys.KAFKA_TOPIC.name, options.find(ingest_keys.KAFKA_TOPIC))
-    _require(options, "bootstrap.servers", options.get("bootstrap.servers"))
-    reader = spark.readStream.format("kafka").options(**kafka_options(options)).option("subscribe", topic)
-    try:
-        messages = reader.load()
-    except AnalysisException as error:
-        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
-        raise ConfigError(
-            f"Spark has no Kafka source here: start it with --packages {package}", source="kafka"
-        ) from error
-    rows = messages.select(F.from_json(F.col("value").cast("string"), schema, dict(_STRICT)).alias("row"))
-    return rows.select("row.*")
-
-
-def kafka_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source: the client's own keys, which have no `hoodie.` before them."""
-    client = {name: value for name, value in options.items() if not name.startswith(("hoodie.", "hudi_locks."))}
-    begins = client.pop("auto.offset.reset", "latest")
-    if begins not in _OFFSETS:
-        raise ConfigError(f"auto.offset.reset={begins} is none of {', '.join(_OFFSETS)}", key="auto.offset.reset")
-    return {"startingOffsets": _OFFSETS[begins], **{f"kafka.{name}": value for name, value in client.items()}}
-
-
-def _require(options: Mapping[str, str], name: str, value: str | None) -> str:
-    if not value:
-        raise ConfigError(f"the source needs {name}, which is not among the {len(options)} options given", key=name)
-    return value
+    if source.form == "avro" and (text := find_schema_text(options)):
+        reader = reader.option("avroSchema", text)
+    return reader if source.form == "parquet" else reader.options(**_STRICT)

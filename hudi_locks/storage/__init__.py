@@ -2,7 +2,7 @@
 
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
-from hudi_locks.storage.opening import open_storage
+from hudi_locks.storage.opening import local_path, open_storage
 from hudi_locks.storage.storage import Entry, Storage
 from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
@@ -11,6 +11,7 @@ __all__ = [
     "LocalStorage",
     "MemoryStorage",
     "Storage",
+    "local_path",
     "map_in_threads",
     "open_storage",
     "reading_ahead",

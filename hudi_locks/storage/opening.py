@@ -11,7 +11,7 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.storage import Storage
 
-__all__ = ["open_storage"]
+__all__ = ["local_path", "open_storage"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
@@ -28,13 +28,22 @@ def open_storage(path: str | os.PathLike[str]) -> Storage:
     path = os.fspath(path)
     if not path.strip():
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
-    match = _SCHEME.fullmatch(path)
+    return LocalStorage(str(Path(local_path(path)).absolute()), base=path)
+
+
+def local_path(address: str) -> str:
+    """The path of this machine that a plain path or a `file:` address means.
+
+    Raises:
+        ConfigError: The scheme is another one, or the address names another machine.
+    """
+    match = _SCHEME.fullmatch(address)
     if match is None:
-        return LocalStorage(str(Path(path).absolute()), base=path)
+        return address
     if match[1].lower() != "file":
-        message = f"{path}: scheme {match[1]!r} is not supported; supported are plain paths and file: addresses"
-        raise ConfigError(message, path=path, scheme=match[1])
-    return LocalStorage(_local_part(path, match[2]), base=path)
+        message = f"{address}: scheme {match[1]!r} is not supported; supported are plain paths and file: addresses"
+        raise ConfigError(message, path=address, scheme=match[1])
+    return _local_part(address, match[2])
 
 
 def _local_part(path: str, rest: str) -> str:

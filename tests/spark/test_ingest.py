@@ -16,7 +16,7 @@ import pytest
 from hudi_locks.config import Options
 from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError, WriteError
 from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
-from hudi_locks.ingest.sources import kafka_options
+from hudi_locks.ingest.messages import find_unreadable, kafka_options
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable, Operation, StreamSink
 from hudi_locks.spark.datasource import open_table
@@ -195,6 +195,15 @@ def test_a_registry_tells_the_columns(bench: Bench, registry: str) -> None:
         find_schema(Options({url: registry, file: "x"}))
     with pytest.raises(ConfigError, match="cannot be read"):
         find_schema(Options({file: str(bench.folder / "gone.avsc")}))
+    targets = ("target.schema.file", "registry.targetUrl")
+    (bench.folder / "same.avsc").write_text(json.dumps(json.loads(AVRO), indent=1))
+    (bench.folder / "other.avsc").write_text(AVRO.replace("double", "float"))
+    same = (str(bench.folder / "same.avsc"), f"{registry}/trips")
+    for name, where in zip(targets, same, strict=True):
+        assert find_schema(bench.options(**{f"hoodie.streamer.schemaprovider.{name}": where})) is not None
+    other = {f"hoodie.streamer.schemaprovider.{targets[0]}": str(bench.folder / "other.avsc")}
+    with pytest.raises(ConfigError, match="names other columns than the source's"):
+        find_schema(bench.options(**other))
     (bench.folder / "columns.avsc").write_text("no schema")
     with pytest.raises(BadInput, match="no Avro record"):
         find_schema(bench.options())
@@ -220,8 +229,12 @@ def test_a_source_that_lacks_something_says_what(bench: Bench) -> None:
     topic = {"hoodie.streamer.source.kafka.topic": "trips"}
     with pytest.raises(ConfigError, match=r"needs bootstrap\.servers"):
         open_source(bench.spark, "kafka", Options(topic), schema=schema)
-    with pytest.raises(ConfigError, match="--packages org"):
-        open_source(bench.spark, "kafka", Options({**topic, "bootstrap.servers": "x:1"}), schema=schema)
+    package = rf"start it with --packages org\.apache\.spark:{{}}_2\.1[23]:{bench.spark.version}$"
+    for source in ("kafka", "AvroKafkaSource"):
+        with pytest.raises(ConfigError, match=package.format("spark-sql-kafka-0-10")):
+            open_source(bench.spark, source, Options({**topic, "bootstrap.servers": "x:1"}), schema=schema)
+    with pytest.raises(ConfigError, match=package.format("spark-avro")):
+        open_source(bench.spark, "AvroDFSSource", bench.options(), schema=None)
 
 
 def test_keys_of_the_kafka_client_are_handed_on() -> None:
@@ -229,6 +242,31 @@ def test_keys_of_the_kafka_client_are_handed_on() -> None:
     assert kafka_options(given) == {"startingOffsets": "earliest", "kafka.bootstrap.servers": "x:1"}
     with pytest.raises(ConfigError, match="earliest, latest"):
         kafka_options({"auto.offset.reset": "yesterday"})
+
+
+def test_limits_of_a_batch_that_cannot_be_kept_are_refused(spark: Any, tmp_path: Path) -> None:
+    root = Options({"hoodie.streamer.source.dfs.root": str(tmp_path)})
+    schema = spark.range(1).schema
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        open_source(spark, "json", root, schema=schema, source_limit=1, files_per_batch=1)
+    with pytest.raises(ConfigError, match="files-per-batch is for files"):
+        open_source(spark, "kafka", root, schema=schema, files_per_batch=1)
+    if spark.version.startswith("3."):
+        with pytest.raises(ConfigError, match="--source-limit 1 is bytes of files, which Spark 3"):
+            open_source(spark, "json", root, schema=schema, source_limit=1)
+    else:
+        assert open_source(spark, "json", root, schema=schema, source_limit=1).isStreaming
+
+
+def test_an_unreadable_message_is_known_by_what_spark_says() -> None:
+    said = (
+        "x: [USER_RAISED_EXCEPTION] message at topic t, partition 3, offset 5 is bad; mend it SQLSTATE: P0001\n\tat y"
+    )
+    found = find_unreadable(said)
+    assert isinstance(found, BadInput)
+    assert str(found).endswith("is bad; mend it")
+    assert (found.facts["topic"], found.facts["partition"], found.facts["offset"]) == ("t", 3, 5)
+    assert find_unreadable("another failure") is None
 
 
 def test_a_job_that_meets_an_earlier_writer_fails_after_the_last_retry_and_the_next_goes_on(

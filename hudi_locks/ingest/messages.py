@@ -1,0 +1,122 @@
+"""Messages of a Kafka topic, and the rows in their values. Runs on the driver; Spark decodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import StructType
+
+from hudi_locks.config import Options, ingest_keys
+from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.ingest.registry import Registry
+from hudi_locks.ingest.schemas import find_schema_text, interpret
+
+__all__ = ["decode_avro", "decode_json", "find_unreadable", "kafka_options", "read_messages", "require_package"]
+
+_STRICT: Final = {"mode": "FAILFAST"}
+_OFFSETS: Final = {"earliest": "earliest", "latest": "latest", "none": "latest"}
+_OURS: Final = ("hoodie.", "hudi_locks.", "schema.registry.")
+_READERS: Final = ("key.deserializer", "value.deserializer", "enable.auto.commit", "interceptor.classes")
+"""Keys of the Kafka client that Spark sets itself, and refuses."""
+_HEAD: Final = 5
+"""Bytes before the Avro data: zero, then the schema's id, the highest byte first."""
+_PLACE: Final = "message at topic {}, partition {}, offset {} "
+_UNREADABLE: Final = re.compile(r"message at topic (\S+), partition (\d+), offset (\d+) [^\n]*?(?= SQLSTATE|\n|$)")
+
+
+def read_messages(spark: SparkSession, options: Options, *, limit: int | None = None) -> DataFrame:
+    """The stream of messages, as Spark's Kafka source gives them.
+
+    Raises:
+        ConfigError: No topic or broker is given, or Spark lacks its Kafka package.
+    """
+    topic = _require(options, ingest_keys.KAFKA_TOPIC.name, options.find(ingest_keys.KAFKA_TOPIC))
+    _require(options, "bootstrap.servers", options.get("bootstrap.servers"))
+    require_package(spark, "kafka", "spark-sql-kafka-0-10")
+    reader = spark.readStream.format("kafka").options(**kafka_options(options)).option("subscribe", topic)
+    return (reader if limit is None else reader.option("maxOffsetsPerTrigger", limit)).load()
+
+
+def kafka_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's Kafka source: the client's own keys, which have no `hoodie.` before them."""
+    client = {name: value for name, value in options.items() if not name.startswith(_OURS) and name not in _READERS}
+    begins = client.pop("auto.offset.reset", "latest")
+    if begins not in _OFFSETS:
+        raise ConfigError(f"auto.offset.reset={begins} is none of {', '.join(_OFFSETS)}", key="auto.offset.reset")
+    return {"startingOffsets": _OFFSETS[begins], **{f"kafka.{name}": value for name, value in client.items()}}
+
+
+def decode_json(messages: DataFrame, schema: StructType) -> DataFrame:
+    """The rows of messages whose values are JSON objects."""
+    rows = messages.select(F.from_json(F.col("value").cast("string"), schema, dict(_STRICT)).alias("row"))
+    return rows.select("row.*")
+
+
+def decode_avro(messages: DataFrame, options: Options) -> DataFrame:
+    """The rows of messages whose values are Avro records in the form of a schema registry.
+
+    Each is read by the schema of its writer, and has the columns of the schema that the options name, else of the
+    newest one. A value of another form, or of an unknown schema, ends the query; see `find_unreadable`.
+
+    Raises:
+        ConfigError: The registry does not answer, or Spark lacks its Avro package.
+        BadInput: A table cannot have these columns.
+    """
+    require_package(messages.sparkSession, "avro", "spark-avro")
+    registry = Registry.of_topic(options, options.get_value(ingest_keys.KAFKA_TOPIC))
+    writers = registry.list_schemas()
+    reader = find_schema_text(options) or list(writers.values())[-1]
+    interpret(reader, registry.key)
+    found = F.conv(F.hex(F.substring("value", 2, 4)), 16, 10).cast("long")
+    unframed = "is not of the form of a schema registry (a zero byte, the id of its schema in four, Avro data)"
+    unknown = f"has the schema id %s, which the {len(writers)} versions of {registry.shown} had not when the job began"
+    is_framed = F.coalesce((F.substring("value", 1, 1) == F.lit(b"\x00")) & (F.length("value") >= _HEAD), F.lit(False))
+    row = F.when(~is_framed, _refuse(unframed, "have its producer write so, or let a new job begin behind it"))
+    for number, writer in writers.items():
+        read = from_avro(F.expr(f"substring(value, {_HEAD + 1})"), writer, {**_STRICT, "avroSchema": reader})
+        row = row.when(found == number, read)
+    row = row.otherwise(_refuse(unknown, "start the job again once the id is one of the subject", found))
+    return messages.select(row.alias("row")).select("row.*")
+
+
+def _refuse(what: str, way_out: str, *facts: Column) -> Column:
+    """An expression that ends the query, naming the message."""
+    form = _PLACE.replace("{}", "%s") + f"{what}; {way_out}".replace("%s", "%s" if facts else "%%s")
+    return F.raise_error(F.format_string(form, F.col("topic"), F.col("partition"), F.col("offset"), *facts))
+
+
+def find_unreadable(text: str) -> BadInput | None:
+    """The error of a message that could not be read, if that is what Spark's error says."""
+    match = _UNREADABLE.search(text)
+    if match is None:
+        return None
+    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]))
+
+
+def _require(options: Mapping[str, str], name: str, value: str | None) -> str:
+    if not value:
+        raise ConfigError(f"the source needs {name}, which is not among the {len(options)} options given", key=name)
+    return value
+
+
+def require_package(spark: SparkSession, form: str, package: str) -> None:
+    """Whether Spark has what it brings along in a package of its own.
+
+    Raises:
+        ConfigError: It has not; says with which words it is started.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001  # PySpark has no other way to ask
+    try:
+        state = spark._jsparkSession.sessionState()  # noqa: SLF001
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(form, state.conf())
+    except AnalysisException as error:
+        scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
+        wanted = f"org.apache.spark:{package}_{scala}:{spark.version}"
+        message = f"Spark has no {form.title()} source here: start it with --packages {wanted}"
+        raise ConfigError(message, source=form, package=wanted) from error
