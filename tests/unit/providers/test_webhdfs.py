@@ -84,6 +84,11 @@ class FakeHdfs:
         return self.ok({"boolean": self.files.pop(path, None) is not None})
 
     def settimes(self, path: str, query: dict[str, str], data: bytes) -> Any:
+        asked = path.removeprefix("/.reserved/.inodes/")
+        known = {str(number): name for name, (number, _, _) in self.files.items()}
+        path = path if asked == path else known.get(asked, "")
+        if path not in self.files:
+            return self.fault("FileNotFoundException", status=404)
         number, content, _ = self.files[path]
         self.files[path] = (number, content, int(query["modificationtime"]))
         return self.ok()
