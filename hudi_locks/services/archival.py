@@ -22,7 +22,7 @@ from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.straddling import find_straddling
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files, read_commit
-from hudi_locks.timeline import Timeline, index_files, read_instant
+from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import History
 from hudi_locks.transaction import Coordination, StopPoint, View
@@ -36,7 +36,6 @@ JVM Hudi does so with cleans and rollbacks, and leaves the last two for ever. No
 table without a metadata table; and what stays makes its readers blind to the history from there on.
 """
 _HOUR_MS: Final = 3_600_000
-_PENDING: Final = (".requested", ".inflight")
 
 
 @dataclass(frozen=True)
@@ -186,13 +185,13 @@ class Archiver:
 
     def _make_row(self, timeline: Timeline, instant: Instant, files: tuple[str, ...]) -> ArchiveRow:
         data = read_instant(self._storage, timeline, instant=instant)
-        plan = next((self._storage.read(path) for path in files if path.endswith(_PENDING[0])), None)
+        plan = next((self._storage.read(path) for path in files if path.endswith(PENDING_ENDINGS[0])), None)
         return ArchiveRow(instant.requested, str(instant.completion), instant.action, data, plan or None)
 
     def _remove(self, files: Mapping[Instant, tuple[str, ...]]) -> None:
         """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
         all_files = [path for paths in files.values() for path in paths]
-        map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(_PENDING)])
+        map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(PENDING_ENDINGS)])
         for instant in files:  # so that whoever sleeps on its way to complete one does not bring it back
             self._storage.delete_folder(staging_folder(instant.requested))
         for path in all_files:

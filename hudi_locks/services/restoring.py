@@ -23,7 +23,7 @@ from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files, list_partitions
-from hudi_locks.timeline import Timeline, index_files
+from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
 
@@ -143,7 +143,7 @@ class Restorer:
         self._savepoints.remove_files(requested)
         layout = self._coordination.layout
         paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
-        completed = [path for path in paths if not path.endswith((".requested", ".inflight"))]
+        completed = [path for path in paths if not path.endswith(PENDING_ENDINGS)]
         map_in_threads(self._storage.delete, completed)
         map_in_threads(self._storage.delete, sorted(files))
         for path in reversed(paths):

@@ -3,11 +3,19 @@
 from hudi_locks.timeline.holes import end_before_holes
 from hudi_locks.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from hudi_locks.timeline.reading import read_instant
-from hudi_locks.timeline.timeline import Timeline, TimelineReader, create_instant, delete_instant, index_files
+from hudi_locks.timeline.timeline import (
+    PENDING_ENDINGS,
+    Timeline,
+    TimelineReader,
+    create_instant,
+    delete_instant,
+    index_files,
+)
 
 __all__ = [
     "LAYOUT_1",
     "LAYOUT_2",
+    "PENDING_ENDINGS",
     "Timeline",
     "TimelineLayout",
     "TimelineReader",

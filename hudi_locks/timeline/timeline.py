@@ -15,8 +15,10 @@ from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, 
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.layout import TimelineLayout
 
-__all__ = ["Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files"]
+__all__ = ["PENDING_ENDINGS", "Timeline", "TimelineReader", "create_instant", "delete_instant", "index_files"]
 
+PENDING_ENDINGS: Final = (".requested", ".inflight")
+"""How names of files end by which an instant is not completed."""
 _FEW: Final = 100
 """When files of more instants are gone, as after archival, all names are looked at anew."""
 _SAVEPOINT: Final = "savepoint"

@@ -10,7 +10,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import Instant, State, add_ms
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.storage import Storage
-from hudi_locks.timeline import Timeline, TimelineLayout, create_instant, index_files
+from hudi_locks.timeline import PENDING_ENDINGS, Timeline, TimelineLayout, create_instant, index_files
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.context import Context
@@ -241,7 +241,7 @@ class Coordination:
     def _is_unfinished(self, instant: Instant, *, but_for: str = "") -> bool:
         """Whether an instant is on the timeline and nobody completed it, but for one who made the file `but_for`."""
         files = index_files(self.storage, self.layout).get((instant.requested, instant.action), ())
-        completed = [path for path in files if not path.endswith((".requested", ".inflight")) and path != but_for]
+        completed = [path for path in files if not path.endswith(PENDING_ENDINGS) and path != but_for]
         return self.layout.path(instant.as_inflight()) in files and not completed
 
     def _claim(self, kind: ClaimKind, instant: Instant, *, content: Content | None) -> Claim:
