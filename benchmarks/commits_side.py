@@ -112,7 +112,7 @@ def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
     counter = iter(range(sys.maxsize))
     with LockManager.from_options(options) as locks:
         transactions = Transactions(table, locks, options=options)
-        archiver = Archiver(transactions.coordination, _KEPT, clean_settings=CleanSettings.of({}))
+        archiver = Archiver(transactions.coordinator, _KEPT, clean_settings=CleanSettings.of({}))
 
         def commit() -> None:
             with transactions.begin("commit", "INSERT") as transaction:
@@ -122,7 +122,7 @@ def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
                 stat = WriteStat("", name.file_id, str(name), num_writes=ROWS.num_rows, num_inserts=ROWS.num_rows)
                 done = transaction.publish(CommitMetadata.of([stat], "INSERT", schema=schema))
                 assert done.outcome is Outcome.COMMITTED, done
-            if kind == "archived" and archiver.is_due(transactions.coordination.peek().timeline):
+            if kind == "archived" and archiver.is_due(transactions.coordinator.peek().timeline):
                 archiver.run()
 
         yield commit

@@ -25,7 +25,7 @@ from hudi_locks.table import list_data_files, read_commit
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import History
-from hudi_locks.transaction import Coordination, StopPoint, View
+from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["ArchiveResult", "Archiver"]
 
@@ -66,17 +66,19 @@ class Archiver:
     compaction that was planned after it began: until a later compaction takes that log, or it is removed.
 
     Args:
-        coordination: With the writers.
+        coordinator: With the writers.
         settings: How many commits stay.
         clean_settings: What the cleaner keeps, for it reads the timeline too.
     """
 
-    def __init__(self, coordination: Coordination, settings: ArchiveSettings, *, clean_settings: CleanSettings) -> None:
-        self._coordination = coordination
-        self._storage = coordination.storage
+    def __init__(
+        self, coordinator: TableCoordinator, settings: ArchiveSettings, *, clean_settings: CleanSettings
+    ) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
         self._settings = settings
         self._clean_settings = clean_settings
-        self._history = History(coordination.storage, coordination.layout)
+        self._history = History(coordinator.storage, coordinator.layout)
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether there are more commits than the settings allow."""
@@ -90,20 +92,20 @@ class Archiver:
             DamagedTable: An instant or the history cannot be read.
             StorageError: The store failed; another run goes on.
         """
-        with self._coordination.hold():
-            view = self._coordination.look()
+        with self._table.hold():
+            view = self._table.look()
             chosen = self._choose(view) if self.is_due(view.timeline) else []
             if chosen:
                 self._archive(view.timeline, chosen)
-        left = self._coordination.peek().timeline
+        left = self._table.peek().timeline
         return ArchiveResult(len(chosen), left.first_active)
 
     def _archive(self, timeline: Timeline, chosen: list[Instant]) -> None:
-        Janitor(self._coordination).sweep_writes(self._find_passed(timeline, chosen))
-        index = index_files(self._storage, self._coordination.layout)
+        Janitor(self._table).sweep_writes(self._find_passed(timeline, chosen))
+        index = index_files(self._storage, self._table.layout)
         files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
         self._history.add([self._make_row(timeline, instant, files[instant]) for instant in chosen])
-        self._coordination.trace(StopPoint.SERVICE_DONE)
+        self._table.trace(StopPoint.SERVICE_DONE)
         self._remove(files)
         self._history.compact(batch=self._settings.batch, keep_versions=self._settings.keep_versions)
 
@@ -164,7 +166,7 @@ class Archiver:
 
     def _is_old(self, instant: Instant) -> bool:
         limit_ms = self._storage.now_ms() - self._settings.min_age_ms
-        return str(instant.completion) <= self._coordination.layout.time(limit_ms)
+        return str(instant.completion) <= self._table.layout.time(limit_ms)
 
     def _shows_replaced(self, timeline: Timeline, write: Instant) -> bool:
         """Whether files that a write replaced are there still: without it on the timeline they would show again."""
@@ -198,8 +200,8 @@ class Archiver:
             self._storage.delete(path)
 
     def _oldest_shown(self) -> str:
-        now_ms = self._coordination.clock.wall_ms()
-        return self._coordination.layout.time(now_ms - self._clean_settings.hours * _HOUR_MS)
+        now_ms = self._table.clock.wall_ms()
+        return self._table.layout.time(now_ms - self._clean_settings.hours * _HOUR_MS)
 
 
 def _list_running_at(timeline: Timeline, moment: str) -> Iterator[str]:

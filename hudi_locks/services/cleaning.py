@@ -13,8 +13,8 @@ from hudi_locks.services.clean_planning import CleanPlanner, count_commits_since
 from hudi_locks.services.settings import CleanSettings
 from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.heartbeat import find_expired, heartbeat_path
-from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
+from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
+from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["CleanResult", "Cleaner"]
 
@@ -47,13 +47,13 @@ class Cleaner:
     """Cleans one table. Runs on the driver; any number of them may run at the same time, each on one thread.
 
     Args:
-        coordination: With the writers.
+        coordinator: With the writers.
         settings: What is kept.
     """
 
-    def __init__(self, coordination: Coordination, settings: CleanSettings) -> None:
-        self._coordination = coordination
-        self._storage = coordination.storage
+    def __init__(self, coordinator: TableCoordinator, settings: CleanSettings) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
         self._settings = settings
         self._known: dict[str, frozenset[str]] = {}
 
@@ -76,55 +76,48 @@ class Cleaner:
         begun = self._schedule(everywhere=everywhere)
         if begun is None:
             return _sum_up(done, "")
-        reserved, plan = begun
-        with self._coordination.beating(reserved):
-            done.append(self._carry_out(reserved.requested, plan))
+        heartbeat, plan = begun
+        with heartbeat.stop_at_end():
+            done.append(self._carry_out(heartbeat.requested, plan))
         return _sum_up(done, _earliest(plan))
 
-    def _schedule(self, *, everywhere: bool) -> tuple[Reserved, CleanPlan] | None:
+    def _schedule(self, *, everywhere: bool) -> tuple[WriterHeartbeat, CleanPlan] | None:
         """Plan outside the lock, since that lists folders, and claim the plan inside if it still holds."""
         while True:
-            before = self._coordination.peek()
+            before = self._table.peek()
             try:
                 plan = self._plan(before.timeline, everywhere=everywhere)
             except DamagedTable:
-                if self._coordination.peek().timeline == before.timeline:
+                if self._table.peek().timeline == before.timeline:
                     raise
                 continue  # a commit was archived between the listing and the look into it
             if plan is None:
                 return None
-            self._coordination.trace(StopPoint.SERVICE_PLANNED)
-            with self._coordination.hold():
-                reserved = self._request(before, plan)
-            if reserved is not None:
-                return reserved, plan
+            self._table.trace(StopPoint.SERVICE_PLANNED)
+            with self._table.hold():
+                heartbeat = self._request(before, plan)
+            if heartbeat is not None:
+                return heartbeat, plan
 
     def _plan(self, timeline: Timeline, *, everywhere: bool) -> CleanPlan | None:
         if timeline.pending(("restore",)):
             return None
-        oldest_ms = self._coordination.clock.wall_ms() - self._settings.hours * _HOUR_MS
-        oldest = self._coordination.layout.time(oldest_ms)
+        oldest_ms = self._table.clock.wall_ms() - self._settings.hours * _HOUR_MS
+        oldest = self._table.layout.time(oldest_ms)
         planner = CleanPlanner(self._storage, self._settings, oldest, self._known)
         return planner.plan(timeline, everywhere=everywhere)
 
-    def _request(self, before: View, plan: CleanPlan) -> Reserved | None:
+    def _request(self, before: View, plan: CleanPlan) -> WriterHeartbeat | None:
         """Claim the plan, if nothing came in between that it should have regarded.
 
         Writes that came since build on what the plan leaves alone: the newest versions of their snapshot.
         """
-        view = self._coordination.look()
-        if not self._still_holds(before, view):
-            return None
-        reserved = self._coordination.reserve(view)
-        instant = Instant(reserved.requested, _ACTION, State.REQUESTED)
-        with self._coordination.giving_up(reserved):
-            if self._coordination.schedule(view, instant, plan=plan.encode()):
-                return reserved
-        reserved.heartbeat.stop()
-        return None
+        view = self._table.look()
+        still_holds = self._still_holds(before, view)
+        return self._table.schedule(view, _ACTION, plan=plan.encode()) if still_holds else None
 
     def _still_holds(self, before: View, now: View) -> bool:
-        claims = self._coordination.claims_between(before, now)
+        claims = self._table.claims_between(before, now)
         goes_back = any(claim.kind is ClaimKind.RESTORE for claim in claims) or now.timeline.pending(("restore",))
         return not goes_back and before.timeline.savepoints == now.timeline.savepoints
 
@@ -132,17 +125,17 @@ class Cleaner:
         timeline = self._look_for_plans().timeline
         pending = timeline.pending((_ACTION,))
         times = [instant.requested for instant in pending]
-        expired = find_expired(self._storage, times, limit_ms=self._coordination.heartbeat_limit_ms) if times else ()
+        expired = find_expired(self._storage, times, limit_ms=self._table.heartbeat_limit_ms) if times else ()
         return [i.requested for i in pending if i.requested in expired and self._is_abandoned(i, timeline)]
 
     def _look_for_plans(self) -> View:
         """The table with every plan that was claimed on its timeline, also that of a cleaner that died right then."""
-        view = self._coordination.peek()
+        view = self._table.peek()
         claim = view.head.claim
         if claim is None or claim.action != _ACTION or view.timeline.get(claim.instant) is not None:
             return view
-        with self._coordination.hold():
-            return self._coordination.look()
+        with self._table.hold():
+            return self._table.look()
 
     def _is_abandoned(self, instant: Instant, timeline: Timeline) -> bool:
         if self._storage.exists(heartbeat_path(instant.requested)):
@@ -151,7 +144,7 @@ class Cleaner:
         return file is not None and file.modified_ms < self._storage.now_ms() - _FOREIGN_PATIENCE_MS
 
     def _finish(self, requested: str) -> CleanMetadata | None:
-        path = self._coordination.layout.path(Instant(requested, _ACTION, State.REQUESTED))
+        path = self._table.layout.path(Instant(requested, _ACTION, State.REQUESTED))
         data = self._storage.read(path)
         done = self._carry_out(requested, CleanPlan.decode(data, path)) if data else None
         self._storage.delete(heartbeat_path(requested))
@@ -160,16 +153,16 @@ class Cleaner:
     def _carry_out(self, requested: str, plan: CleanPlan) -> CleanMetadata | None:
         """Remove the files of a plan and complete its instant; None if somebody else completed it meanwhile."""
         instant = Instant(requested, _ACTION, State.REQUESTED)
-        started_s = self._coordination.clock.monotonic()
-        self._coordination.begin(instant, plan.encode())
+        started_s = self._table.clock.monotonic()
+        self._table.begin(instant, plan.encode())
         partitions = {partition: self._delete(partition, files) for partition, files in plan.files.items()}
-        self._coordination.trace(StopPoint.SERVICE_DONE)
-        took_ms = round((self._coordination.clock.monotonic() - started_s) * 1000)
+        self._table.trace(StopPoint.SERVICE_DONE)
+        took_ms = round((self._table.clock.monotonic() - started_s) * 1000)
         metadata = CleanMetadata(
             requested, took_ms, _earliest(plan), plan.last_completed, plan.policy, partitions, plan.savepoints
         )
-        with self._coordination.hold():
-            completed = self._coordination.complete(self._coordination.look(), instant, content=metadata.encode())
+        with self._table.hold():
+            completed = self._table.complete(self._table.look(), instant, content=metadata.encode())
         return metadata if completed else None
 
     def _delete(self, partition: str, files: tuple[str, ...]) -> CleanPartition:

@@ -21,7 +21,7 @@ from hudi_locks.timeline.archive import is_archived, list_archived_times
 from hudi_locks.timeline.claims import STAGED_FOLDER
 from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
-from hudi_locks.transaction import Coordination
+from hudi_locks.transaction import TableCoordinator
 
 __all__ = ["Janitor", "SweepResult"]
 
@@ -50,12 +50,12 @@ class Janitor:
     """Sweeps one table. Runs on the driver; needs no lock, and any number of them may run at the same time.
 
     Args:
-        coordination: With the writers.
+        coordinator: With the writers.
     """
 
-    def __init__(self, coordination: Coordination) -> None:
-        self._coordination = coordination
-        self._storage = coordination.storage
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
 
     def sweep(self, *, everywhere: bool = False) -> SweepResult:
         """Remove what is left of instants that are done.
@@ -103,13 +103,13 @@ class Janitor:
         return [(path, writer) for path in found if (writer := find_writer(path)) is not None]
 
     def _find_ended(self, instants: Iterable[str]) -> _Ended:
-        timeline = self._coordination.peek().timeline
+        timeline = self._table.peek().timeline
         pending = {instant.requested for instant in timeline.pending()}
         asked = sorted(frozenset(instants) - pending)
-        alive = find_alive(self._storage, asked, limit_ms=self._coordination.heartbeat_limit_ms)
+        alive = find_alive(self._storage, asked, limit_ms=self._table.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
-        refuse_forgotten(self._storage, timeline, requested=failed, done=self._coordination.peek().head.number - 1)
+        refuse_forgotten(self._storage, timeline, requested=failed, done=self._table.peek().head.number - 1)
         return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:
@@ -138,7 +138,7 @@ class Janitor:
 
         A writer that slept while others completed and archived its instant may have made the file again, and died.
         """
-        timeline = self._coordination.peek().timeline
+        timeline = self._table.peek().timeline
         pending = {instant.requested for instant in timeline.pending()}
         times = list_archived_times(self._storage, timeline.layout, completed_after=FIRST_TIME) - pending
         back = takewhile(lambda write: self._came_back(timeline, write, times), timeline.completed(WRITE_ACTIONS))
@@ -164,7 +164,7 @@ class Janitor:
         the last claim was staged for a number that is taken.
         """
         staged = self._storage.list(STAGED_FOLDER)
-        head = self._coordination.peek().head
+        head = self._table.peek().head
         made = self._storage.stat(claim_path(head.number)) if head.number else None
         if made is None or head.claim is None:
             return 0
@@ -174,7 +174,7 @@ class Janitor:
 
     def _drop_unmade_savepoints(self) -> int:
         """Remove what is left of savepoints whose makers died: nothing behind them would ever be archived."""
-        timeline = self._coordination.peek().timeline
+        timeline = self._table.peek().timeline
         pending = [timeline.paths[instant] for instant in timeline.pending(("savepoint",))]
         old = self._older_than_patience(timeline.layout.folder) if pending else frozenset()
         return sum(self._storage.delete(path) for path in pending if path.rpartition("/")[2] in old)

@@ -62,7 +62,7 @@ class LogCompaction(Compaction):
 
     def _schedule(self) -> str | None:
         """First what dead writers left is rolled back, as by a write that begins: it would be under way for ever."""
-        if self.transactions.coordination.cleans_failed_writes:
+        if self.transactions.coordinator.settings.cleans_failed_writes:
             self.transactions.roll_back_failed()
         return self.transactions.schedule_log_compaction(self.make_plan)
 

@@ -19,13 +19,14 @@ from hudi_locks.format import (
     State,
     comparable_action,
 )
+from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files, list_partitions
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
-from hudi_locks.timeline.heartbeat import heartbeat_path
-from hudi_locks.transaction import Coordination, Reserved, StopPoint, View
+from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
+from hudi_locks.transaction import StopPoint, TableCoordinator
 
 __all__ = ["RestoreResult", "Restorer"]
 
@@ -58,13 +59,13 @@ class Restorer:
     conflict, and nobody begins before it is done. A restore that died is finished by the next one.
 
     Args:
-        coordination: With the writers.
+        coordinator: With the writers.
     """
 
-    def __init__(self, coordination: Coordination) -> None:
-        self._coordination = coordination
-        self._storage = coordination.storage
-        self._savepoints = Savepoints(coordination)
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
+        self._savepoints = Savepoints(coordinator)
 
     def run(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` shows; a savepoint of it is made first if there is none.
@@ -78,17 +79,17 @@ class Restorer:
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")
-        reserved, plan = self._request(instant)
-        with self._coordination.beating(reserved):
-            return self._carry_out(reserved.requested, plan)
+        heartbeat, plan = self._request(instant)
+        with heartbeat.stop_at_end():
+            return self._carry_out(heartbeat.requested, plan)
 
     def _find_unfinished(self) -> Instant | None:
-        with self._coordination.hold():
-            pending = self._coordination.look().timeline.pending((_ACTION,))
+        with self._table.hold():
+            pending = self._table.look().timeline.pending((_ACTION,))
         return pending[0] if pending else None
 
     def _finish(self, unfinished: Instant, instant: str) -> RestoreResult:
-        path = self._coordination.layout.path(unfinished.as_requested())
+        path = self._table.layout.path(unfinished.as_requested())
         plan = RestorePlan.decode(self._storage.read(path) or b"", path)
         if plan.savepoint != instant:
             message = f"restore {unfinished.requested} to {plan.savepoint} is not finished: repeat that one first"
@@ -97,36 +98,28 @@ class Restorer:
         self._storage.delete(heartbeat_path(unfinished.requested))
         return result
 
-    def _request(self, savepoint: str) -> tuple[Reserved, RestorePlan]:
+    def _request(self, savepoint: str) -> tuple[WriterHeartbeat, RestorePlan]:
         while True:
-            with self._coordination.hold():
-                view = self._coordination.look()
+            with self._table.hold():
+                view = self._table.look()
                 plan = RestorePlan(savepoint, _list_later(view.timeline, savepoint))
-                if (reserved := self._claim(view, plan)) is not None:
-                    return reserved, plan
-
-    def _claim(self, view: View, plan: RestorePlan) -> Reserved | None:
-        reserved = self._coordination.reserve(view)
-        instant = Instant(reserved.requested, _ACTION, State.REQUESTED)
-        with self._coordination.giving_up(reserved):
-            if self._coordination.restore(view, instant, plan=plan.encode()):
-                return reserved
-        reserved.heartbeat.stop()
-        return None
+                heartbeat = self._table.schedule(view, _ACTION, plan=plan.encode(), kind=ClaimKind.RESTORE)
+            if heartbeat is not None:
+                return heartbeat, plan
 
     def _carry_out(self, requested: str, plan: RestorePlan) -> RestoreResult:
         """Undo the newest write first, so that the table is at every moment as it once was."""
         restore = Instant(requested, _ACTION, State.REQUESTED)
-        started_s = self._coordination.clock.monotonic()
-        self._coordination.begin(restore)
+        started_s = self._table.clock.monotonic()
+        self._table.begin(restore)
         files = self._list_files(time for time, _ in plan.instants)
         rollbacks = {time: (self._undo(time, action, files[time]),) for time, action in plan.instants}
         self._delete_late(files)
-        self._coordination.trace(StopPoint.SERVICE_DONE)
-        took_ms = round((self._coordination.clock.monotonic() - started_s) * 1000)
+        self._table.trace(StopPoint.SERVICE_DONE)
+        took_ms = round((self._table.clock.monotonic() - started_s) * 1000)
         metadata = RestoreMetadata(requested, took_ms, plan.instants, rollbacks)
-        with self._coordination.hold():
-            self._coordination.complete(self._coordination.look(), restore, content=metadata.encode())
+        with self._table.hold():
+            self._table.complete(self._table.look(), restore, content=metadata.encode())
         deleted = sum(len(part.deleted) for (done,) in rollbacks.values() for part in done.partitions.values())
         undone = tuple(time for time, _ in plan.instants)
         return RestoreResult(requested, plan.savepoint or "", undone, deleted)
@@ -141,7 +134,7 @@ class Restorer:
     def _undo(self, requested: str, action: str, files: frozenset[str]) -> RollbackMetadata:
         """First readers stop seeing the write, then its files go; at last what says that it was begun."""
         self._savepoints.remove_files(requested)
-        layout = self._coordination.layout
+        layout = self._table.layout
         paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
         completed = [path for path in paths if not path.endswith(PENDING_ENDINGS)]
         map_in_threads(self._storage.delete, completed)
@@ -152,7 +145,7 @@ class Restorer:
         self._storage.delete_folder(staging_folder(requested))
         map_in_threads(self._storage.delete, completed)  # once more: who slept on its way may have named it again
         self._storage.delete(heartbeat_path(requested))
-        self._coordination.trace(StopPoint.RESTORE_UNDONE)
+        self._table.trace(StopPoint.RESTORE_UNDONE)
         return RollbackMetadata(requested, 0, ((requested, action),), self._by_partition(files))
 
     def _delete_late(self, known: Files) -> None:

@@ -10,7 +10,7 @@ from hudi_locks.format import WRITE_ACTIONS, Instant, SavepointMetadata, State
 from hudi_locks.services.savepointed import find_missing, read_savepoint
 from hudi_locks.table import latest_file_slices, read_clean_plans, read_last_clean
 from hudi_locks.timeline import Timeline, create_instant, index_files
-from hudi_locks.transaction import Coordination, View
+from hudi_locks.transaction import TableCoordinator, View
 
 __all__ = ["Savepoint", "Savepoints"]
 
@@ -43,12 +43,12 @@ class Savepoints:
     the plan and sees that files of its snapshot are to go.
 
     Args:
-        coordination: With the writers and the cleaners.
+        coordinator: With the writers and the cleaners.
     """
 
-    def __init__(self, coordination: Coordination) -> None:
-        self._coordination = coordination
-        self._storage = coordination.storage
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
 
     def create(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
         """Keep what the write begun at `instant` shows; the last completed write if None. Quiet if there is one.
@@ -60,8 +60,8 @@ class Savepoints:
             StorageError: The store failed; the same call goes on.
         """
         while True:
-            with self._coordination.hold():
-                view = self._coordination.look()
+            with self._table.hold():
+                view = self._table.look()
                 requested = self._choose(view.timeline, instant)
                 found = self._find(view.timeline, requested) or self._make(view, requested, user, comments)
             if found is not None:
@@ -75,23 +75,23 @@ class Savepoints:
             SavepointRefused: The table is going back to it.
         """
         while True:
-            with self._coordination.hold():
-                view = self._coordination.look()
+            with self._table.hold():
+                view = self._table.look()
                 if pending := view.timeline.pending(("restore",)):
                     raise _refusal(instant, f"restore {pending[0].requested} is pending: finish it first")
                 was_there = instant in view.timeline.savepoints
-                if not was_there or self._coordination.note(view, _ACTION):
+                if not was_there or self._table.note(view, _ACTION):
                     self.remove_files(instant)
                     return was_there
 
     def list(self) -> list[Savepoint]:
         """All of them, the oldest first."""
-        timeline = self._coordination.peek().timeline
+        timeline = self._table.peek().timeline
         return list(filter(None, (self._find(timeline, requested) for requested in sorted(timeline.savepoints))))
 
     def remove_files(self, instant: str) -> None:
         """Remove a savepoint from the timeline, the completed file first: a part of it is none."""
-        files = index_files(self._storage, self._coordination.layout).get((instant, _ACTION), ())
+        files = index_files(self._storage, self._table.layout).get((instant, _ACTION), ())
         for path in reversed(files):
             self._storage.delete(path)
 
@@ -113,13 +113,13 @@ class Savepoints:
     def _make(self, view: View, requested: str, user: str, comments: str) -> Savepoint | None:
         """A savepoint; None if a claim came in between."""
         metadata = SavepointMetadata(
-            user, self._coordination.clock.wall_ms(), comments, self._list_files(view.timeline, requested)
+            user, self._table.clock.wall_ms(), comments, self._list_files(view.timeline, requested)
         )
         self._refuse_cleaned(view.timeline, requested, metadata)
         pending = Instant(requested, _ACTION, State.INFLIGHT)
-        create_instant(self._storage, self._coordination.layout, instant=pending)
-        completed = pending.as_completed(self._coordination.later_than(view))
-        if not self._coordination.note(view, _ACTION, completed=completed, content=metadata.encode()):
+        create_instant(self._storage, self._table.layout, instant=pending)
+        completed = pending.as_completed(self._table.time_after(view))
+        if not self._table.note(view, _ACTION, completed=completed, content=metadata.encode()):
             return None
         return Savepoint(requested, str(completed.completion), user, comments, files=len(metadata.paths))
 

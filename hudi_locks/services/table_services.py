@@ -38,15 +38,15 @@ class TableServices:
 
     def __init__(self, transactions: Transactions, options: Mapping[str, object]) -> None:
         self._transactions = transactions
-        self._coordination = transactions.coordination
+        self._table = transactions.coordinator
         self._cleaning = CleanSettings.of(options)
         self._archiving = ArchiveSettings.of(options)
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
-        self._cleaner = Cleaner(self._coordination, self._cleaning)
-        self._archiver = Archiver(self._coordination, self._archiving, clean_settings=self._cleaning)
+        self._cleaner = Cleaner(self._table, self._cleaning)
+        self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
         self._working = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
-        self.savepoints = Savepoints(self._coordination)
+        self.savepoints = Savepoints(self._table)
 
     def clean(self) -> CleanResult:
         """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says."""
@@ -57,7 +57,7 @@ class TableServices:
     def sweep(self, *, everywhere: bool = True) -> SweepResult:
         """Roll back failed writes, and remove what is left of all that are done; see `Janitor.sweep`."""
         rolled_back = self._roll_back_failed()
-        return replace(Janitor(self._coordination).sweep(everywhere=everywhere), rolled_back=rolled_back)
+        return replace(Janitor(self._table).sweep(everywhere=everywhere), rolled_back=rolled_back)
 
     def archive(self) -> ArchiveResult:
         """Move old instants to the history, if there are more commits than `hoodie.keep.max.commits`."""
@@ -66,7 +66,7 @@ class TableServices:
 
     def restore(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` showed; see `Restorer.run`."""
-        return Restorer(self._coordination).run(instant)
+        return Restorer(self._table).run(instant)
 
     def accept_times(self) -> str | None:
         """Let writers go on after a time that is far ahead of the store's clock; see `Transactions.accept_times`."""
@@ -78,7 +78,7 @@ class TableServices:
 
     def precede_write(self) -> tuple[str, ...]:
         """What the options ask for before a write; what went wrong, in words."""
-        return self._report(lambda: Janitor(self._coordination).sweep()) if self._sweeps else ()
+        return self._report(lambda: Janitor(self._table).sweep()) if self._sweeps else ()
 
     def follow_write(self) -> tuple[str, ...]:
         """What the options ask for after a write, here or on a thread of its own: first clean, then archive.
@@ -99,16 +99,16 @@ class TableServices:
             self._threads.popitem()[1].join()
 
     def _roll_back_failed(self) -> tuple[str, ...]:
-        return tuple(self._transactions.roll_back_failed()) if self._coordination.cleans_failed_writes else ()
+        return tuple(self._transactions.roll_back_failed()) if self._table.settings.cleans_failed_writes else ()
 
     def _clean_if_due(self) -> None:
         with self._working:
-            if self._cleaner.is_due(self._coordination.peek().timeline):
+            if self._cleaner.is_due(self._table.peek().timeline):
                 self._cleaner.run(everywhere=False)
 
     def _archive_if_due(self) -> None:
         with self._working:
-            if self._archiver.is_due(self._coordination.peek().timeline):
+            if self._archiver.is_due(self._table.peek().timeline):
                 self._archiver.run()
 
     def _run(self, name: str, work: Callable[[], object], *, is_async: bool) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def write_around(
     """
     stats, avoided = run(placement), list[Conflict]()
     while merged := _find_merged(stats):
-        conflict = transaction.foresee(CommitMetadata.of(stats, transaction.operation, schema=None))
+        conflict = transaction.check_conflict(CommitMetadata.of(stats, transaction.operation, schema=None))
         taken = conflict.groups if conflict is not None else ()
         moves = {group.file_id: new_file_id() for group in taken if tuple(group) in merged}
         if conflict is None or not moves:

@@ -74,7 +74,7 @@ class Turns:
 
     def _follow(self, made: Made, persisted: ExitStack) -> Made | None:
         metadata, reads = self.draft(made)
-        conflict = self.transaction.foresee(metadata, reads=reads)
+        conflict = self.transaction.check_conflict(metadata, reads=reads)
         later = self.transaction.look_again() if conflict is not None and not conflict.other_is_pending else None
         if conflict is None or later is None:
             return None

@@ -8,7 +8,8 @@ certainly gone is not waited for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from hudi_locks.clock import Clock
@@ -97,6 +98,7 @@ class WriterHeartbeat:
         metrics: Gets the age of the heartbeat at each beat, and counts those that failed.
 
     Attributes:
+        requested: Requested time of the instant.
         lost_because: Why it is lost; "" as long as it is not known to be.
     """
 
@@ -110,6 +112,7 @@ class WriterHeartbeat:
         clock: Clock,
         metrics: Metrics | None = None,
     ) -> None:
+        self.requested = requested
         self._storage = storage
         self._path = heartbeat_path(requested)
         self._interval_s = interval_ms / 1000
@@ -120,6 +123,7 @@ class WriterHeartbeat:
         self._last_s = float("-inf")
         self._beating: Beating | None = None
         self._failed = False
+        self._has_file = False
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -140,11 +144,20 @@ class WriterHeartbeat:
         if not is_mine:
             beating.end()
             return False
-        self._last_s, self._beating = sent_s, beating
+        self._last_s, self._beating, self._has_file = sent_s, beating, True
         name = f"heartbeat-{self._path[-17:]}"
         self._thread = threading.Thread(target=self._run, args=(self._interval_s,), name=name, daemon=True)
         self._thread.start()
         return True
+
+    def hold_time(self) -> bool:
+        """Make the file alone, empty: it keeps the time until whoever ends the instant removes it; False as in `start`.
+
+        Raises:
+            StorageError: The file could not be made.
+        """
+        self._has_file = self._storage.create_transient(self._path, b"")
+        return self._has_file
 
     @property
     def is_fresh(self) -> bool:
@@ -171,8 +184,9 @@ class WriterHeartbeat:
             StorageError: The file could not be removed; it goes out of date by itself.
         """
         self.pause()
-        if self._thread is not None:
-            self._thread = None
+        self._thread = None
+        if self._has_file:
+            self._has_file = False
             self._storage.delete(self._path)
 
     def pause(self) -> None:
@@ -182,6 +196,22 @@ class WriterHeartbeat:
             self._thread.join(_JOIN_S)
         if self._beating is not None:
             self._beating.end()
+
+    @contextmanager
+    def pause_on_error(self) -> Iterator[None]:
+        """Pause if the block fails: a living process would keep the instant pending for ever."""
+        try:
+            yield
+        except BaseException:
+            self.pause()
+            raise
+
+    @contextmanager
+    def stop_at_end(self) -> Iterator[None]:
+        """Stop at the end of the block; pause if it fails."""
+        with self.pause_on_error():
+            yield
+        self.stop()
 
     def _run(self, pause_s: float) -> None:
         while self._is_mine() and not self._clock.wait(self._stopped, pause_s) and self._is_mine():

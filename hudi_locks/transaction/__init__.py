@@ -1,20 +1,22 @@
 """Writes that never lose an update: begin, publish, roll forward, roll back."""
 
 from hudi_locks.transaction.conflicts import (
+    AbsentKeys,
     BucketIndexConcurrentFileWrites,
     ConcurrentOperation,
     ConflictResolutionStrategy,
     PreferWriter,
+    ReadSet,
     SimpleConcurrentFileWrites,
 )
-from hudi_locks.transaction.coordination import Coordination, Reserved, View
-from hudi_locks.transaction.notices import Notices
+from hudi_locks.transaction.context import View
+from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.publish import Unless
-from hudi_locks.transaction.read_set import AbsentKeys, ReadSet
+from hudi_locks.transaction.settings import TransactionTable
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
-from hudi_locks.transaction.table_like import TransactionTable
 from hudi_locks.transaction.table_lock import HeldLock, Locks
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.transactions import Transactions
@@ -26,7 +28,6 @@ __all__ = [
     "ConcurrentOperation",
     "Conflict",
     "ConflictResolutionStrategy",
-    "Coordination",
     "HeldLock",
     "Locks",
     "Notices",
@@ -34,11 +35,11 @@ __all__ = [
     "PreferWriter",
     "PublishResult",
     "ReadSet",
-    "Reserved",
     "SimpleConcurrentFileWrites",
     "StopPoint",
     "StreamLog",
     "StreamPosition",
+    "TableCoordinator",
     "Tracer",
     "Transaction",
     "TransactionTable",

@@ -6,30 +6,30 @@ requested time for the newest, so a write must never build on a snapshot that ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
-from hudi_locks.errors import SecondWriterRefused, WriteAborted
-from hudi_locks.format import Instant, State, add_ms, encode_requested_replace
+from hudi_locks.config import write_keys
+from hudi_locks.errors import SecondWriterRefused, UnsupportedTable, WriteAborted
+from hudi_locks.format import Instant, State, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import end_turns
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times
-from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.forgotten import refuse_forgotten
-from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired
-from hudi_locks.transaction.admission import Admission
-from hudi_locks.transaction.begun import Begun
-from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.forward import RollForward
-from hudi_locks.transaction.pending import INGESTION
-from hudi_locks.transaction.retreat import Retreat
-from hudi_locks.transaction.rollback import Rollback
+from hudi_locks.timeline.heartbeat import find_alive, find_expired
+from hudi_locks.transaction.abort import abort_write
+from hudi_locks.transaction.context import TableContext, View
+from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.operations import INGESTION
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Locks, hold_table
+from hudi_locks.transaction.write_state import WriteState
 
 __all__ = ["Begin"]
+
+_BOOTSTRAPS: Final = frozenset({"00000000000001", "00000000000002"})
+"""Hudi gives a bootstrap one of these requested times, whenever it runs."""
 
 
 @dataclass(frozen=True)
@@ -43,146 +43,138 @@ class _Archived:
 class Begin:
     """Begins writes, and rolls back failed ones before. Runs on the driver."""
 
-    def __init__(self, context: Context, forward: RollForward, *, rollback: Rollback, locks: Locks | None) -> None:
-        self._context = context
-        self._forward = forward
-        self._rollback = rollback
-        self._locks = locks
-        self._admission = Admission(context)
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
 
-    def run(self, action: str) -> Begun:
+    def run(self, action: str) -> WriteState:
         """Begin a write of `action`; see `Transactions.begin`."""
         early = self._list_archived()  # reads files, so before the lock is held
-        with hold_table(self._useful_locks(), self._context.clock) as hold:
-            self._context.trace(StopPoint.BEGIN_LOCKED)
+        with hold_table(self._useful_locks(), self._table.clock) as hold:
+            self._table.trace(StopPoint.BEGIN_LOCKED)
             archived = self._look_again(early)
-            head, timeline = self._prepare()
-            begun = self._request(action, head=head, timeline=timeline)
-            with _dying_if_it_fails(begun.heartbeat):
-                self._look_around(begun)
-        with _dying_if_it_fails(begun.heartbeat):
-            self._context.trace(StopPoint.BEGIN_UNLOCKED)
-            self._start(begun.instant)
-            self._context.trace(StopPoint.BEGIN_INFLIGHT)
-        return replace(begun, archived=archived.times, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
+            state = self._request(action, self._prepare())
+            with state.heartbeat.pause_on_error():
+                self._require_alone(state)
+        with state.heartbeat.pause_on_error():
+            self._table.trace(StopPoint.BEGIN_UNLOCKED)
+            self._start(state.instant)
+            self._table.trace(StopPoint.BEGIN_INFLIGHT)
+        return replace(state, archived=archived.times, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
 
-    def look_again(self, begun: Begun) -> Begun | None:
-        """See `Transaction.look_again`."""
+    def look_again(self, state: WriteState) -> WriteState | None:
+        """The write on a later snapshot; None if it is gone. See `Transaction.look_again`."""
         early = self._list_archived()
-        with hold_table(self._useful_locks(), self._context.clock):
+        with hold_table(self._useful_locks(), self._table.clock):
             archived = self._look_again(early)
-            head, timeline = self._list()
-        claims = self._context.log.since(begun.claim_head, head)
-        if any(claim.kind is ClaimKind.RESTORE for claim in claims) or timeline.get(begun.instant.requested) is None:
+            view = self._table.roll_forward()
+        claims = self._table.log.since(state.claim_head, view.head)
+        if any(claim.kind is ClaimKind.RESTORE for claim in claims) or view.timeline.get(state.requested) is None:
             return None
-        return replace(begun, timeline=timeline, claim_head=head.number, archived=archived.times, turn=begun.turn + 1)
+        return replace(
+            state,
+            timeline=view.timeline,
+            claim_head=view.head.number,
+            archived=archived.times,
+            turn=state.turn + 1,
+        )
 
     def _useful_locks(self) -> Locks | None:
         """None where every writer goes by the claims: a begin is safe without a lock, and waiting for it costs time.
 
         A JVM writer takes its times inside the lock; a single writer keeps others out of it while it looks around.
         """
-        context = self._context
-        return self._locks if context.expects_foreign_writers() or not context.settings.is_multi_writer else None
+        table = self._table
+        return table.locks if table.expects_foreign_writers() or not table.settings.is_multi_writer else None
 
     def clean_failed_writes(self) -> list[str]:
         """Roll back every pending write whose heartbeat expired; returns their requested times."""
         cleaned: list[str] = []
-        with hold_table(self._locks, self._context.clock):
-            self._context.check_clock(self._context.load_timeline())
-            while found := self._clean_one(self._list()[1]):
+        with self._table.hold():
+            self._table.check_clock(self._table.load_timeline())
+            while found := self._clean_one(self._table.roll_forward().timeline):
                 cleaned += found
         return cleaned
 
     def _list_archived(self) -> _Archived:
         """What the snapshot may lack since it was archived before: listed first, so that nothing later is among it."""
-        if not self._context.expects_foreign_writers():
+        if not self._table.expects_foreign_writers():
             return _Archived()
         files = self._list_history()
-        since = self._context.earliest(self._context.later_than())
-        times = list_archived_times(self._context.storage, self._context.layout, completed_after=since)
+        since = self._table.earliest(self._table.later_than())
+        times = list_archived_times(self._table.storage, self._table.layout, completed_after=since)
         return _Archived(files, times)
 
     def _look_again(self, early: _Archived) -> _Archived:
         """As `early`, unless something was archived since, as JVM writers do that were waited for."""
-        is_expected = self._context.expects_foreign_writers()
+        is_expected = self._table.expects_foreign_writers()
         return self._list_archived() if is_expected and self._list_history() != early.files else early
 
     def _list_history(self) -> frozenset[str]:
-        return frozenset(self._context.storage.list_names(self._context.layout.archive))
+        return frozenset(self._table.storage.list_names(self._table.layout.archive))
 
-    def _prepare(self) -> tuple[ClaimEntry, Timeline]:
-        self._context.notices.check()
-        head, timeline = self._read()
-        self._admission.check_table(timeline)
-        self._context.check_clock(timeline)
-        while self._context.settings.cleans_failed_writes and self._clean_one(timeline):
-            head, timeline = self._read()
-        self._admission.check_alone(timeline)
-        return head, timeline
+    def _prepare(self) -> View:
+        self._table.notices.check()
+        view = self._read()
+        refuse_unfinished(view.timeline)
+        self._table.check_clock(view.timeline)
+        while self._table.settings.cleans_failed_writes and self._clean_one(view.timeline):
+            view = self._read()
+        refuse_second_writer(self._table, view.timeline)
+        return view
 
-    def _look_around(self, begun: Begun) -> None:
+    def _require_alone(self, state: WriteState) -> None:
         """Look once more for another writer, now that this one can be seen.
 
         Of two single writers that begin at the same moment without a lock, one at least sees the other.
         """
-        if self._context.settings.is_multi_writer:
+        if self._table.settings.is_multi_writer:
             return
         try:
-            self._admission.check_alone(self._context.load_timeline(), own=begun.instant.requested)
+            refuse_second_writer(self._table, self._table.load_timeline(), own=state.requested)
         except SecondWriterRefused as refusal:
-            Retreat(self._context, self._forward, rollback=self._rollback).run(begun, str(refusal))
+            abort_write(self._table, state, str(refusal))
             raise
 
-    def _read(self) -> tuple[ClaimEntry, Timeline]:
-        head = self._forward.to_head()
-        self._context.trace(StopPoint.BEGIN_FORWARDED)
-        timeline = self._context.follow_timeline(head)
-        self._context.trace(StopPoint.BEGIN_LISTED)
-        return head, timeline
-
-    def _list(self) -> tuple[ClaimEntry, Timeline]:
-        """As `_read`, with what is pending as it is now."""
-        return self._forward.to_head(), self._context.load_timeline()
+    def _read(self) -> View:
+        head = self._table.forward.to_head()
+        self._table.trace(StopPoint.BEGIN_FORWARDED)
+        timeline = self._table.follow_timeline(head)
+        self._table.trace(StopPoint.BEGIN_LISTED)
+        return View(head, timeline)
 
     def _clean_one(self, timeline: Timeline) -> list[str]:
         """Roll back the last of the expired writes; what was looked at again and lives or is done counts as none."""
         expired = self._find_expired(timeline)
         while expired:
             # An instant that has just completed looks expired too: only what is pending after the test may go.
-            head = self._forward.to_head()
-            again = self._context.load_timeline()
-            pending = [instant for instant in again.pending(INGESTION) if instant.requested in expired]
+            view = self._table.roll_forward()
+            pending = [instant for instant in view.timeline.pending(INGESTION) if instant.requested in expired]
             if not pending:
                 return []
-            refuse_forgotten(self._context.storage, again, requested=[pending[-1].requested], done=head.number)
-            end_turns(self._context.storage, pending[-1].requested)  # first: on a full disk it makes room for the claim
-            draft = self._rollback.draft(head, pending[-1], kind=ClaimKind.ROLLBACK, timeline=again)
-            entry = self._rollback.append(draft)
-            if entry is not None and entry.claim is not None:
-                self._rollback.execute(entry.claim)
-                return [pending[-1].requested]
+            last = pending[-1].requested
+            refuse_forgotten(self._table.storage, view.timeline, requested=[last], done=view.head.number)
+            end_turns(self._table.storage, last)  # first: on a full disk it makes room for the claim
+            if self._table.rollback.run(view, pending[-1]):
+                return [last]
         return []
 
     def _find_expired(self, timeline: Timeline) -> frozenset[str]:
         pending = [instant.requested for instant in timeline.pending(INGESTION)]
-        limit_ms = self._context.settings.heartbeat_limit_ms
-        return find_expired(self._context.storage, pending, limit_ms=limit_ms) if pending else frozenset()
+        limit_ms = self._table.settings.heartbeat_limit_ms
+        return find_expired(self._table.storage, pending, limit_ms=limit_ms) if pending else frozenset()
 
-    def _request(self, action: str, *, head: ClaimEntry, timeline: Timeline) -> Begun:
-        time = self._context.later_than(self._context.newest(head, timeline))
-        while True:
-            begun = Begun(Instant(time, action, State.REQUESTED), timeline, head.number, self._context.heartbeat(time))
-            if begun.heartbeat.start():
-                with _dying_if_it_fails(begun.heartbeat):
-                    self._context.trace(StopPoint.BEGIN_HEARTBEAT)
-                    taken = self._context.find_taken(time, since=head)
-                    if taken is None and self._create(begun.instant):
-                        self._context.trace(StopPoint.BEGIN_REQUESTED)
-                        return begun
-                    time = taken or time
-                begun.heartbeat.stop()
-            time = add_ms(time, 1)
+    def _request(self, action: str, view: View) -> WriteState:
+        def accept(time: str) -> str | None:
+            self._table.trace(StopPoint.BEGIN_HEARTBEAT)
+            taken = self._table.find_taken(time, since=view.head)
+            is_made = taken is None and self._create(Instant(time, action, State.REQUESTED))
+            return None if is_made else taken or time
+
+        heartbeat = self._table.reserve(self._table.time_after(view), accept=accept)
+        with heartbeat.pause_on_error():
+            self._table.trace(StopPoint.BEGIN_REQUESTED)
+        instant = Instant(heartbeat.requested, action, State.REQUESTED)
+        return WriteState(instant, view.timeline, view.head.number, heartbeat)
 
     def _start(self, instant: Instant) -> None:
         if not self._create(instant.as_inflight()):
@@ -191,17 +183,60 @@ class Begin:
 
     def _create(self, instant: Instant) -> bool:
         plan = encode_requested_replace() if _needs_plan(instant) else b""
-        return create_instant(self._context.storage, self._context.layout, instant=instant, data=plan)
+        return create_instant(self._table.storage, self._table.layout, instant=instant, data=plan)
 
 
-@contextmanager
-def _dying_if_it_fails(heartbeat: WriterHeartbeat) -> Iterator[None]:
-    """Stop beating when a begin fails or is interrupted: a living process would keep its instant pending for ever."""
-    try:
-        yield
-    except BaseException:
-        heartbeat.pause()
-        raise
+def refuse_unfinished(timeline: Timeline) -> None:
+    """Whether a table takes writes at all.
+
+    Raises:
+        UnsupportedTable: A bootstrap is not finished.
+        WriteAborted: A restore is not finished.
+    """
+    if unfinished := [i for i in timeline.pending() if i.requested in _BOOTSTRAPS]:
+        path = timeline.paths.get(unfinished[0], "")
+        message = (
+            f"{path} is a bootstrap that is not finished, and this package neither runs nor undoes one: finish it"
+            " with the JVM job that began it, or roll it back there, before anybody writes"
+        )
+        raise UnsupportedTable(message, path=path, instant=unfinished[0].requested)
+    if restoring := timeline.pending(("restore",)):
+        message = f"restore {restoring[0].requested} is pending: let it finish before writing"
+        raise WriteAborted(message, instant=restoring[0].requested)
+
+
+def refuse_second_writer(context: TableContext, timeline: Timeline, *, own: str = "") -> None:
+    """Whether no other writer is alive, where this one is the only one; without meaning for several writers.
+
+    Hudi keeps a second single writer out by nothing: two jobs without lock configuration double rows and lose updates.
+
+    Args:
+        context: Of the writer.
+        timeline: After failed writes were rolled back.
+        own: Requested time of the write itself, if it is on the timeline already.
+
+    Raises:
+        SecondWriterRefused: Another writer is alive, or died elsewhere less than a heartbeat's life ago.
+    """
+    pending = {i.requested: i for i in timeline.pending(INGESTION) if i.requested != own}
+    if context.settings.is_multi_writer or not pending:
+        return
+    limit_ms = context.settings.heartbeat_limit_ms
+    if alive := find_alive(context.storage, pending, limit_ms=limit_ms):
+        requested, age_ms = min(alive.items())
+        raise _refusal(pending[requested], age_ms, dead_in_ms=limit_ms - age_ms)
+
+
+def _refusal(other: Instant, age_ms: int, *, dead_in_ms: int) -> SecondWriterRefused:
+    mode = write_keys.CONCURRENCY_MODE.name
+    message = (
+        f"{mode} is {write_keys.SINGLE_WRITER}, and another writer is at work: {other.action} {other.requested} gave a"
+        f" sign of life {age_ms / 1000:.1f} s ago. Let it finish; or, for several writers, give every one of them"
+        f" {mode}={write_keys.OPTIMISTIC} and the same lock provider. If it has died, it counts as dead in"
+        f" {dead_in_ms / 1000:.1f} s, and the next write rolls it back; resolve({other.requested!r}) does so at once"
+    )
+    facts = {"other": other.requested, "other_action": other.action, "heartbeat_age_ms": age_ms}
+    return SecondWriterRefused(message, **facts, dead_in_ms=dead_in_ms)
 
 
 def _needs_plan(instant: Instant) -> bool:

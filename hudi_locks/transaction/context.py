@@ -1,8 +1,9 @@
-"""What all steps of a transaction share."""
+"""What one writer process knows of a table, and how it takes times on the table's timeline."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_locks.clock import Clock
@@ -14,18 +15,31 @@ from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
+from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.known_timeline import KnownTimeline
-from hudi_locks.transaction.notices import Notices
-from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.settings import WriterSettings
 from hudi_locks.transaction.stop import Tracer
 
-__all__ = ["Context"]
+__all__ = ["TableContext", "View"]
 
 _LOG_COMPACTION = "logcompaction"
 
 
 @dataclass(frozen=True)
-class Context:
+class View:
+    """The table at one moment.
+
+    Attributes:
+        head: The last claim; it is seen to.
+        timeline: Listed after that.
+    """
+
+    head: ClaimEntry
+    timeline: Timeline
+
+
+@dataclass(frozen=True)
+class TableContext:
     """One writer process and one table.
 
     Attributes:
@@ -42,13 +56,13 @@ class Context:
 
     storage: Storage
     layout: TimelineLayout
-    settings: Settings
+    settings: WriterSettings
     log: ClaimLog
     notices: Notices
     clock: Clock
     owner: str
     trace: Tracer
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics
 
     @cached_property
     def reader(self) -> TimelineReader:
@@ -116,21 +130,65 @@ class Context:
         )
         return max((time for time in planned if time > requested), default=None)
 
+    def new_claim(self, kind: ClaimKind, instant: Instant, *, time: str) -> Claim:
+        """A claim of this writer about `instant`, without what it decides on beside that."""
+        return Claim(
+            kind=kind,
+            instant=instant.requested,
+            action=instant.action,
+            time=time,
+            owner=self.owner,
+            lock_key=self.settings.lock_provider,
+        )
+
+    def reserve(
+        self, requested: str, *, accept: Callable[[str], str | None] | None = None, is_beating: bool = True
+    ) -> WriterHeartbeat:
+        """Take the first requested time from `requested` on that no other instant has or gets.
+
+        Args:
+            requested: The first time to try.
+            accept: Asked while the time is held: None to keep it, else a time after which to look on. By default a time
+                is kept that the timeline does not show.
+            is_beating: Whether the heartbeat beats; else its file alone holds the time, also after this process ended.
+
+        Returns:
+            The heartbeat of that time; whoever finds it expired may go on with the work.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        accept = accept or (lambda time: None if self.is_free(time) else time)
+        while True:
+            heartbeat = self.heartbeat(requested)
+            if heartbeat.start() if is_beating else heartbeat.hold_time():
+                with heartbeat.pause_on_error():
+                    taken = accept(requested)
+                if taken is None:
+                    return heartbeat
+                heartbeat.stop()
+                requested = taken
+            requested = add_ms(requested, 1)
+
     def later_than(self, *times: str | None) -> str:
         """Now, or one millisecond after the latest of `times` if that is later."""
         return max(self.layout.time(self.clock.wall_ms()), *(add_ms(time, 1) for time in times if time), "")
 
-    def newest(self, head: ClaimEntry, timeline: Timeline) -> str | None:
+    def time_after(self, view: View, *times: str) -> str:
+        """Now, or one millisecond after every time that `view` shows and after `times`, if that is later."""
+        return self.later_than(self.newest(view), *times)
+
+    def newest(self, view: View) -> str | None:
         """The latest time of the table: whatever comes is to have a later one.
 
         A rollback that the store's clock proves to be from the future does not count, be it claimed or on the timeline:
         a process with a wrong clock made it, and it orders no data. All others would have to wait for that time.
         """
-        known = max(filter(None, (head.time, timeline.newest_time())), default=None)
+        known = max(filter(None, (view.head.time, view.timeline.newest_time())), default=None)
         if known is None or known <= self.layout.time(self.clock.wall_ms()):
             return known
         limit = self.layout.time(self.storage.now_ms() + self.settings.drift_ms)
-        ordering = (self._last_ordering_claim(head, limit), timeline.newest_ordering_time(limit))
+        ordering = (self._last_ordering_claim(view.head, limit), view.timeline.newest_ordering_time(limit))
         return max(filter(None, ordering), default=None)
 
     def _last_ordering_claim(self, head: ClaimEntry, limit: str) -> str | None:

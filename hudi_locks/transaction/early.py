@@ -9,18 +9,18 @@ from typing import Final
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.timeline.heartbeat import find_alive
-from hudi_locks.transaction.begun import Begun
-from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.context import TableContext
+from hudi_locks.transaction.operations import find_publication
 from hudi_locks.transaction.outcome import Conflict
-from hudi_locks.transaction.pending import find_publication
+from hudi_locks.transaction.write_state import WriteState
 
-__all__ = ["Early"]
+__all__ = ["EarlyConflictDriver"]
 
 _LOOK_S: Final = 1.0
 _KINDS: Final = {"marker": EARLY_CONFLICT_MARKER, "commit": EARLY_CONFLICT_COMMIT}
 
 
-class Early:
+class EarlyConflictDriver:
     """Gives tasks what they need to look for conflicts, and hears what they found. Runs on the driver.
 
     Args:
@@ -31,7 +31,7 @@ class Early:
         ConfigError: The strategy cannot be loaded.
     """
 
-    def __init__(self, context: Context, options: Mapping[str, object]) -> None:
+    def __init__(self, context: TableContext, options: Mapping[str, object]) -> None:
         self._context = context
         self._detection = EarlyDetection.of(
             options,
@@ -39,22 +39,22 @@ class Early:
             is_bucketed=context.settings.is_bucketed,
         )
 
-    def looks(self, begun: Begun) -> bool:
+    def looks(self, state: WriteState) -> bool:
         """Whether the tasks of a write, or its timeline server, look for conflicts."""
-        return self._detection.looks(begun.instant.action)
+        return self._detection.looks(state.instant.action)
 
-    def guard(self, begun: Begun, markers: Markers) -> GuardedMarkers | None:
+    def guard(self, state: WriteState, markers: Markers) -> GuardedMarkers | None:
         """What makes the markers of a write after a look at others; None if nothing is looked at."""
-        return self._detection.guard(markers, begun.timeline, action=begun.instant.action)
+        return self._detection.guard(markers, state.timeline, action=state.instant.action)
 
-    def watch(self, begun: Begun, callback: Callable[[], None]) -> AbstractContextManager[object]:
+    def watch(self, state: WriteState, callback: Callable[[], None]) -> AbstractContextManager[object]:
         """See `Transaction.call_at_conflict`."""
         context = self._context
-        return ConflictWatch(context.storage, begun.instant.requested, callback=callback, clock=context.clock)
+        return ConflictWatch(context.storage, state.requested, callback=callback, clock=context.clock)
 
-    def find(self, begun: Begun) -> Conflict | None:
+    def find(self, state: WriteState) -> Conflict | None:
         """See `Transaction.find_early_conflict`; counts it."""
-        found = find_reported(self._context.storage, begun.instant.requested)
+        found = find_reported(self._context.storage, state.requested)
         if found is None:
             return None
         self._context.metrics.count(_KINDS[found.kind])

@@ -17,8 +17,8 @@ from hudi_locks.markers import staging_folder
 from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.forgotten import refuse_gap
-from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.foreign import find_appeared, is_seen
+from hudi_locks.transaction.context import TableContext, View
+from hudi_locks.transaction.foreign_writers import find_appeared, is_seen
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 
@@ -46,7 +46,7 @@ class Place:
     staged_at: StopPoint
     looked_at: StopPoint
 
-    def fill(self, context: Context, content: bytes, *, is_wanted: Callable[[], bool]) -> bool:
+    def fill(self, context: TableContext, content: bytes, *, is_wanted: Callable[[], bool]) -> bool:
         """Make the file, unless it is not wanted any more; False then.
 
         Whoever removes it first ends what makes it wanted (a later claim is there, the inflight file is gone), then
@@ -66,7 +66,7 @@ class Place:
                 raise
         return True
 
-    def tidy(self, context: Context, *, has_tasks: bool) -> None:
+    def tidy(self, context: TableContext, *, has_tasks: bool) -> None:
         """Remove what was staged for it, by others too who died on the way; only once the file is there.
 
         Tasks of an instant that has some may stage their files beside it.
@@ -74,7 +74,7 @@ class Place:
         folder = _completed_folder(self.requested) if has_tasks else staging_folder(self.requested)
         context.storage.delete_folder(folder)
 
-    def _name_staged(self, context: Context, content: bytes, is_wanted: Callable[[], bool]) -> bool:
+    def _name_staged(self, context: TableContext, content: bytes, is_wanted: Callable[[], bool]) -> bool:
         staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
         context.storage.create_transient(staged, content)
         context.trace(self.staged_at)
@@ -89,7 +89,7 @@ class Place:
 class RollForward:
     """Finishes claims. Every step may be repeated by anybody, and be paused anywhere."""
 
-    def __init__(self, context: Context, rollback: Rollback) -> None:
+    def __init__(self, context: TableContext, rollback: Rollback) -> None:
         self._context = context
         self._storage = context.storage
         self._log = context.log
@@ -220,9 +220,9 @@ class RollForward:
         if head.number != claim.number:
             return False
         instant = Instant(claim.instant, claim.action, State.INFLIGHT)
-        timeline = self._context.load_timeline()
-        refuse_gap(self._storage, timeline, number=claim.number)
-        draft = self._rollback.draft(head, instant, kind=ClaimKind.VOID, timeline=timeline)
+        view = View(head, self._context.load_timeline())
+        refuse_gap(self._storage, view.timeline, number=claim.number)
+        draft = self._rollback.draft(view, instant, kind=ClaimKind.VOID)
         return self._rollback.append(draft) is not None
 
     def _report_undone(self, claim: Claim) -> None:

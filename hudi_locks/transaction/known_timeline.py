@@ -14,9 +14,8 @@ from hudi_locks.timeline import Timeline, TimelineReader
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
-from hudi_locks.transaction.foreign import find_unclaimed
-from hudi_locks.transaction.notices import Notices
-from hudi_locks.transaction.pending import INGESTION
+from hudi_locks.transaction.foreign_writers import Notices, find_unclaimed
+from hudi_locks.transaction.operations import INGESTION
 
 __all__ = ["KnownTimeline"]
 

@@ -22,18 +22,28 @@ from hudi_locks.format import (
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.timeline import Timeline, create_instant, read_instant
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times
-from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
-from hudi_locks.transaction.begun import Begun
-from hudi_locks.transaction.candidates import archived_operations, completed_operation
 from hudi_locks.transaction.conflicts import ConcurrentOperation
-from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.forward import RollForward
-from hudi_locks.transaction.pending import INGESTION, find_plan, planned_operations
+from hudi_locks.transaction.context import View
+from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.operations import (
+    INGESTION,
+    archived_operations,
+    completed_operation,
+    find_plan,
+    planned_operations,
+)
 from hudi_locks.transaction.stop import StopPoint
-from hudi_locks.transaction.table_lock import Locks, hold_table
+from hudi_locks.transaction.write_state import WriteState
 
-__all__ = ["CompactionPlanning", "LogCompactionPlanning", "MakeCompactionPlan", "MakePlan", "Planning"]
+__all__ = [
+    "ClusteringPlanning",
+    "CompactionPlanning",
+    "LogCompactionPlanning",
+    "MakeCompactionPlan",
+    "MakePlan",
+    "ServicePlanning",
+]
 
 P = TypeVar("P", ClusteringPlan, CompactionPlan)
 MakePlan = Callable[[Timeline], ClusteringPlan | None]
@@ -42,56 +52,48 @@ MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 _ATTEMPT = "hudi_locks.attempt"
 
 
-class _Planning(Generic[P]):
+class ServicePlanning(Generic[P]):
     """Schedules a service and begins what was scheduled. Runs on the driver; holds the lock for the decision alone."""
 
     action: ClassVar[str]
     operation: ClassVar[str]
 
-    def __init__(self, context: Context, forward: RollForward, *, locks: Locks | None) -> None:
-        self._context = context
-        self._forward = forward
-        self._locks = locks
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
 
     def schedule(self, make_plan: Callable[[Timeline], P | None]) -> str | None:
         """See `Transactions.schedule_clustering` and `Transactions.schedule_compaction`."""
-        since = self._find_since(self._context.load_timeline())
+        since = self._find_since(self._table.load_timeline())
         archived = self._list_archived(since)  # first, so that nothing is among it that the snapshot lacks
-        before = self._context.load_timeline()
+        before = self._table.load_timeline()
         plan = make_plan(before)
-        self._context.trace(StopPoint.SCHEDULE_PLANNED)
-        with hold_table(self._locks, self._context.clock):
+        self._table.trace(StopPoint.SCHEDULE_PLANNED)
+        with self._table.hold():
             while plan is not None and plan.groups:
-                head, timeline = self._look()
-                taken = self._find_taken(before, timeline) | self._find_archived(since, before, archived=archived)
-                plan = self._bring_up_to_date(plan.without(taken), before, timeline)
-                if plan.groups and (entry := self._claim(plan, head, timeline)):
-                    return self._put(entry)
+                view = self._look()
+                taken = self._find_taken(before, view.timeline) | self._find_archived(since, before, archived=archived)
+                plan = self._bring_up_to_date(plan.without(taken), before, view.timeline)
+                if plan.groups and (requested := self._claim(plan, view)):
+                    return requested
         return None
 
-    def resume(self, requested: str) -> Begun:
+    def resume(self, requested: str) -> WriteState:
         """See `Transactions.resume` and `Transactions.resume_compaction`."""
-        with hold_table(self._locks, self._context.clock) as hold:
-            _, timeline = self._look()
+        with self._table.hold() as hold:
+            timeline = self._look().timeline
             self._check(timeline, requested)
             claim = self._find_claim(requested)
             heartbeat = self._beat(requested)
-            try:
-                begun = self._start(claim, timeline, heartbeat)
-            except BaseException:
-                heartbeat.pause()
-                raise
-        return replace(begun, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
+            with heartbeat.pause_on_error():
+                state = self._start(claim, timeline, heartbeat)
+        return replace(state, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
 
-    def _look(self) -> tuple[ClaimEntry, Timeline]:
-        self._context.notices.check()
-        head = self._forward.to_head()
-        timeline = self._context.load_timeline()
-        self._context.check_clock(timeline)
-        if restoring := timeline.pending(("restore",)):
+    def _look(self) -> View:
+        view = self._table.look()
+        if restoring := view.timeline.pending(("restore",)):
             message = f"restore {restoring[0].requested} is pending: let it finish before {self.action}"
             raise WriteAborted(message, instant=restoring[0].requested)
-        return head, timeline
+        return view
 
     def _bring_up_to_date(self, plan: P, before: Timeline, now: Timeline) -> P:
         """The plan with what came since it was made and belongs to it."""
@@ -109,7 +111,7 @@ class _Planning(Generic[P]):
 
     def _find_taken(self, before: Timeline, now: Timeline) -> frozenset[tuple[str, str]]:
         """File groups that changed since the plan was made, or that another plan has."""
-        storage = self._context.storage
+        storage = self._table.storage
         fresh = [instant for instant in self._list_fresh(before, now) if not self._stands(instant)]
         others = [completed_operation(storage, now, instant) for instant in fresh]
         others += planned_operations(storage, now)
@@ -117,60 +119,38 @@ class _Planning(Generic[P]):
 
     def _find_since(self, timeline: Timeline) -> str:
         """Before all that is completed from now on, also if it was claimed long ago: its time is that of the claim."""
-        now = self._context.earliest(self._context.later_than())
+        now = self._table.earliest(self._table.later_than())
         begun = timeline.pending()
         return min(now, begun[0].requested) if begun else now
 
     def _find_archived(self, since: str, before: Timeline, *, archived: frozenset[str]) -> frozenset[tuple[str, str]]:
         """File groups that changed since the plan was made, by writes that were archived at once."""
-        found = list_archived_since(self._context.storage, self._context.layout, completed_after=since)
+        found = list_archived_since(self._table.storage, self._table.layout, completed_after=since)
         return _groups_of(archived_operations(found, before, archived=archived))
 
     def _list_archived(self, since: str, until: str = LAST_TIME) -> frozenset[str]:
         """What was archived until now, as far as it was completed between these times."""
-        storage, layout = self._context.storage, self._context.layout
+        storage, layout = self._table.storage, self._table.layout
         return list_archived_times(storage, layout, completed_after=since, completed_before=until)
 
-    def _claim(self, plan: P, head: ClaimEntry, timeline: Timeline) -> ClaimEntry | None:
+    def _claim(self, plan: P, view: View) -> str | None:
         """Claim the plan at a time after all that it knows; None if another claim came first."""
-        requested, heartbeat = self._reserve(self._context.later_than(self._context.newest(head, timeline)))
+        heartbeat = self._table.reserve(self._table.time_after(view))
         try:
-            self._context.wait_for_skew(requested)
-            draft = self._context.log.draft(head, self._make_claim(plan, requested))
-            return self._context.log.append(draft)
+            self._table.wait_for_skew(heartbeat.requested)
+            claim = self._make_claim(plan, heartbeat.requested)
+            is_made = self._table.claim(view, claim, (StopPoint.SCHEDULE_CLAIMED, StopPoint.SCHEDULE_REQUESTED))
         finally:
             heartbeat.stop()
+        return heartbeat.requested if is_made else None
 
     def _make_claim(self, plan: P, requested: str) -> Claim:
-        name = Instant(requested, self.action, State.REQUESTED).file_name(self._context.layout.version)
-        return Claim(
-            kind=ClaimKind.SCHEDULE,
-            instant=requested,
-            action=self.action,
-            time=requested,
+        instant = Instant(requested, self.action, State.REQUESTED)
+        return replace(
+            self._table.new_claim(ClaimKind.SCHEDULE, instant, time=requested),
             replaces=frozenset(FileGroupId(*group) for group in plan.file_groups),
-            content=Content.of(name, plan.encode()),
-            owner=self._context.owner,
-            lock_key=self._context.settings.lock_provider,
+            content=Content.of(instant.file_name(self._table.layout.version), plan.encode()),
         )
-
-    def _put(self, entry: ClaimEntry) -> str | None:
-        """The plan's time, once its requested file is there."""
-        self._context.trace(StopPoint.SCHEDULE_CLAIMED)
-        self._forward.to_head()
-        self._context.trace(StopPoint.SCHEDULE_REQUESTED)
-        self._context.log.write_hint()
-        return entry.claim.instant if entry.claim else None
-
-    def _reserve(self, requested: str) -> tuple[str, WriterHeartbeat]:
-        """A time that no other instant has, held by its heartbeat file."""
-        while True:
-            heartbeat = self._context.heartbeat(requested)
-            if heartbeat.start():
-                if self._context.is_free(requested):
-                    return requested, heartbeat
-                heartbeat.stop()
-            requested = self._context.later_than(requested)
 
     def _check(self, timeline: Timeline, requested: str) -> None:
         found = timeline.get(requested)
@@ -184,52 +164,52 @@ class _Planning(Generic[P]):
             raise WriteAborted(message, instant=requested)
 
     def _find_claim(self, requested: str) -> Claim:
-        claim = find_plan(self._context.log, requested)
+        claim = find_plan(self._table.log, requested)
         if claim is None:
             message = f"{self.action} {requested} was planned by a JVM writer: let that run it, or roll it back there"
             raise WriteAborted(message, instant=requested)
         return claim
 
     def _beat(self, requested: str) -> WriterHeartbeat:
-        heartbeat = self._context.heartbeat(requested)
+        heartbeat = self._table.heartbeat(requested)
         if heartbeat.start():
             return heartbeat
-        limit_ms = self._context.settings.heartbeat_limit_ms
-        if find_expired(self._context.storage, [requested], limit_ms=limit_ms):
-            self._context.storage.delete(heartbeat_path(requested))
+        limit_ms = self._table.settings.heartbeat_limit_ms
+        if find_expired(self._table.storage, [requested], limit_ms=limit_ms):
+            self._table.storage.delete(heartbeat_path(requested))
             if heartbeat.start():
                 return heartbeat
         raise WriteAborted(f"{self.action} {requested} is being begun by another process", instant=requested)
 
-    def _start(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat) -> Begun:
+    def _start(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat) -> WriteState:
         """Make it inflight, with a content that tells this attempt from one of a JVM that runs the plan too."""
-        self._context.trace(StopPoint.RESUME_HEARTBEAT)
+        self._table.trace(StopPoint.RESUME_HEARTBEAT)
         instant = Instant(claim.instant, self.action, State.INFLIGHT)
         attempt = CommitMetadata.of((), self.operation, schema=None, extra={_ATTEMPT: uuid.uuid4().hex})
-        mark = attempt.encode(self.action, layout_version=self._context.layout.version)
-        if not create_instant(self._context.storage, self._context.layout, instant=instant, data=mark):
+        mark = attempt.encode(self.action, layout_version=self._table.layout.version)
+        if not create_instant(self._table.storage, self._table.layout, instant=instant, data=mark):
             raise WriteAborted(f"another process made {claim.instant} inflight", instant=claim.instant)
-        self._context.trace(StopPoint.RESUME_INFLIGHT)
+        self._table.trace(StopPoint.RESUME_INFLIGHT)
         known = [i for i in timeline.instants if not i.is_completed or (i.completion or "") < claim.instant]
         archived = self._list_foreign_archived(claim)
         shown = replace(timeline, instants=tuple(known))
-        return Begun(instant, shown, claim.number, heartbeat, archived=archived, mark=mark)
+        return WriteState(instant, shown, claim.number, heartbeat, archived=archived, mark=mark)
 
     def _list_foreign_archived(self, claim: Claim) -> frozenset[str]:
         """What was archived before the plan, where the claims do not tell all that came since."""
-        if not self._context.expects_foreign_writers():
+        if not self._table.expects_foreign_writers():
             return frozenset()
-        return self._list_archived(self._context.earliest(claim.instant), claim.instant)
+        return self._list_archived(self._table.earliest(claim.instant), claim.instant)
 
 
-class Planning(_Planning[ClusteringPlan]):
+class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
     """Of clustering, which gives way to every write: a file group that changed meanwhile is left out."""
 
     action = "clustering"
     operation = "CLUSTER"
 
 
-class CompactionPlanning(_Planning[CompactionPlan]):
+class CompactionPlanning(ServicePlanning[CompactionPlan]):
     """Of compaction, which takes along what was logged until it is decided.
 
     Its requested time is a barrier: what completed before belongs to the base file that it makes, and would be hidden
@@ -250,7 +230,7 @@ class CompactionPlanning(_Planning[CompactionPlan]):
         return _add_logs(plan.without(rewritten), [stat for stat in stats if stat.log_version is not None])
 
     def _read_commit(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
-        data = read_instant(self._context.storage, timeline, instant=instant)
+        data = read_instant(self._table.storage, timeline, instant=instant)
         return CommitMetadata.decode(data, timeline.paths[instant])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from hudi_locks.format import (
     Instant,
@@ -19,7 +20,7 @@ from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import heartbeat_path
-from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.stop import StopPoint
 
 __all__ = ["Rollback"]
@@ -33,29 +34,34 @@ class Rollback:
     Every step may be repeated by anybody: whoever finds a ROLLBACK or VOID at the end of the log does so.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TableContext) -> None:
         self._context = context
         self._storage = context.storage
 
-    def draft(self, head: ClaimEntry, instant: Instant, *, kind: ClaimKind, timeline: Timeline) -> Claim:
+    def run(self, view: View, instant: Instant) -> bool:
+        """Roll `instant` back under a claim after `view`; False if another claim came first: look again.
+
+        Raises:
+            ClockRefused: The times are out of bounds; nothing was made.
+            StorageError: No answer; see `append`.
+        """
+        entry = self.append(self.draft(view, instant, kind=ClaimKind.ROLLBACK))
+        if entry is None or entry.claim is None:
+            return False
+        self.execute(entry.claim)
+        return True
+
+    def draft(self, view: View, instant: Instant, *, kind: ClaimKind) -> Claim:
         """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see.
 
         Raises:
             ClockRefused: The times are out of bounds; nothing was made.
         """
-        self._context.check_clock(timeline)
-        newest = self._context.newest(head, timeline)
-        requested = self._reserve(self._context.later_than(newest, instant.requested))
-        claim = Claim(
-            kind=kind,
-            instant=instant.requested,
-            action=instant.action,
-            time=add_ms(requested, 1),
-            rollback_instant=requested,
-            owner=self._context.owner,
-            lock_key=self._context.settings.lock_provider,
-        )
-        return self._context.log.draft(head, claim)
+        self._context.check_clock(view.timeline)
+        earliest = self._context.time_after(view, instant.requested)
+        requested = self._context.reserve(earliest, is_beating=False).requested
+        claim = self._context.new_claim(kind, instant, time=add_ms(requested, 1))
+        return self._context.log.draft(view.head, replace(claim, rollback_instant=requested))
 
     def append(self, draft: Claim) -> ClaimEntry | None:
         """Claim it; None if somebody else was first.
@@ -152,20 +158,6 @@ class Rollback:
         DirectMarkers(self._storage, requested).delete()
         self._storage.delete_folder(staging_folder(requested))
         self._storage.delete(heartbeat_path(requested))
-
-    def _reserve(self, requested: str) -> str:
-        while not self._take(requested):
-            requested = add_ms(requested, 1)
-        return requested
-
-    def _take(self, requested: str) -> bool:
-        path = heartbeat_path(requested)
-        if not self._storage.create_transient(path, b""):
-            return False
-        is_free = self._context.is_free(requested)
-        if not is_free:
-            self._storage.delete(path)
-        return is_free
 
     def _refuse_completed(self, claim: Claim, timeline: Timeline) -> None:
         found = timeline.get(claim.instant)

@@ -1,20 +1,56 @@
-"""A writer's options as far as transactions read them."""
+"""A writer as transactions see it: its options, its table, and who it is."""
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from hudi_locks.config import Options, datasource_keys, is_lock_local, lock_keys, write_keys
+from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.lock import Owner
+from hudi_locks.storage import Storage
+from hudi_locks.timeline import TimelineLayout
 
-__all__ = ["Settings"]
+__all__ = ["TransactionTable", "TransactionTableConfig", "WriterSettings", "name_this_process", "refuse_unusable"]
 
 _LOCAL_SKEW_MS: Final = 1
 
 
+class TransactionTableConfig(Protocol):
+    """What transactions need of a table's settings."""
+
+    @property
+    def table_type(self) -> str:
+        """COPY_ON_WRITE or MERGE_ON_READ."""
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """Its properties of no other use."""
+
+
+class TransactionTable(Protocol):
+    """What transactions need of a table; `hudi_locks.table.Table` is one."""
+
+    @property
+    def storage(self) -> Storage:
+        """Its files."""
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """Of its timeline."""
+
+    @property
+    def config(self) -> TransactionTableConfig:
+        """Its lasting settings."""
+
+
 @dataclass(frozen=True)
-class Settings:
+class WriterSettings:
     """How transactions of one writer behave.
 
     Attributes:
@@ -47,7 +83,7 @@ class Settings:
     lock_provider: str
 
     @classmethod
-    def of(cls, options: Mapping[str, object], table_properties: Mapping[str, object]) -> Settings:
+    def of(cls, options: Mapping[str, object], table_properties: Mapping[str, object]) -> WriterSettings:
         """Read the options of a writer, and of the table whether it knows foreign writers.
 
         Raises:
@@ -95,6 +131,32 @@ class Settings:
     def is_multi_writer(self) -> bool:
         """Whether several writers are meant to share the table, and a lock provider is required."""
         return self.mode in write_keys.MULTI_WRITER_MODES
+
+
+def name_this_process() -> Owner:
+    """This thread of this process, for others to read."""
+    thread = threading.current_thread().name
+    return Owner(uuid.uuid4().hex, host=socket.gethostname(), pid=os.getpid(), thread=thread)
+
+
+def refuse_unusable(table: TransactionTable, settings: WriterSettings, *, has_lock: bool) -> None:
+    """Whether transactions can be held on the table with these settings.
+
+    Raises:
+        ConfigError: Several writers without a lock provider; non-blocking ones on a table that does not log, or without
+            the bucket index.
+        UnsupportedTable: The timeline has no completion times (table version 6).
+    """
+    if table.layout.version == 1:
+        message = "a table of version 6 has no completion times, and is read only here: upgrade it to version 8"
+        raise UnsupportedTable(message, layout_version=1)
+    if not has_lock and settings.is_multi_writer:
+        key = lock_keys.PROVIDER.name
+        raise ConfigError(f"{settings.mode} needs a lock: set {key}", key=key)
+    if settings.is_non_blocking and not (table.config.table_type == "MERGE_ON_READ" and settings.is_bucketed):
+        key = write_keys.CONCURRENCY_MODE.name
+        message = f"{key}={settings.mode} needs a MERGE_ON_READ table and {datasource_keys.INDEX_TYPE.name}=BUCKET, for"
+        raise ConfigError(f"{message} writers add to the same file groups only by logs; this is none", key=key)
 
 
 def _choose_skew(options: Options) -> int:

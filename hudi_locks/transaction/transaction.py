@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from hudi_locks.early_conflict import GuardedMarkers, Markers
-from hudi_locks.errors import HudiLocksError, WriteAborted
+from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata
-from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker
+from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, end_turns
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction.begun import Begun
-from hudi_locks.transaction.loss import tell_lost
-from hudi_locks.transaction.outcome import Conflict, PublishResult
-from hudi_locks.transaction.publish import Unless
-from hudi_locks.transaction.read_set import ReadSet
-
-if TYPE_CHECKING:
-    from hudi_locks.transaction.transactions import Transactions
+from hudi_locks.transaction.abort import abort_write, find_published
+from hudi_locks.transaction.begin import Begin
+from hudi_locks.transaction.conflicts import ReadSet
+from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.early import EarlyConflictDriver
+from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.publish import Unless, check_conflict, publish_write, remove_work_files
+from hudi_locks.transaction.write_state import WriteState, find_loss
 
 __all__ = ["Transaction"]
 
@@ -35,34 +34,43 @@ class Transaction:
 
     As a context manager it aborts when the block raises, or ends without a publish.
 
+    Args:
+        coordinator: Of the writer.
+        state: Of the write.
+        operation: What the user does, such as UPSERT; for a person.
+        early: Looks for conflicts before files are written.
+
     Attributes:
         action: Of the instant.
         operation: What the user does.
     """
 
-    def __init__(self, transactions: Transactions, begun: Begun, operation: str) -> None:
-        self._transactions = transactions
-        self._begun = begun
+    def __init__(
+        self, coordinator: TableCoordinator, state: WriteState, *, operation: str, early: EarlyConflictDriver
+    ) -> None:
+        self._table = coordinator
+        self._state = state
+        self._early = early
         self._lock = threading.Lock()
         self._ended = ""
         self._is_publishing = False
-        self.action = begun.instant.action
+        self.action = state.instant.action
         self.operation = operation
 
     @property
     def instant(self) -> str:
         """Its requested time: names the files that it writes."""
-        return self._begun.instant.requested
+        return self._state.instant.requested
 
     @property
     def timeline(self) -> Timeline:
         """The snapshot that it builds on; every file slice it reads is chosen by this one."""
-        return self._begun.timeline
+        return self._state.timeline
 
     @property
     def claim_head(self) -> int:
         """Number of the last claim before that snapshot."""
-        return self._begun.claim_head
+        return self._state.claim_head
 
     @cached_property
     def files(self) -> FinalFiles:
@@ -71,21 +79,25 @@ class Transaction:
 
     def files_by(self, maker: MarkerMaker | None) -> FinalFiles:
         """Makes data files that `maker` announces; None for direct markers without a look at other writes."""
-        return self._transactions.files_of(self._begun, maker)
+        instant = self._state.instant
+        storage, layout = self._table.storage, self._table.layout
+        files = FinalFiles(storage, layout, instant.requested, instant.action, maker, turn=self._state.turn)
+        files.open_turn()
+        return files
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""
-        return self._transactions.early.guard(self._begun, markers)
+        return self._early.guard(self._state, markers)
 
     @property
     def markers(self) -> DirectMarkers:
         """Its direct markers, and the folder of those of a timeline server."""
-        return self._transactions.markers_of(self._begun)
+        return DirectMarkers(self._table.storage, self.instant)
 
     @property
     def lost_because(self) -> str:
         """Why the write cannot be published any more, as far as its heartbeat tells; "" while others see it alive."""
-        return tell_lost(self._begun.heartbeat)
+        return self._state.lost_because
 
     def find_loss(self) -> str:
         """The same by a look at the table, which knows it before the next beat; "" also for a write that has ended.
@@ -94,23 +106,23 @@ class Transaction:
             DamagedTable: The claim log is unreadable.
             StorageError: The store failed.
         """
-        return "" if self._ended else self._transactions.find_loss(self._begun)
+        return "" if self._ended else find_loss(self._table, self._state)
 
     def call_when_lost(self, callback: Callable[[str], None]) -> None:
         """Call `callback` with the reason as soon as the heartbeat is lost, to stop work that would be wasted.
 
         It is called from the heartbeat's thread, or at once if it is lost already; never after the write has ended.
         """
-        self._begun.heartbeat.call_when_lost(callback)
+        self._state.heartbeat.call_when_lost(callback)
 
     def call_at_conflict(self, callback: Callable[[], None]) -> AbstractContextManager[object]:
         """A context in which `callback` is called, once, when a task has found a conflict before it wrote.
 
         It is called from a thread of the context. Without early conflict detection it never is.
         """
-        if not self._transactions.early.looks(self._begun):
+        if not self._early.looks(self._state):
             return nullcontext()
-        return self._transactions.early.watch(self._begun, callback)
+        return self._early.watch(self._state, callback)
 
     def find_early_conflict(self) -> Conflict | None:
         """What a task found before it wrote; None if no task found anything.
@@ -118,10 +130,9 @@ class Transaction:
         Raises:
             StorageError: The store failed.
         """
-        early = self._transactions.early
-        return early.find(self._begun) if early.looks(self._begun) else None
+        return self._early.find(self._state) if self._early.looks(self._state) else None
 
-    def foresee(self, metadata: CommitMetadata, *, reads: ReadSet | None = None) -> Conflict | None:
+    def check_conflict(self, metadata: CommitMetadata, *, reads: ReadSet | None = None) -> Conflict | None:
         """The conflict that a publish of `metadata` would meet now, without the lock and without ending the write.
 
         Whoever can do what it touches in another way is spared a retry; `publish` looks again in any case. Files that
@@ -131,9 +142,9 @@ class Transaction:
             DamagedTable: The timeline or the claim log is unreadable.
             StorageError: The store failed.
         """
-        return self._transactions.foresee(self._begun, metadata, reads)
+        return check_conflict(self._table, self._state, metadata, reads=reads)
 
-    def look_again(self) -> Begun | None:
+    def look_again(self) -> WriteState | None:
         """This write as if it had been begun by a look at the table as it is now; None if it cannot go on from there.
 
         Nothing changes by that: give it to `go_on`. It takes the table lock where a begin does.
@@ -143,9 +154,9 @@ class Transaction:
             DamagedTable: The timeline or the claim log is unreadable.
             StorageError: The store failed.
         """
-        return self._transactions.look_again(self._begun)
+        return Begin(self._table).look_again(self._state)
 
-    def go_on(self, later: Begun, *, bases: Iterable[BaseFile], without: Iterable[str]) -> bool:
+    def go_on(self, later: WriteState, *, bases: Iterable[BaseFile], without: Iterable[str]) -> bool:
         """Build on a later snapshot, under the same instant, and write anew only what is outdated by it.
 
         Readers show the file with the highest requested time of a file group. So nothing may be written on top of a
@@ -162,8 +173,8 @@ class Transaction:
         """
         if any(file.instant >= self.instant for file in bases):
             return False
-        self._transactions.clear(self._begun, without)
-        self._begun = later
+        self._remove_files(without)
+        self._state = later
         self.__dict__.pop("files", None)
         return True
 
@@ -193,7 +204,7 @@ class Transaction:
         with self._lock:
             self._require_open()
             self._is_publishing = True
-            result = self._transactions.publish(self._begun, metadata, reads=reads, unless=unless)
+            result = publish_write(self._table, self._state, metadata, reads=reads, unless=unless)
             self._ended = result.outcome.value
             return result
 
@@ -209,9 +220,29 @@ class Transaction:
         """
         with self._lock:
             self._require_open()
-            result = self._transactions.abort(self._begun, reason, is_certain=not self._is_publishing)
+            result = self._end(reason)
             self._ended = result.outcome.value
             return result
+
+    def _end(self, reason: str) -> PublishResult:
+        """Roll back, unless a publish was begun and made its claim.
+
+        What tasks staged goes before the lock is asked for, since a lock may need room on the same disk.
+        """
+        with suppress(StorageError):  # it is tried again inside the lock, and told
+            end_turns(self._table.storage, self.instant)
+        with self._table.hold():
+            claim = find_published(self._table, self._state) if self._is_publishing else None
+            if claim is None:
+                return abort_write(self._table, self._state, reason)
+        left = remove_work_files(self._table, self._state)
+        return PublishResult(self.instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(left))
+
+    def _remove_files(self, paths: Iterable[str]) -> None:
+        """Take data files of the write away, and let no task bring them back."""
+        end_turns(self._table.storage, self.instant)
+        for path in paths:
+            self._table.storage.delete(path)
 
     def _require_open(self) -> None:
         if self._ended:
@@ -235,4 +266,4 @@ class Transaction:
             _log.warning("%s is not rolled back yet, the next writer does it: %s", self.instant, failure)
         finally:
             if not self._ended:
-                self._begun.heartbeat.pause()
+                self._state.heartbeat.pause()

@@ -15,7 +15,7 @@ from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.clustering import ClusteringJob
 from hudi_locks.table import latest_base_files
-from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.settings import WriterSettings
 
 pytestmark = pytest.mark.interop
 
@@ -174,7 +174,7 @@ def test_a_lock_that_python_holds_keeps_the_jvm_out_and_the_reverse(
     ids=["alone", "in-process", "lock", "several", "given"],
 )
 def test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others(jvm: Jvm, options: dict[str, str]) -> None:
-    assert Settings.of(options, {}).skew_ms == jvm.expected_skew(options)
+    assert WriterSettings.of(options, {}).skew_ms == jvm.expected_skew(options)
 
 
 def test_our_pending_instant_survives_the_jvms_cleaner_while_we_live(

@@ -13,7 +13,7 @@ from other_readers import COLUMNS, DEADLINE_S
 from hudi_locks.format import LogFileName
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.spark import HoodieTable
-from hudi_locks.transaction import ConflictResolutionStrategy, concurrent, planning
+from hudi_locks.transaction import ConflictResolutionStrategy, concurrent_writes, planning
 
 pytestmark = pytest.mark.interop
 
@@ -186,7 +186,7 @@ def test_were_the_order_not_kept_bundles_would_disagree(
 ) -> None:
     """A write that began before a log compaction and completes after it: the rules against that are put aside here."""
     monkeypatch.setattr(planning, "INGESTION", ())
-    monkeypatch.setattr(concurrent, "earlier_operations", lambda *_, **__: ())
+    monkeypatch.setattr(concurrent_writes, "earlier_operations", lambda *_, **__: ())
     monkeypatch.setattr(ConflictResolutionStrategy, "_is_order_broken", lambda *_: False)
     table = create_mor()
     table.insert(frame(rows(KEYS, 1, "first")))

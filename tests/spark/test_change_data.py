@@ -84,7 +84,7 @@ def test_what_was_cleaned_is_refused_and_not_left_out(create: Create, frame: Fra
     table = create()
     results = [table.upsert(frame([("a", "1", number, 1.0)])) for number in range(5)]
     settings = replace(CleanSettings.of({}), commits=2)
-    assert Cleaner(table._open_writer().transactions.coordination, settings).run().deleted == 2
+    assert Cleaner(table._open_writer().transactions.coordinator, settings).run().deleted == 2
     times = [str(result.completion_time) for result in results]
     assert changes_of(table.change_data(times[3])) == [("u", ("a", 3), ("a", 4))]
     assert changes_of(table.change_data("0")) == [("i", None, ("a", 4))]

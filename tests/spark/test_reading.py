@@ -100,8 +100,8 @@ def test_a_time_that_is_none_is_refused(create: Create) -> None:
 def archive(table: HoodieTable) -> None:
     """Leave two commits on the active timeline, however young the others are."""
     settings = ArchiveSettings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
-    coordination = table._open_writer().transactions.coordination
-    Archiver(coordination, replace(settings, min_age_ms=0), clean_settings=CleanSettings.of({})).run()
+    coordinator = table._open_writer().transactions.coordinator
+    Archiver(coordinator, replace(settings, min_age_ms=0), clean_settings=CleanSettings.of({})).run()
 
 
 def test_a_span_that_reaches_into_the_archive_is_read_while_its_files_are_there(

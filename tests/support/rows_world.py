@@ -26,7 +26,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, latest_base_files
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.transaction import Outcome, Transaction, Transactions
-from hudi_locks.transaction.candidates import drop_void
+from hudi_locks.transaction.operations import drop_void
 
 
 class RowsWorld(World):
@@ -94,7 +94,7 @@ class RowsWorld(World):
             self.live(f"{name}{turn}", partial(self._begin_clustering, plans), partial(self._join, plans))
 
     def _begin_clustering(self, plans: list[ClusteringPlan], transactions: Transactions) -> Transaction | None:
-        storage = transactions._context.storage
+        storage = transactions.coordinator.storage
 
         def plan(timeline: Timeline) -> ClusteringPlan:
             files = self.visible(storage, timeline)

@@ -19,7 +19,7 @@ class ServiceDesk(Desk):
     def cleaner(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Cleaner:
         transactions = self.open(trace=trace, storage=storage, locks=locks)
         named = {f"hoodie.clean.{name.replace('__', '.')}": value for name, value in options.items()}
-        return Cleaner(transactions.coordination, CleanSettings.of(named))
+        return Cleaner(transactions.coordinator, CleanSettings.of(named))
 
     def rewrite(self, tx: Transaction, *groups: str, replaces: tuple[str, ...] = ()) -> CommitMetadata:
         """Make the files of a write that merges `groups` and ends `replaces`."""

@@ -24,7 +24,7 @@ from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions
-from hudi_locks.transaction.candidates import drop_void
+from hudi_locks.transaction.operations import drop_void
 
 START_MS = 1_700_000_000_000
 MAX_STEPS = 4_000

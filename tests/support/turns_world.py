@@ -19,7 +19,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, find_changed
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
-from hudi_locks.transaction.candidates import drop_void
+from hudi_locks.transaction.operations import drop_void
 
 GROUPS = ("g-0", "h-0", "k-0")
 
@@ -40,7 +40,7 @@ class TurnsWorld(RowsWorld):
             files = self._newest(tx.files.storage, tx.timeline)
             stats = {group: self._add(tx, name, group, files.get(group)) for group in chosen}
             for _ in range(most):
-                if tx.foresee(_sum_up(stats)) is None or (again := self._go_on(tx, files, stats)) is None:
+                if tx.check_conflict(_sum_up(stats)) is None or (again := self._go_on(tx, files, stats)) is None:
                     break
                 files, touched = again
                 stats |= {group: self._add(tx, name, group, files.get(group)) for group in touched}

@@ -97,7 +97,7 @@ class WholeTable:
     def close(self) -> None:
         """Let nobody beat any more."""
         if self.living is not None:
-            self.living._begun.heartbeat.pause()
+            self.living._state.heartbeat.pause()
 
     def paths(self) -> list[str]:
         """Every file, but for empty ones and those that are staged."""

@@ -111,7 +111,7 @@ def _sweep(path: str, transactions: Transactions, options: Mapping[str, str]) ->
 def _archive(transactions: Transactions, options: Mapping[str, str]) -> int:
     """As if an hour had passed since the last commit; how many instants left the timeline."""
     settings = replace(ArchiveSettings.of(options), min_age_ms=0)
-    return Archiver(transactions.coordination, settings, clean_settings=CleanSettings.of(options)).run().archived
+    return Archiver(transactions.coordinator, settings, clean_settings=CleanSettings.of(options)).run().archived
 
 
 def render_outcome(outcome: Outcome) -> str:

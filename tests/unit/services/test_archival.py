@@ -29,9 +29,9 @@ ARCHIVE = LAYOUT_2.archive
 def archiver(desk: ServiceDesk, *, storage: Any = None, trace: Any = None, **options: Any) -> Archiver:
     given = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 4}
     given |= {name.replace("__", "."): value for name, value in options.items()}
-    coordination = desk.open(storage=storage, trace=trace).coordination
+    coordinator = desk.open(storage=storage, trace=trace).coordinator
     cleaning = CleanSettings.of({"hoodie.clean.commits.retained": 1, **given})
-    return Archiver(coordination, ArchiveSettings.of(given), clean_settings=cleaning)
+    return Archiver(coordinator, ArchiveSettings.of(given), clean_settings=cleaning)
 
 
 def archived(desk: ServiceDesk) -> list[str]:
@@ -355,8 +355,8 @@ def test_a_publish_that_slept_while_its_instant_was_archived_brings_nothing_back
 
     tx = desk.open(trace=trace).begin("commit", "UPSERT")
     metadata = desk.rewrite(tx, "p/g-0")
-    tx._begun.heartbeat.stop()
-    tx._begun.heartbeat._last_s = float("inf")
+    tx._state.heartbeat.stop()
+    tx._state.heartbeat._last_s = float("inf")
     assert tx.publish(metadata).outcome is Outcome.COMMITTED
     assert desk.timeline().get(tx.instant) is None
     assert is_archived(desk.storage, LAYOUT_2, requested=tx.instant)

@@ -33,8 +33,8 @@ def at_desk(desk: ServiceDesk) -> CompactionDesk:
 
 def archiver(at_desk: CompactionDesk, **options: Any) -> Archiver:
     given = {**KEEP, **{name.replace("__", "."): value for name, value in options.items()}}
-    coordination = at_desk.desk.open(**NON_BLOCKING).coordination
-    return Archiver(coordination, ArchiveSettings.of(given), clean_settings=CleanSettings.of(given))
+    coordinator = at_desk.desk.open(**NON_BLOCKING).coordinator
+    return Archiver(coordinator, ArchiveSettings.of(given), clean_settings=CleanSettings.of(given))
 
 
 def archive(at_desk: CompactionDesk, **options: Any) -> int:

@@ -19,7 +19,7 @@ HALF_WRITTEN = f"{PRIVATE_FOLDER}/tmp"
 
 
 def janitor(desk: ServiceDesk) -> Janitor:
-    return Janitor(desk.open().coordination)
+    return Janitor(desk.open().coordinator)
 
 
 def stray(desk: ServiceDesk, instant: str, *, marked: bool) -> str:
@@ -83,7 +83,7 @@ def test_nothing_of_a_pending_write_goes_however_dead_it_looks(desk: ServiceDesk
     metadata = desk.rewrite(tx, "p/h-0")
     staged = f"{staging_folder(tx.instant)}/x"
     desk.storage.replace(staged, b"half a file")
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.clock.advance(7200)
     assert janitor(desk).sweep(everywhere=True).data_files == ()
     assert desk.storage.exists(staged)
@@ -120,7 +120,7 @@ def test_a_write_that_begins_while_folders_are_listed_keeps_its_files(
             tx = desk.open().begin("commit", "UPSERT")
             begun.append(tx.instant)
             desk.rewrite(tx, "p/h-0")
-            tx._begun.heartbeat.pause()
+            tx._state.heartbeat.pause()
             desk.clock.advance(200)
         return listing(folder)
 
@@ -184,7 +184,7 @@ def test_contents_of_claims_that_are_decided_go_and_that_of_the_last_stays(desk:
 def test_the_content_of_a_claim_to_come_stays_also_when_its_bytes_were_staged_before(desk: ServiceDesk) -> None:
     tx = desk.open().begin("commit", "UPSERT")
     metadata = large(tx)
-    log = tx._transactions._context.log
+    log = tx._table.log
     claim = desk.put  # a commit of somebody else takes the number
     from hudi_locks.format.claim import Claim, ClaimKind, Content
 

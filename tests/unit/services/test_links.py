@@ -117,7 +117,7 @@ def test_sweep_and_rollback_leave_alone_what_links_lead_to(desk: ServiceDesk, ou
     assert tx.abort("enough").outcome.value == "ABORTED"
     desk.put("p/g-0")
     desk.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\n".encode())
-    Janitor(desk.open().coordination).sweep(everywhere=True)
+    Janitor(desk.open().coordinator).sweep(everywhere=True)
     desk.put("p/g-0")
     assert desk.cleaner(commits__retained=1).run().instants
     assert [stray.exists() for stray in strays] == [True, True]

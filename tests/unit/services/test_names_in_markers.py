@@ -114,7 +114,7 @@ def abort(desk: ServiceDesk) -> str:
 def die(desk: ServiceDesk) -> str:
     tx = begin(desk)
     stray = plant(desk.storage, tx.instant)
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     let_die(desk, tx.instant)
     desk.put("q/third-0")
     return stray
@@ -125,7 +125,7 @@ def sweep(desk: ServiceDesk) -> str:
     tx.abort("enough")
     desk.put("q/third-0")
     stray = plant(desk.storage, tx.instant)
-    assert Janitor(desk.open().coordination).sweep().data_files == (stray,)
+    assert Janitor(desk.open().coordinator).sweep().data_files == (stray,)
     return stray
 
 
@@ -137,7 +137,7 @@ def restore(desk: ServiceDesk) -> str:
     desk.storage.delete(stray)
     assert tx.publish(metadata).is_committed
     stray = plant(desk.storage, tx.instant)
-    Restorer(desk.open().coordination).run(kept)
+    Restorer(desk.open().coordinator).run(kept)
     return stray
 
 

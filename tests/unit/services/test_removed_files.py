@@ -90,8 +90,8 @@ def test_a_clean_that_is_archived_counts_too(desk: ServiceDesk) -> None:
 def archive(desk: ServiceDesk) -> None:
     desk.clock.advance(HOUR_S)
     keep = {"hoodie.keep.min.commits": 1, "hoodie.keep.max.commits": 2, "hoodie.clean.commits.retained": 1}
-    coordination = desk.open().coordination
-    done = Archiver(coordination, ArchiveSettings.of(keep), clean_settings=CleanSettings.of(keep)).run()
+    coordinator = desk.open().coordinator
+    done = Archiver(coordinator, ArchiveSettings.of(keep), clean_settings=CleanSettings.of(keep)).run()
     assert done.archived > 0
 
 

@@ -19,11 +19,11 @@ from hudi_locks.transaction import Outcome, StopPoint
 
 
 def savepoints(desk: ServiceDesk, **how: Any) -> Savepoints:
-    return Savepoints(desk.open(**how).coordination)
+    return Savepoints(desk.open(**how).coordinator)
 
 
 def restorer(desk: ServiceDesk, **how: Any) -> Restorer:
-    return Restorer(desk.open(**how).coordination)
+    return Restorer(desk.open(**how).coordinator)
 
 
 def shown(desk: ServiceDesk) -> list[str]:

@@ -209,7 +209,7 @@ def go_back_by_chance(seed: int) -> tuple[Shown, Shown]:
     if not done:
         history.begin(1)
         history.end(0)
-    savepoints = Savepoints(history.at.desk.open(**NON_BLOCKING).coordination)
+    savepoints = Savepoints(history.at.desk.open(**NON_BLOCKING).coordinator)
     kept = savepoints.create().instant
     shown = in_order(history.at.seen(as_of_requested=kept))
     history.play_at_random(seed + 100, 25)

@@ -24,10 +24,10 @@ def archive(desk: ServiceDesk) -> None:
     for _ in range(5):
         desk.put("p/g-0")
     desk.clock.advance(7200)
-    Janitor(desk.open().coordination).sweep()
+    Janitor(desk.open().coordinator).sweep()
     given = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
     cleaning = CleanSettings.of({"hoodie.clean.commits.retained": 1})
-    assert Archiver(desk.open().coordination, ArchiveSettings.of(given), clean_settings=cleaning).run().archived
+    assert Archiver(desk.open().coordinator, ArchiveSettings.of(given), clean_settings=cleaning).run().archived
 
 
 def without_beats(desk: ServiceDesk) -> FailingStorage:
@@ -54,7 +54,7 @@ def sleep_at(point: StopPoint, wake: Callable[[], None]) -> Callable[[StopPoint]
 @pytest.mark.parametrize("point", [StopPoint.PUBLISH_CLAIMED, StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED])
 def test_what_was_archived_does_not_come_back(desk: ServiceDesk, point: StopPoint) -> None:
     def wake() -> None:
-        tx._begun.heartbeat.pause()
+        tx._state.heartbeat.pause()
         move_elsewhere(desk.storage)
         archive(desk)
 
@@ -80,7 +80,7 @@ def test_a_sweep_takes_away_what_came_back(desk: ServiceDesk) -> None:
     begins = desk.timeline().first_active
     desk.storage.create_if_absent(path, data)
     assert desk.timeline().first_active == first
-    Janitor(desk.open().coordination).sweep()
+    Janitor(desk.open().coordinator).sweep()
     assert not desk.storage.exists(path)
     assert desk.timeline().first_active == begins
     pending = LAYOUT_2.path(Instant(first, "commit", State.INFLIGHT))
@@ -138,7 +138,7 @@ def test_a_clean_is_completed_once_whoever_sleeps(desk: ServiceDesk, point: Stop
 
 def test_a_plan_that_was_rolled_back_does_not_come_back(desk: ServiceDesk) -> None:
     def wake() -> None:
-        desk.open().coordination.look()  # whoever looks puts the plan on the timeline
+        desk.open().coordinator.look()  # whoever looks puts the plan on the timeline
         other = clustered.clustering()
         [pending] = other.list_pending(clustered.desk.timeline())
         aborted.append(other.abort(pending.instant))
@@ -178,7 +178,7 @@ def test_a_write_that_was_restored_away_does_not_come_back(desk: ServiceDesk) ->
         if target.endswith(f"{undone}.commit.requested"):
             desk.storage.create_if_absent(path, data)
 
-    Restorer(desk.open(storage=HookedStorage(desk.storage, name_it_again)).coordination).run(kept)
+    Restorer(desk.open(storage=HookedStorage(desk.storage, name_it_again)).coordinator).run(kept)
     assert not desk.storage.exists(path)
 
 
@@ -191,10 +191,10 @@ def test_a_sweep_beside_an_archiver_leaves_no_gap(desk: ServiceDesk) -> None:
     for path, data in kept.items():
         desk.storage.create_if_absent(path, data)
     desk.storage.create_if_absent(inflight, b"")
-    Janitor(desk.open().coordination).sweep()
+    Janitor(desk.open().coordinator).sweep()
     assert {first, second} <= {instant.requested for instant in desk.timeline().completed()}
     desk.storage.delete(inflight)
-    Janitor(desk.open().coordination).sweep()
+    Janitor(desk.open().coordinator).sweep()
     assert not {first, second} & {instant.requested for instant in desk.timeline().instants}
 
 
@@ -205,6 +205,6 @@ def test_a_clean_and_a_savepoint_leave_no_staging_folder(tmp_path: Path) -> None
         tx = desk.open().begin("commit", "UPSERT")
         assert tx.publish(desk.rewrite(tx, "p/g-0")).is_committed
     desk.clock = SystemClock()  # type: ignore[assignment]
-    Savepoints(desk.open().coordination).create(tx.instant)
+    Savepoints(desk.open().coordinator).create(tx.instant)
     assert desk.cleaner(commits__retained=1).run().instants
     assert desk.storage.list_names(".hoodie/.hudi_locks/staging") == []

@@ -104,7 +104,7 @@ def test_cleaning_and_sweeping_by_hand_roll_back_what_failed(desk: ServiceDesk) 
     for work in ("clean", "sweep"):
         tx = desk.open().begin("commit", "UPSERT")
         desk.rewrite(tx, "p/g-0")
-        tx._begun.heartbeat.pause()
+        tx._state.heartbeat.pause()
         desk.clock.advance(200)
         result = getattr(services(desk), work)()
         assert desk.timeline().get(tx.instant) is None

@@ -16,7 +16,7 @@ from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Restor
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction import Transactions
-from hudi_locks.transaction.context import Context
+from hudi_locks.transaction.context import TableContext
 
 YEAR_MS = 365 * 24 * 3_600_000
 OFF_MS = [YEAR_MS, -YEAR_MS, 11_000]
@@ -28,12 +28,12 @@ ACTS: dict[str, Act] = {
     "clean": lambda desk, _: desk.cleaner(commits__retained=1).run(),
     "sweep": lambda desk, _: TableServices(desk.open(), {}).sweep(),
     "archive": lambda desk, _: Archiver(
-        desk.open().coordination,
+        desk.open().coordinator,
         ArchiveSettings.of({"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}),
         clean_settings=CleanSettings.of({"hoodie.clean.commits.retained": 1}),
     ).run(),
-    "savepoint": lambda desk, _: Savepoints(desk.open().coordination).create(desk.timeline().completed()[0].requested),
-    "restore": lambda desk, _: Restorer(desk.open().coordination).run(desk.timeline().completed()[0].requested),
+    "savepoint": lambda desk, _: Savepoints(desk.open().coordinator).create(desk.timeline().completed()[0].requested),
+    "restore": lambda desk, _: Restorer(desk.open().coordinator).run(desk.timeline().completed()[0].requested),
 }
 
 
@@ -50,7 +50,7 @@ def used(desk: ServiceDesk, request: pytest.FixtureRequest) -> tuple[ServiceDesk
         desk.put("p/g-0")
     tx = desk.open().begin("commit", "UPSERT")
     desk.rewrite(tx, "p/h-0")
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.clock.advance(7200)
     return desk, tx.instant
 
@@ -69,7 +69,7 @@ def test_a_process_with_a_wrong_clock_leaves_nothing(used: tuple[ServiceDesk, st
 def make_claim_of_next_year(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What older releases did before they looked at the clock: roll back a dead writer."""
     with monkeypatch.context() as patch:
-        patch.setattr(Context, "check_clock", lambda *_: None)
+        patch.setattr(TableContext, "check_clock", lambda *_: None)
         right, desk.clock = desk.clock, DeskClock(desk.clock.wall_ms() + YEAR_MS)
         with contextlib.suppress(ClockRefused):
             assert desk.open().roll_back_failed()
@@ -84,7 +84,7 @@ def test_good_writers_get_on_by_themselves(used: tuple[ServiceDesk, str], monkey
     desk.storage.create_if_absent(heartbeat_path("20250101000000000"), b"")
     first = [desk.put("p/g-0") for _ in range(3)]
     again = desk.open().begin("commit", "UPSERT")
-    again._begun.heartbeat.pause()
+    again._state.heartbeat.pause()
     desk.clock.advance(7200)
     make_claim_of_next_year(desk, monkeypatch)
     second = [desk.put("p/g-0", "p/h-0") for _ in range(3)]

@@ -24,7 +24,7 @@ from hudi_locks.transaction import (
     SimpleConcurrentFileWrites,
 )
 from hudi_locks.transaction.conflicts import load_strategy
-from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.settings import WriterSettings
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, tracer_from
 
 G, H = FileGroupId("p", "g-0"), FileGroupId("p", "h-0")
@@ -43,8 +43,8 @@ THIS = operation("5", "commit", G, is_completed=False)
 def test_a_bucket_index_counts_whoever_knows_of_it(known_by: str) -> None:
     index = {"hoodie.index.type": "BUCKET"}
     given = {"writer": (index, {}), "table": ({}, index)}[known_by]
-    assert Settings.of(*given).is_bucketed
-    assert not Settings.of({}, {}).is_bucketed
+    assert WriterSettings.of(*given).is_bucketed
+    assert not WriterSettings.of({}, {}).is_bucketed
 
 
 @pytest.mark.parametrize(

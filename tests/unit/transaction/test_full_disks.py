@@ -96,7 +96,7 @@ def test_the_next_write_takes_away_what_a_dead_one_staged_before_it_makes_anythi
     full.commit("g-0")
     dead = full.open().begin("commit", "UPSERT")
     stage(full, dead, "h-0")
-    dead._begun.heartbeat.pause()
+    dead._state.heartbeat.pause()
     fill(full)
     full.clock.advance(7200)
     full.commit("h-0")

@@ -34,7 +34,7 @@ def test_what_stays_and_what_is_written_again_are_published_together(desk: Any) 
     assert tx.go_on(later, bases=[base], without=[outdated.path])
     assert not desk.storage.exists(outdated.path)
     again = desk.write(tx, "g-0")
-    assert tx.foresee(made) is None
+    assert tx.check_conflict(made) is None
     assert tx.publish(made).is_committed
     assert again.stats == (outdated,)
     assert desk.storage.stat(kept.path).version == version
@@ -67,7 +67,7 @@ def test_nothing_is_built_on_a_file_that_was_begun_later(desk: Any) -> None:
 
 def test_a_write_that_was_rolled_back_does_not_go_on(desk: Any) -> None:
     tx, made = overtake(desk, "g-0")
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.clock.advance(7200)
     assert desk.open().roll_back_failed() == [tx.instant]
     assert tx.look_again() is None

@@ -18,9 +18,9 @@ from transaction_plays import Dealt
 from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format.claim import Claim, ClaimKind, digest_of, encode_claim
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
-from hudi_locks.transaction import Outcome, PublishResult, StopPoint
+from hudi_locks.transaction import Outcome, PublishResult, StopPoint, View
 from hudi_locks.transaction.begin import Begin
-from hudi_locks.transaction.concurrent import ConcurrentWrites
+from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 from hudi_locks.transaction.forward import RollForward
 from hudi_locks.transaction.publish import Publish
 from hudi_locks.transaction.rollback import Rollback
@@ -74,12 +74,12 @@ def drop_claims(patch: Patch) -> None:
 def claim_before_checking(patch: Patch) -> None:
     find, conclude = Publish._find_conflict, Publish._conclude
 
-    def remember(self: Any, head: ClaimEntry, claims: list[Claim], *, timeline: Any) -> None:
-        self.unchecked = (head, claims, timeline)
+    def remember(self: Any, view: View, claims: list[Claim]) -> None:
+        self.unchecked = (view, claims)
 
     def check_late(self: Any, claim: Claim, timeline: Any) -> PublishResult:
-        head, claims, seen = getattr(self, "unchecked", (None, [], timeline))
-        found = head and find(self, head, claims, timeline=seen)
+        view, claims = getattr(self, "unchecked", (None, []))
+        found = view and find(self, view, claims)
         return self._give_up("a conflict", conflict=found) if found else conclude(self, claim, timeline)
 
     patch.setattr(Publish, "_find_conflict", remember)
@@ -102,7 +102,7 @@ def roll_back_without_claim(patch: Patch) -> None:
 
 
 def begin_without_rolling_forward(patch: Patch) -> None:
-    patch.setattr(Begin, "_read", lambda self: (self._context.log.read_head(), self._context.load_timeline()))
+    patch.setattr(Begin, "_read", lambda self: self._table.peek())
     patch.setattr(ConcurrentWrites, "_unclaimed", lambda *_, **__: [])
 
 
@@ -110,27 +110,27 @@ def take_the_time_first(patch: Patch) -> None:
     prepare, request = Begin._prepare, Begin._request
 
     def prepare_late(self: Any) -> Any:
-        self.early = self._context.later_than()
+        self.early = self._table.later_than()
         return prepare(self)
 
-    def request_early(self: Any, action: str, **kwargs: Any) -> Any:
-        context, early = self._context, self.early
-        self._context = replace(context)
-        object.__setattr__(self._context, "later_than", lambda *_: early)
+    def request_early(self: Any, action: str, view: View) -> Any:
+        table, early = self._table, self.early
+        self._table = replace(table)
+        object.__setattr__(self._table, "later_than", lambda *_: early)
         try:
-            return request(self, action, **kwargs)
+            return request(self, action, view)
         finally:
-            self._context = context
+            self._table = table
 
     patch.setattr(Begin, "_prepare", prepare_late)
     patch.setattr(Begin, "_request", request_early)
 
 
 def forget_the_late_request(patch: Patch) -> None:
-    def look_only(self: Any, head: ClaimEntry, _: Any, *, reason: str) -> PublishResult | None:
-        if self._context.log.read_head().number != head.number:
+    def look_only(self: Any, view: View, reason: str) -> PublishResult | None:
+        if self._table.log.read_head().number != view.head.number:
             return None
-        self._rollback.remove_traces(self._instant)
+        self._table.rollback.remove_traces(self._instant)
         return PublishResult(self._instant, Outcome.ABORTED, reason=reason)
 
     patch.setattr(Publish, "_occupy", look_only)
@@ -164,12 +164,10 @@ def never_look_again(patch: Patch) -> None:
 def never_reload_after_the_heartbeat_test(patch: Patch) -> None:
     def clean_at_once(self: Any, timeline: Any) -> list[str]:
         expired = self._find_expired(timeline)
-        head = self._forward.to_head()
+        view = View(self._table.forward.to_head(), timeline)
         for instant in timeline.pending(("commit",)):
             if instant.requested in expired:
-                draft = self._rollback.draft(head, instant, kind=ClaimKind.ROLLBACK, timeline=timeline)
-                if entry := self._rollback.append(draft):
-                    self._rollback.execute(entry.claim)
+                self._table.rollback.run(view, instant)
                 return [instant.requested]
         return []
 

@@ -251,14 +251,13 @@ def test_a_plan_of_another_process_is_met_at_once(desk: Any, clustering_plan: An
     commit(desk, transactions)
     tx = transactions.begin("commit", "UPSERT")
     metadata = desk.write(tx, "g-0")
-    planned = add_ms(tx.instant, 1)
-    other = desk.open().coordination
-    instant = Instant(planned, "clustering", State.REQUESTED)
+    other = desk.open().coordinator
     with other.hold():
-        assert other.schedule(other.look(), instant, plan=clustering_plan(("p", "g-0")))
+        heartbeat = other.schedule(other.look(), "clustering", plan=clustering_plan(("p", "g-0")))
     if is_begun:
-        other.begin(instant)
-    assert tx.publish(metadata).conflict.other == planned
+        other.begin(Instant(heartbeat.requested, "clustering", State.REQUESTED))
+    assert tx.publish(metadata).conflict.other == heartbeat.requested
+    heartbeat.stop()
 
 
 def test_a_clean_of_another_process_changes_nothing(desk: Any) -> None:
@@ -267,7 +266,7 @@ def test_a_clean_of_another_process_changes_nothing(desk: Any) -> None:
         commit(desk, transactions)
         desk.clock.advance(0.1)
     settings = CleanSettings.of({"hoodie.clean.commits.retained": "1"})
-    Cleaner(desk.open().coordination, settings).run()
+    Cleaner(desk.open().coordinator, settings).run()
     tx = transactions.begin("commit", "UPSERT")
     assert tx.timeline.completed(("commit",)) == desk.timeline().completed(("commit",))
     assert tx.publish(desk.write(tx, "g-0")).is_committed
@@ -276,11 +275,10 @@ def test_a_clean_of_another_process_changes_nothing(desk: Any) -> None:
 def test_a_restore_is_waited_for_and_what_it_undid_is_gone(desk: Any) -> None:
     transactions = desk.open()
     kept, undone = (commit(desk, transactions, group).instant for group in ("g-0", "h-0"))
-    restoring = desk.open().coordination
-    view = restoring.look()
-    requested = restoring.later_than(view)
+    restoring = desk.open().coordinator
+    heartbeat = restoring.schedule(restoring.look(), "restore", plan=b"plan", kind=ClaimKind.RESTORE)
+    requested = heartbeat.requested
     plan = Instant(requested, "restore", State.REQUESTED)
-    assert restoring.restore(view, plan, plan=b"plan")
     for _ in range(2):
         with pytest.raises(WriteAborted, match=f"restore {requested} is pending"):
             transactions.begin("commit", "UPSERT")
@@ -371,7 +369,7 @@ def test_a_claim_that_tells_of_more_than_a_write_leads_to_a_listing(desk: Any) -
     storage = CountingStorage(desk.storage)
     transactions = desk.open(storage=storage)
     commit(desk, transactions)
-    log = transactions._context.log
+    log = transactions.coordinator.log
     for kind in (ClaimKind.SCHEDULE, ClaimKind.VOID, ClaimKind.ROLLBACK):
         time = add_ms(str(log.read_head().time), 5)
         content = Content.of(f"{time}.clean.requested", b"plan") if kind is ClaimKind.SCHEDULE else None

@@ -64,8 +64,8 @@ def test_a_heartbeat_that_expires_while_the_lock_is_waited_for_aborts_the_write(
     """It was fresh when the publish was asked for; JVM Hudi looks then, and not again."""
     tx = desk.open(locks=SlowLock(desk, 130)).begin("commit", "UPSERT")
     metadata = desk.write(tx, "g-0")
-    tx._begun.heartbeat._stopped.set()
-    tx._begun.heartbeat._last_s = desk.clock.monotonic()
+    tx._state.heartbeat._stopped.set()
+    tx._state.heartbeat._last_s = desk.clock.monotonic()
     assert tx.lost_because == ""
     result = tx.publish(metadata)
     assert (result.outcome, "the heartbeat expired" in result.reason) == (Outcome.ABORTED, True)

@@ -15,7 +15,7 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.services import LogCompaction
 from hudi_locks.table import Table, TableConfig, slices_changed
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.transaction import Outcome, StopPoint, concurrent, planning
+from hudi_locks.transaction import Outcome, StopPoint, concurrent_writes, planning
 from hudi_locks.transaction.begin import Begin
 
 ZERO, ONE = (f"{bucket:08d}-0000-0000-0000-000000000000-0" for bucket in range(2))
@@ -148,7 +148,7 @@ def test_a_dead_write_is_rolled_back_first(at_desk: LogCompactionDesk, written: 
     tx = at_desk.begin()
     at_desk.log(tx, ZERO)
     assert at_desk.log_compaction().schedule() is None
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     at_desk.desk.clock.advance(DEAD_S)
     merge(at_desk)
     assert at_desk.desk.timeline().get(tx.instant) is None
@@ -236,7 +236,7 @@ def test_the_claims_decide_where_nobody_looked(
     tx = at_desk.begin(**how)
     draft = at_desk.log(tx, ZERO)
     monkeypatch.setattr(planning, "INGESTION", ())
-    monkeypatch.setattr(concurrent, "earlier_operations", lambda *_, **__: ())
+    monkeypatch.setattr(concurrent_writes, "earlier_operations", lambda *_, **__: ())
     merged = at_desk.log_compaction(**how)
     assert merged.schedule() is not None
     taken = merged.take()
@@ -279,7 +279,7 @@ def test_it_gives_way_to_a_compaction_that_a_jvm_plans_meanwhile(
     assert taken is not None
     at_desk.desk.clock.advance(1)
     theirs = Instant(
-        at_desk.desk.open().coordination.peek().timeline.newest_time()[:14] + "999", "compaction", State.REQUESTED
+        at_desk.desk.open().coordinator.peek().timeline.newest_time()[:14] + "999", "compaction", State.REQUESTED
     )
     assert theirs.requested > mine
     plan = CompactionPlan((CompactionOperation("p", ZERO, written[0], "", merged.read_plan(mine).groups[0].log_names),))
@@ -355,7 +355,7 @@ def test_a_plan_can_be_taken_back(at_desk: LogCompactionDesk, written: list[str]
     tx, plan = merged.take() or pytest.fail("nothing to take")
     at_desk.join_logs(tx, plan)
     at_desk.desk.clock.advance(DEAD_S)
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     assert at_desk.log_compaction().abort(instant) is Outcome.ABORTED
     assert at_desk.desk.timeline().pending() == ()
     assert not any(instant in name for name in at_desk.desk.names("p"))

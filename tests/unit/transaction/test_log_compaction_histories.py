@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_compaction_world import play_log_compactions
 from transaction_plays import Dealt
 
-from hudi_locks.transaction import concurrent, context, planning
+from hudi_locks.transaction import concurrent_writes, context, planning
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "30"))
@@ -50,7 +50,7 @@ def plan_beside_writes(patch: Patch) -> None:
 
 
 def publish_beside_writes(patch: Patch) -> None:
-    patch.setattr(concurrent, "earlier_operations", lambda *_, **__: ())
+    patch.setattr(concurrent_writes, "earlier_operations", lambda *_, **__: ())
 
 
 def begin_behind_a_plan(patch: Patch) -> None:

@@ -22,7 +22,7 @@ POLICY = "hoodie__clean__failed__writes__policy"
 
 def abandon(desk: Any, tx: Any) -> None:
     """What is left when a writer dies."""
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.clock.advance(121)
 
 
@@ -81,7 +81,7 @@ def test_a_single_writer_goes_on_after_a_dead_one(desk: Any, policy: str) -> Non
 
 def test_resolve_lets_a_single_writer_go_on_at_once_after_a_crash(desk: Any) -> None:
     dead = desk.open_single().begin("commit", "UPSERT")
-    dead._begun.heartbeat.pause()
+    dead._state.heartbeat.pause()
     move_elsewhere(desk.storage)
     single = desk.open_single()
     with pytest.raises(SecondWriterRefused, match=f"resolve\\('{dead.instant}'\\)"):
@@ -96,7 +96,7 @@ def test_a_single_writer_that_was_killed_is_not_waited_for_at_its_restart(desk: 
     desk.write(dead, "g-0")
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        theirs = replace(dead._begun.heartbeat._beating, pid=process.pid, started=started)
+        theirs = replace(dead._state.heartbeat._beating, pid=process.pid, started=started)
         desk.storage.replace(f".hoodie/.heartbeat/{dead.instant}", theirs.encode())
         single = desk.open_single(**{POLICY: policy})
         with pytest.raises(SecondWriterRefused):
@@ -147,7 +147,7 @@ def test_a_finished_bootstrap_keeps_nobody_out(desk: Any) -> None:
 @pytest.mark.parametrize("policy", ["EAGER", "LAZY", "NEVER"])
 def test_several_writers_have_the_policy_lazy_whatever_is_asked_for(desk: Any, policy: str) -> None:
     dead, alive = (desk.open().begin("commit", "UPSERT") for _ in range(2))
-    dead._begun.heartbeat.pause()
+    dead._state.heartbeat.pause()
     desk.clock.advance(121)
     desk.open(**{POLICY: policy}).begin("commit", "UPSERT")
     assert dead.instant not in [instant.requested for instant in desk.timeline().pending()]

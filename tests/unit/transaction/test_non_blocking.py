@@ -16,8 +16,8 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome
 from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking, SimpleConcurrentFileWrites
-from hudi_locks.transaction.planning import CompactionPlanning, Planning
-from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.planning import ClusteringPlanning, CompactionPlanning
+from hudi_locks.transaction.settings import WriterSettings
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
 BUCKET = "00000003-0000-0000-0000-000000000000-0"
@@ -78,7 +78,7 @@ def test_a_conflict_check_among_them_would_be_found(monkeypatch: pytest.MonkeyPa
 @pytest.mark.histories
 def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """First by the seed that was found when this was written, then by others."""
-    monkeypatch.setattr(CompactionPlanning, "_bring_up_to_date", Planning._bring_up_to_date)
+    monkeypatch.setattr(CompactionPlanning, "_bring_up_to_date", ClusteringPlanning._bring_up_to_date)
     assert any("readers see" in play_non_blocking(seed).wrong() for seed in (58, *range(300)))
 
 
@@ -86,7 +86,7 @@ def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(monke
 def test_a_compaction_that_leaves_out_what_is_written_all_the_time_harms_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(CompactionPlanning, "_stands", Planning._stands)
+    monkeypatch.setattr(CompactionPlanning, "_stands", ClusteringPlanning._stands)
     wrong = [world.wrong() for world in map(play_non_blocking, range(HISTORIES))]
     assert not any("readers see" in found for found in wrong)
 
@@ -168,6 +168,6 @@ def columns(added: str) -> str:
 
 
 def test_the_index_of_a_table_counts_where_a_writer_does_not_name_it() -> None:
-    assert Settings.of({}, {"hoodie.index.type": "BUCKET"}).is_bucketed
-    assert not Settings.of({"hoodie.index.type": "SIMPLE"}, {"hoodie.index.type": "BUCKET"}).is_bucketed
-    assert not Settings.of({}, {}).is_bucketed
+    assert WriterSettings.of({}, {"hoodie.index.type": "BUCKET"}).is_bucketed
+    assert not WriterSettings.of({"hoodie.index.type": "SIMPLE"}, {"hoodie.index.type": "BUCKET"}).is_bucketed
+    assert not WriterSettings.of({}, {}).is_bucketed

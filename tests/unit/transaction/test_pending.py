@@ -14,7 +14,7 @@ from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.timeline.claims import ClaimLog
-from hudi_locks.transaction.pending import planned_operations
+from hudi_locks.transaction.operations import planned_operations
 
 PLANNED = "20231114221315000"
 PREFER_WRITER = {"hoodie.write.lock.conflict.resolution.strategy": "prefer_writer"}
@@ -109,7 +109,7 @@ def test_a_table_service_passes_whoever_is_not_in_its_way(desk: Any, why: str) -
     writer = desk.open().begin("commit", "UPSERT")
     writer.files.start("p", f"{'h' if why == 'elsewhere' else 'g'}-0_0-0-0_1.parquet", io_type=IOType.MERGE)
     if why == "dead":
-        writer._begun.heartbeat.pause()
+        writer._state.heartbeat.pause()
         desk.clock.advance(121)
     service = desk.open(**({} if why == "simple" else PREFER_WRITER)).begin("replacecommit", "CLUSTER")
     stats = desk.write(service, "g-0").partition_to_write_stats

@@ -302,7 +302,7 @@ def test_a_plan_whose_inputs_changed_since_its_process_died_is_made_without_them
     clustering.schedule()
     taken = clustering.take()
     assert taken is not None
-    taken[0]._begun.heartbeat.pause()
+    taken[0]._state.heartbeat.pause()
     at_desk.desk.clock.advance(DEAD_S)
     at_desk.desk.foreign_commit("20231114231325000", "20231114231325100", "a-0")
     assert at_desk.run(at_desk.clustering()).is_committed  # type: ignore[union-attr]

@@ -63,12 +63,12 @@ def test_the_second_writer_of_a_file_group_meets_a_conflict_that_says_all(desk: 
 def test_a_conflict_can_be_foreseen_and_avoided(desk: Any) -> None:
     first, second = desk.open().begin("commit", "UPSERT"), desk.open().begin("commit", "INSERT")
     metadata = desk.write(second, "g-0", "h-0")
-    assert second.foresee(metadata) is None
+    assert second.check_conflict(metadata) is None
     first.publish(desk.write(first, "g-0"))
-    assert second.foresee(metadata).groups == (FileGroupId("p", "g-0"),)
+    assert second.check_conflict(metadata).groups == (FileGroupId("p", "g-0"),)
     moved, kept = desk.write(second, "k-0"), metadata.stats[1]
     around = CommitMetadata.of([*moved.stats, kept], "INSERT", schema="{}")
-    assert second.foresee(around) is None
+    assert second.check_conflict(around) is None
     assert second.publish(around).is_committed
     assert sorted(n.split("_")[0] for n in desk.names("p") if second.instant in n) == ["h-0", "k-0"]
 
@@ -78,7 +78,7 @@ def test_nothing_is_foreseen_where_the_files_left_out_would_fail_the_commit(desk
     first, second = desk.open().begin("commit", "UPSERT"), strict.begin("commit", "INSERT")
     metadata = desk.write(second, "g-0")
     first.publish(desk.write(first, "g-0"))
-    assert second.foresee(metadata) is None
+    assert second.check_conflict(metadata) is None
     assert second.publish(metadata).conflict is not None
 
 

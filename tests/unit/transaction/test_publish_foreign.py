@@ -15,7 +15,7 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint
-from hudi_locks.transaction.notices import NOTICE_FOLDER
+from hudi_locks.transaction.foreign_writers import NOTICE_FOLDER
 
 
 def test_a_foreign_commit_on_the_same_file_group_is_a_conflict(desk: Any) -> None:

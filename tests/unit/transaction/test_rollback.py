@@ -24,7 +24,7 @@ def kill() -> None:
 
 def abandon(desk: Any, tx: Any) -> None:
     """What is left when a writer dies."""
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.clock.advance(121)
 
 
@@ -49,7 +49,7 @@ def test_wherever_a_rollback_dies_the_next_writer_finishes_it(desk: Any, at: At,
     desk.write(tx, "g-0")
     with pytest.raises(Killed):
         tx.abort("enough")
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     desk.commit("h-0")
     assert desk.timeline().pending() == ()
     assert len(desk.timeline().completed(("rollback",))) == 1
@@ -61,7 +61,7 @@ def test_a_rollback_that_a_jvm_writer_finished_is_done(desk: Any, at: At) -> Non
     tx = desk.open(trace=at(StopPoint.ROLLBACK_INFLIGHT_DELETED, kill)).begin("commit", "UPSERT")
     with pytest.raises(Killed):
         tx.abort("enough")
-    tx._begun.heartbeat.pause()
+    tx._state.heartbeat.pause()
     rollback = desk.timeline().pending(("rollback",))[0]
     desk.storage.replace(LAYOUT_2.path(rollback.as_completed("20231114221320100")), b"theirs")
     desk.storage.delete(LAYOUT_2.path(Instant(tx.instant, "commit", State.REQUESTED)))

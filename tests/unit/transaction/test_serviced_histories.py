@@ -27,7 +27,7 @@ from hudi_locks.services import Archiver, clean_planning
 from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.transaction import SimpleConcurrentFileWrites
-from hudi_locks.transaction.concurrent import ConcurrentWrites
+from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "6"))
 PLAYS = (play_serviced, play_serviced_beside_jvm, play_long_lived, play_long_lived_beside_jvm)
@@ -100,7 +100,7 @@ def test_a_clean_below_what_is_not_completed_is_found(monkeypatch: Patch) -> Non
 
 def remove_before_it_is_history(patch: Patch) -> None:
     def archive(self: Any, timeline: Any, chosen: list[Any]) -> None:
-        index = index_files(self._storage, self._coordination.layout)
+        index = index_files(self._storage, self._table.layout)
         files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
         rows = [self._make_row(timeline, instant, files[instant]) for instant in chosen]
         self._remove(files)

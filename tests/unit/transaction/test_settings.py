@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_locks.transaction.settings import Settings
+from hudi_locks.transaction.settings import WriterSettings
 
 MODE = "hoodie.write.concurrency.mode"
 PROVIDER = "hoodie.write.lock.provider"
@@ -30,4 +30,4 @@ JAVA_IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider
 def test_a_writer_whose_lock_keeps_out_no_other_process_expects_no_skew_as_the_jvm_has_it(
     options: dict[str, object], skew_ms: int
 ) -> None:
-    assert Settings.of(options, {}).skew_ms == skew_ms
+    assert WriterSettings.of(options, {}).skew_ms == skew_ms

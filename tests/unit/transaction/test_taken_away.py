@@ -49,7 +49,7 @@ def test_a_rollback_that_has_no_claim_is_told_by_the_timeline(desk: Any) -> None
 
 def test_a_heartbeat_that_was_not_renewed_is_told_too(desk: Any) -> None:
     tx = begin(desk)
-    tx._begun.heartbeat._stopped.set()
+    tx._state.heartbeat._stopped.set()
     desk.clock.advance(130)
     assert tx.find_loss() == tx.lost_because == "the heartbeat was not renewed in time"
 

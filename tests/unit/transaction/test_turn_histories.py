@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from turns_world import play_turns
 
-from hudi_locks.transaction import Transactions
 from hudi_locks.transaction.transaction import Transaction
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "24"))
@@ -40,11 +39,11 @@ def build_on_what_began_later(patch: Patch) -> None:
 
 
 def let_old_turns_live(patch: Patch) -> None:
-    patch.setattr("hudi_locks.transaction.transactions.end_turns", lambda *_: None)
+    patch.setattr("hudi_locks.transaction.transaction.end_turns", lambda *_: None)
 
 
 def keep_what_is_outdated(patch: Patch) -> None:
-    patch.setattr(Transactions, "clear", lambda *_: None)
+    patch.setattr(Transaction, "_remove_files", lambda *_: None)
 
 
 # To list the timeline before the log is read is none of them: what came in between is then taken for a JVM writer's,

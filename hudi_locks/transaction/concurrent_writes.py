@@ -4,34 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
+from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.errors import UpdateEndangered
 from hudi_locks.format import CommitMetadata, Instant
 from hudi_locks.format.claim import Claim
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived, list_archived_since
-from hudi_locks.transaction.advice import ADVICE_ON_COLUMNS, ADVICE_ON_KEYS, advise
-from hudi_locks.transaction.begun import Begun
-from hudi_locks.transaction.candidates import (
+from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
+from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.foreign_writers import find_unclaimed
+from hudi_locks.transaction.operations import (
     archived_operations,
     claimed_operations,
     completed_operation,
-    this_operation,
-)
-from hudi_locks.transaction.conflicts import ConcurrentOperation, ConflictResolutionStrategy
-from hudi_locks.transaction.context import Context
-from hudi_locks.transaction.foreign import find_unclaimed
-from hudi_locks.transaction.outcome import Conflict
-from hudi_locks.transaction.pending import (
     earlier_operations,
     find_planner,
     living_operations,
     planned_operations,
+    this_operation,
 )
-from hudi_locks.transaction.read_set import AbsentKeys, ReadSet
+from hudi_locks.transaction.outcome import Conflict
 from hudi_locks.transaction.schemas import find_schema, unite_schemas
+from hudi_locks.transaction.write_state import WriteState
 
-__all__ = ["ConcurrentWrites"]
+__all__ = ["ConcurrentWrites", "advise"]
+
+_RETRIES: Final = write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES.name
+_STRATEGY: Final = lock_keys.CONFLICT_RESOLUTION_STRATEGY.name
+_AGAIN: Final = f"Begin a new write from a fresh snapshot, or set {_RETRIES}"
+_ADVICE_ON_KEYS: Final = f"{_AGAIN}: it finds the keys and updates their rows."
+_ADVICE_ON_COLUMNS: Final = "Write the columns as the table has them now, or give them other names."
+
+_PLAN_ANEW: Final = "Plan the table service anew, since what it read has changed."
+_RUN_LATER: Final = "Run the table service again once the other has ended."
 
 
 class ConcurrentWrites:
@@ -39,23 +46,22 @@ class ConcurrentWrites:
 
     def __init__(
         self,
-        context: Context,
-        begun: Begun,
+        coordinator: TableCoordinator,
+        state: WriteState,
         *,
         metadata: CommitMetadata,
-        strategy: ConflictResolutionStrategy,
         reads: ReadSet | None = None,
     ) -> None:
-        self._context = context
-        self._begun = begun
-        self._strategy = strategy
+        self._table = coordinator
+        self._state = state
+        self._strategy = coordinator.strategy
         reads = reads or ReadSet()
         self._absent_keys = reads.absent_keys
-        self._this = this_operation(begun.instant, metadata, reads=reads)
+        self._this = this_operation(state.instant, metadata, reads=reads)
 
     def is_ahead(self, timeline: Timeline, claims: Iterable[Claim]) -> bool:
         """Whether `timeline` shows writes that none of `claims` tells of: foreign ones, or claimed a moment ago."""
-        return bool(self._unclaimed(timeline, claims, known=self._begun.timeline))
+        return bool(self._unclaimed(timeline, claims, known=self._state.timeline))
 
     def look_ahead(self) -> None:
         """Look for absent keys that others brought while the table lock is not held yet: that reads files.
@@ -64,10 +70,10 @@ class ConcurrentWrites:
             DamagedTable: The metadata of a completed instant is unreadable.
         """
         if self._absent_keys is not None:
-            timeline = self._context.load_timeline()
-            came = self._unclaimed(timeline, (), known=self._begun.timeline)
+            timeline = self._table.load_timeline()
+            came = self._unclaimed(timeline, (), known=self._state.timeline)
             for instant in came:
-                self._brought_keys(completed_operation(self._context.storage, timeline, instant))
+                self._brought_keys(completed_operation(self._table.storage, timeline, instant))
 
     def find_conflict(self, timeline: Timeline, claims: list[Claim]) -> Conflict | None:
         """The first conflict with anything that came after the snapshot of the write.
@@ -75,13 +81,13 @@ class ConcurrentWrites:
         Raises:
             DamagedTable: The metadata of a foreign instant, or a plan, is unreadable.
         """
-        unclaimed = self._unclaimed(timeline, claims, known=self._begun.timeline)
-        if unclaimed and not self._context.expects_foreign_writers():
-            self._context.notices.see_foreign_writer(unclaimed[0].requested)
-        storage = self._context.storage
-        others = [*claimed_operations(claims, self._begun.timeline)]
+        unclaimed = self._unclaimed(timeline, claims, known=self._state.timeline)
+        if unclaimed and not self._table.expects_foreign_writers():
+            self._table.notices.see_foreign_writer(unclaimed[0].requested)
+        storage = self._table.storage
+        others = [*claimed_operations(claims, self._state.timeline)]
         others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
-        if self._context.expects_foreign_writers():
+        if self._table.expects_foreign_writers():
             others += self._archived(claims)
         others += self._under_way(timeline)
         conflict = next((self._describe(other) for other in others if self._is_conflict(other)), None)
@@ -93,18 +99,18 @@ class ConcurrentWrites:
         Raises:
             DamagedTable: A commit is unreadable.
         """
-        before = self._begun.timeline
-        if not self._context.settings.unites_columns or metadata.schema is None:
+        before = self._state.timeline
+        if not self._table.settings.unites_columns or metadata.schema is None:
             return metadata, None
         if not timeline.completed_since(before):
             return metadata, None
-        storage = self._context.storage
+        storage = self._table.storage
         now, instant = find_schema(storage, timeline)
         united = unite_schemas(find_schema(storage, before)[0], now, ours=metadata.schema)
         if united.clashes and instant is not None:
             other = completed_operation(storage, timeline, instant)
             found = self._describe(other)
-            return metadata, replace(found, groups=(), columns=united.clashes, advice=ADVICE_ON_COLUMNS)
+            return metadata, replace(found, groups=(), columns=united.clashes, advice=_ADVICE_ON_COLUMNS)
         return replace(metadata, extra={**metadata.extra, "schema": united.schema}), None
 
     def detect(self, claim: Claim, checked: Timeline) -> list[str]:
@@ -119,12 +125,12 @@ class ConcurrentWrites:
         Raises:
             UpdateEndangered: The instant is gone again, so that nobody may be told that it is committed.
         """
-        if not self._context.expects_foreign_writers():
+        if not self._table.expects_foreign_writers():
             return []
-        head = self._context.log.read_head()
-        claims = self._context.log.since(self._begun.claim_head, head)
-        timeline = self._context.load_timeline()
-        storage = self._context.storage
+        head = self._table.log.read_head()
+        claims = self._table.log.since(self._state.claim_head, head)
+        timeline = self._table.load_timeline()
+        storage = self._table.storage
         unclaimed = self._unclaimed(timeline, claims, known=checked)
         intruders = [completed_operation(storage, timeline, instant) for instant in unclaimed]
         found = [self._intrusion(other) for other in intruders if self._is_conflict(other)]
@@ -145,15 +151,15 @@ class ConcurrentWrites:
         return frozenset(path for path in other.paths if path.rpartition("/")[0] in absent.partitions)
 
     def _under_way(self, timeline: Timeline) -> list[ConcurrentOperation]:
-        storage = self._context.storage
+        storage = self._table.storage
         planned = [*planned_operations(storage, timeline)]
-        limit_ms = self._context.settings.heartbeat_limit_ms
+        limit_ms = self._table.settings.heartbeat_limit_ms
         if self._this.is_log_compaction:
-            load, this = self._context.load_timeline, self._this
+            load, this = self._table.load_timeline, self._this
             return [*planned, *earlier_operations(storage, load, this=this, limit_ms=limit_ms)]
         if not self._strategy.heeds_living_writers(self._this):
             return planned
-        now = self._context.load_timeline() if self._context.goes_by_claims else timeline
+        now = self._table.load_timeline() if self._table.goes_by_claims else timeline
         return [*planned, *living_operations(storage, now, limit_ms=limit_ms)]
 
     def _unclaimed(self, timeline: Timeline, claims: Iterable[Claim], *, known: Timeline) -> list[Instant]:
@@ -161,10 +167,10 @@ class ConcurrentWrites:
         return [instant for instant in found if instant.requested != self._this.requested]
 
     def _archived(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
-        since = self._context.earliest(self._this.requested)
-        found = list_archived_since(self._context.storage, self._context.layout, completed_after=since)
+        since = self._table.earliest(self._this.requested)
+        found = list_archived_since(self._table.storage, self._table.layout, completed_after=since)
         claimed = frozenset(claim.instant for claim in claims)
-        return archived_operations(found, self._begun.timeline, archived=self._begun.archived, claimed=claimed)
+        return archived_operations(found, self._state.timeline, archived=self._state.archived, claimed=claimed)
 
     def _is_conflict(self, other: ConcurrentOperation) -> bool:
         return other.requested != self._this.requested and self._strategy.is_conflict(self._this, other)
@@ -174,19 +180,19 @@ class ConcurrentWrites:
             f"{other.action} {other.requested} of {other.writer} was completed while {self._this.requested} was being"
             f" published under the table lock, and changes the same file groups: the lock did not hold"
         )
-        self._context.notices.endanger(self._this.requested, other=other.requested, found=found)
+        self._table.notices.endanger(self._this.requested, other=other.requested, found=found)
         return found
 
     def _require_present(self, claim: Claim, timeline: Timeline) -> None:
         mine = timeline.get(claim.instant)
         if mine is not None and mine.is_completed:
             return
-        if is_archived(self._context.storage, self._context.layout, requested=claim.instant):
+        if is_archived(self._table.storage, self._table.layout, requested=claim.instant):
             return
         others = [i.requested for i in timeline.instants if i.action in ("rollback", "restore")]
         found = f"{claim.instant} was completed and is gone from the timeline: rolled back outside the claim log"
         other = others[-1] if others else ""
-        self._context.notices.endanger(claim.instant, other=other, found=found)
+        self._table.notices.endanger(claim.instant, other=other, found=found)
         raise UpdateEndangered(found, instant=claim.instant, other=other, found=found)
 
     def _describe(self, other: ConcurrentOperation) -> Conflict:
@@ -210,14 +216,34 @@ class ConcurrentWrites:
     def _describe_keys(self, other: ConcurrentOperation, keys: tuple[str, ...]) -> Conflict:
         paths = self._shared_paths(other, self._absent_keys) if self._absent_keys is not None else ()
         partitions = tuple(sorted({path.rpartition("/")[0] for path in paths}))
-        return replace(self._describe(other), groups=(), partitions=partitions, keys=keys, advice=ADVICE_ON_KEYS)
+        return replace(self._describe(other), groups=(), partitions=partitions, keys=keys, advice=_ADVICE_ON_KEYS)
 
     def _name_writer(self, other: ConcurrentOperation) -> str:
         if other.is_completed or other.action not in ("clustering", "replacecommit", "compaction", "logcompaction"):
             return other.writer
-        return find_planner(self._context.log, other.requested) or other.writer
+        return find_planner(self._table.log, other.requested) or other.writer
 
     def _age_ms(self, other: ConcurrentOperation) -> int:
         """Since it was completed, or begun; whoever it is of, the timeline tells."""
         time = other.completion_time or other.requested
-        return max(0, self._context.clock.wall_ms() - self._context.epoch_ms(time))
+        return max(0, self._table.clock.wall_ms() - self._table.epoch_ms(time))
+
+
+def advise(this: ConcurrentOperation, other: ConcurrentOperation) -> str:
+    """The next step for whoever wanted to publish `this` and met `other`."""
+    if other.covers_table:
+        return "The table has gone back in time: look what it holds now, and begin a new write from it."
+    if this.is_service:
+        return _PLAN_ANEW if other.is_completed else _RUN_LATER
+    if this.find_unseen(other):
+        return f"{_AGAIN}: what the other wrote there is then replaced too, so look at it first if it must stay."
+    if other.is_completed:
+        return f"{_AGAIN}."
+    if other.action == "clustering":
+        undo = f"take it back (hudi-locks cluster PATH --abort {other.requested})"
+    else:
+        undo = "roll it back"
+    return (
+        f"Let that {other.action} end, or {undo}, before a new write is begun; with {_STRATEGY}=prefer_writer"
+        " writes do not give way to what is only planned."
+    )

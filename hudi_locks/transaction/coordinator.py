@@ -1,0 +1,188 @@
+"""One process's part in the decisions about a table: the table lock, the claim log, and times that nobody else has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hudi_locks.format import Instant, State
+from hudi_locks.format.claim import Claim, ClaimKind, Content
+from hudi_locks.timeline import PENDING_ENDINGS, create_instant, index_files
+from hudi_locks.timeline.heartbeat import WriterHeartbeat
+from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
+from hudi_locks.transaction.context import TableContext, View
+from hudi_locks.transaction.forward import Place, RollForward
+from hudi_locks.transaction.rollback import Rollback
+from hudi_locks.transaction.stop import StopPoint
+from hudi_locks.transaction.table_lock import Hold, Locks, hold_table
+
+__all__ = ["TableCoordinator"]
+
+_SERVICE_POINTS = (StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_REQUESTED)
+
+
+@dataclass(frozen=True)
+class TableCoordinator(TableContext):
+    """Decides together with the other writers and table services of a table. Thread-safe. Runs on the driver.
+
+    Attributes:
+        locks: Of the table; None in a single writer without one.
+        strategy: Says which writes may not both be published.
+    """
+
+    locks: Locks | None
+    strategy: ConflictResolutionStrategy
+
+    @cached_property
+    def rollback(self) -> Rollback:
+        """Rolls back pending instants."""
+        return Rollback(self)
+
+    @cached_property
+    def forward(self) -> RollForward:
+        """Sees to the last claim."""
+        return RollForward(self, self.rollback)
+
+    @property
+    def heartbeat_limit_ms(self) -> int:
+        """How old the heartbeat of somebody alive may be, ms."""
+        return self.settings.heartbeat_limit_ms
+
+    @contextmanager
+    def hold(self) -> Iterator[Hold]:
+        """Hold the table lock.
+
+        Raises:
+            AcquireTimeout: Somebody else held it for as long as we may wait.
+        """
+        with hold_table(self.locks, self.clock) as hold:
+            yield hold
+
+    def look(self) -> View:
+        """Read the claim log to its end, see to the last claim, and list the timeline.
+
+        Everything that puts an instant on the timeline does so first, inside the table lock: an instant that appears
+        while a PUBLISH is not finished counts as a foreign writer's, and the PUBLISH is taken back.
+
+        Raises:
+            ClockRefused: The times are out of bounds.
+            UpdateEndangered: Nothing may change until a notice is acknowledged.
+        """
+        self.notices.check()
+        view = self.roll_forward()
+        self.check_clock(view.timeline)
+        return view
+
+    def roll_forward(self) -> View:
+        """As `look`, without a refusal for the times or a notice."""
+        return View(self.forward.to_head(), self.load_timeline())
+
+    def peek(self) -> View:
+        """As `look`, without changing anything: also outside the table lock."""
+        return View(self.log.read_head(), self.load_timeline())
+
+    def claims_between(self, before: View, now: View) -> list[Claim]:
+        """The claims made since `before`, up to `now`."""
+        return self.log.since(before.head.number, now.head)
+
+    def find_own_claim(self, requested: str, *, since: int) -> Claim | None:
+        """The last claim about an instant after claim number `since`; it is seen to. None if there is none."""
+        claims = self.log.since(since, self.forward.to_head())
+        return next((claim for claim in reversed(claims) if claim.instant == requested), None)
+
+    def claim(self, view: View, claim: Claim, points: tuple[StopPoint, StopPoint] = _SERVICE_POINTS) -> bool:
+        """Append `claim` after the head of `view` and see to it; False if somebody else's is there.
+
+        Args:
+            view: Looked at inside the lock.
+            claim: Without a number.
+            points: Where a test may stop the process: once it is claimed, and once it is seen to.
+
+        Raises:
+            StorageError: No answer. The claim may land at any later time, and whoever finds it sees to it.
+        """
+        if self.log.append(self.log.draft(view.head, claim)) is None:
+            return False
+        self.trace(points[0])
+        self.forward.to_head()
+        self.trace(points[1])
+        self.log.write_hint()
+        return True
+
+    def schedule(
+        self, view: View, action: str, *, plan: bytes, kind: ClaimKind = ClaimKind.SCHEDULE
+    ) -> WriterHeartbeat | None:
+        """Claim the plan of a service and put it on the timeline.
+
+        Args:
+            view: Looked at inside the lock.
+            action: Of its instant.
+            plan: Content of its requested file.
+            kind: RESTORE if the whole table goes back in time.
+
+        Returns:
+            The heartbeat of the instant; None if a claim came in between: look again.
+
+        Raises:
+            StorageError: No answer. The plan may appear at any later time, and is then carried out by whoever finds
+                it with an expired heartbeat.
+        """
+        heartbeat = self.reserve(self.time_after(view))
+        instant = Instant(heartbeat.requested, action, State.REQUESTED)
+        content = Content.of(instant.file_name(self.layout.version), plan)
+        with heartbeat.pause_on_error():
+            if self.claim(view, replace(self.new_claim(kind, instant, time=instant.requested), content=content)):
+                return heartbeat
+        heartbeat.stop()
+        return None
+
+    def note(self, view: View, action: str, *, completed: Instant | None = None, content: bytes = b"") -> bool:
+        """Claim that something of `action` is decided, and put its completed file on the timeline if there is one.
+
+        The claim has a time of its own, since a savepoint shares that of the write that it keeps.
+        """
+        heartbeat = self.reserve(self.time_after(view))
+        with heartbeat.stop_at_end():
+            name = completed.file_name(self.layout.version) if completed else ""
+            instant = Instant(heartbeat.requested, action, State.REQUESTED)
+            claim = self.new_claim(ClaimKind.SCHEDULE, instant, time=instant.requested)
+            promised = Content.of(name, content) if completed else None
+            return self.claim(view, replace(claim, content=promised))
+
+    def begin(self, instant: Instant, content: bytes = b"") -> None:
+        """Make the inflight file of a requested instant of a service, unless it is there."""
+        create_instant(self.storage, self.layout, instant=instant.as_inflight(), data=content)
+        self.trace(StopPoint.SERVICE_INFLIGHT)
+
+    def complete(self, view: View, instant: Instant, *, content: bytes) -> Instant | None:
+        """Make the completed file of an instant that `view`, looked at inside the lock, shows as pending.
+
+        Without the lock, which may be lost, two may complete it at two times: who sees another's file takes
+        its own away.
+
+        Returns:
+            The completed instant; None if it is done, or gone, already.
+        """
+        found = view.timeline.pending((instant.action,))
+        if not any(pending.requested == instant.requested for pending in found):
+            return None
+        completed = instant.as_completed(self.time_after(view, instant.requested))
+        place = Place(
+            instant.requested, self.layout.path(completed), StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED
+        )
+        if not place.fill(self, content, is_wanted=lambda: self._is_unfinished(instant)):
+            return None
+        place.tidy(self, has_tasks=False)
+        self.trace(StopPoint.SERVICE_COMPLETED)
+        if self._is_unfinished(instant, but_for=place.path):
+            return completed
+        self.storage.delete(place.path)
+        return None
+
+    def _is_unfinished(self, instant: Instant, *, but_for: str = "") -> bool:
+        """Whether an instant is on the timeline and nobody completed it, but for one who made the file `but_for`."""
+        files = index_files(self.storage, self.layout).get((instant.requested, instant.action), ())
+        completed = [path for path in files if not path.endswith(PENDING_ENDINGS) and path != but_for]
+        return self.layout.path(instant.as_inflight()) in files and not completed
