@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import Column
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from hudi_locks.errors import UnsupportedTable
 
-__all__ = ["to_arrow", "to_spark", "widen"]
+__all__ = ["convert", "to_arrow", "to_spark", "widen"]
 
 _ZONE: Final = "timezone"
 _NEEDED: Final[dict[str, Any]] = {_ZONE: "UTC"} if _ZONE in inspect.signature(to_arrow_schema).parameters else {}
@@ -61,3 +62,10 @@ def _widen(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def convert(column: Column, old: pa.DataType, new: pa.DataType) -> Column:
+    """Values of a column that became wider, as JVM readers have them: a float keeps its digits as a double."""
+    [field] = to_spark(pa.schema([pa.field("column", new)])).fields
+    is_doubled = pa.types.is_float32(old) and pa.types.is_float64(new)
+    return (column.cast("string") if is_doubled else column).cast(field.dataType)

@@ -14,7 +14,7 @@ from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.change_data import compare
 from hudi_locks.spark.column_types import to_spark, widen
-from hudi_locks.spark.files import read_base_files
+from hudi_locks.spark.files import read_as_stored, read_base_files
 from hudi_locks.spark.merged_reading import MergeTask, read_slices
 from hudi_locks.spark.packing import pack_slices
 from hudi_locks.spark.partition_choice import choose_partitions
@@ -35,6 +35,7 @@ from hudi_locks.table import (
     list_partitions,
     refuse_altered,
     refuse_cleaned,
+    refuse_inexact,
     refuse_removed,
     slices_changed,
 )
@@ -87,8 +88,8 @@ class Reader:
             if read_optimized:
                 slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
             if self.where is None:
-                return self._select(self._merge(slices, snapshot.schema))
-            return self._select(self._merge(slices, snapshot.schema, also=self._partition_fields).where(self.where))
+                return self._select(self._merge(slices, snapshot))
+            return self._select(self._merge(slices, snapshot, also=self._partition_fields).where(self.where))
 
         return self._read_newest(read)
 
@@ -126,9 +127,7 @@ class Reader:
     ) -> DataFrame:
         """Slices that are the same in both states are not read."""
         same = set(before) & set(now)
-        old, new = (
-            self._merge([piece for piece in slices if piece not in same], snapshot.schema) for slices in (before, now)
-        )
+        old, new = (self._merge([piece for piece in slices if piece not in same], snapshot) for slices in (before, now))
         return compare(old, new, columns=columns)
 
     def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
@@ -168,14 +167,14 @@ class Reader:
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
-            rows, instants = self._merge(merged.slices, snapshot.schema, also=(COMMIT_TIME,)), merged.instants
+            rows, instants = self._merge(merged.slices, snapshot, also=(COMMIT_TIME,)), merged.instants
         else:
             changes = files_changed(storage, timeline, begin=begin, end=end)
             files = [file for file in changes.files if self._is_wanted(file.partition)]
-            rows, instants = self._open(files, snapshot.schema), changes.instants
+            rows, instants = self._open(files, snapshot), changes.instants
         return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
 
-    def _merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str] = ()) -> DataFrame:
+    def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str] = ()) -> DataFrame:
         """The columns that are shown, and `also` these.
 
         Slices without logs need no merge, and are left to Spark with all that it can push down.
@@ -183,14 +182,17 @@ class Reader:
         merged = tuple(piece for piece in slices if piece.logs)
         plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
         if not merged:
-            return self._open(plain, schema)
-        found = read_slices(self.spark, self._plan_merge(merged, schema, also=also))
+            return self._open(plain, snapshot)
+        found = read_slices(self.spark, self._plan_merge(merged, snapshot, also=also))
         if not plain:
             return found
-        return self._open(plain, schema).select(*map(column_named, found.columns)).unionByName(found)
+        return self._open(plain, snapshot).select(*map(column_named, found.columns)).unionByName(found)
 
-    def _plan_merge(self, slices: Sequence[FileSlice], schema: pa.Schema | None, *, also: Sequence[str]) -> MergeTask:
-        needed = self._narrow(schema)
+    def _plan_merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str]) -> MergeTask:
+        needed = self._narrow(snapshot.schema)
+        bases = [piece.base for piece in slices if piece.base is not None]
+        logs = [log for piece in slices for log in piece.logs]
+        refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed)
         shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
         packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
@@ -206,13 +208,15 @@ class Reader:
         needed = {*user, *meta, *filtered, *self.table.config.merge_rule.deciding}
         return widen(pa.schema([field for field in there if field.name in needed]))
 
-    def _open(self, files: Sequence[BaseFile], schema: pa.Schema | None) -> DataFrame:
-        narrow = self._narrow(schema)
-        columns = to_spark(narrow)
+    def _open(self, files: Sequence[BaseFile], snapshot: Snapshot) -> DataFrame:
+        narrow, storage = self._narrow(snapshot.schema), self.table.storage
         if not files:
-            return self.spark.createDataFrame([], columns)
-        values = PartitionValues.of(self.table.config, narrow)
-        return read_base_files(self.spark, self.table.storage, files, columns, values)
+            return self.spark.createDataFrame([], to_spark(narrow))
+
+        def read(some: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
+            return read_base_files(self.spark, storage, some, columns, PartitionValues.of(self.table.config, columns))
+
+        return read_as_stored(storage, snapshot.timeline, files, narrow, read=read)
 
     def _check(self, snapshot: Snapshot) -> None:
         refuse_altered(self.table.storage)

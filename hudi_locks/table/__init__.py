@@ -53,6 +53,7 @@ from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.schema_history import refuse_altered
 from hudi_locks.table.slice_parts import WHOLE, Part
 from hudi_locks.table.slice_reading import join_slice, read_slice
+from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_inexact
 from hudi_locks.table.table import Table, read_commit
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "PartitionValues",
     "RowBuffers",
     "SliceChanges",
+    "StoredTypes",
     "Table",
     "TableConfig",
     "UpsertMerge",
@@ -113,6 +115,7 @@ __all__ = [
     "find_completions",
     "find_deletes",
     "find_key_generator",
+    "find_stored_types",
     "join_slice",
     "latest_base_files",
     "latest_file_slices",
@@ -135,6 +138,7 @@ __all__ = [
     "read_slice",
     "refuse_altered",
     "refuse_cleaned",
+    "refuse_inexact",
     "refuse_removed",
     "rename_file",
     "slice_file_groups",

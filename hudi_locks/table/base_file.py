@@ -212,6 +212,17 @@ def describe_base_file(path: str) -> tuple[int, tuple[str, ...]]:
         return int(file.metadata.num_rows), tuple(file.schema_arrow.names)
 
 
+def read_file_schema(path: str) -> pa.Schema:
+    """The columns of a base file with their types, by its footer.
+
+    Raises:
+        DamagedTable: It is no Parquet file.
+        StorageError: The store failed.
+    """
+    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+        return file.schema_arrow
+
+
 def read_counts(path: str) -> dict[str, int]:
     """The counts that `BaseFileWriter.close` was given.
 

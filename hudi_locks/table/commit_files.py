@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -31,10 +32,12 @@ class CommitFiles:
     Attributes:
         files: Those that it made; the size is what the file had at least, or for a base file exactly; 0 if not told.
         replaced: (partition path, file id) of each file group that it ended.
+        schema: The user's columns in those files, as Avro JSON; None if it does not tell.
     """
 
     files: DataFiles
     replaced: frozenset[tuple[str, str]]
+    schema: str | None = None
 
     @classmethod
     def of(cls, commit: CommitMetadata) -> CommitFiles:
@@ -42,7 +45,8 @@ class CommitFiles:
         files = [file for stat in commit.stats if stat.path for file in _parse(stat, stat.path.rpartition("/")[2])]
         bases = tuple(file for file in files if isinstance(file, BaseFile))
         logs = tuple(file for file in files if isinstance(file, LogFile))
-        return cls(DataFiles(bases, logs), commit.replaced_file_groups)
+        schema = None if commit.schema is None else sys.intern(commit.schema)  # as a rule all commits have the same
+        return cls(DataFiles(bases, logs), commit.replaced_file_groups, schema)
 
 
 def read_commit_files(storage: Storage, timeline: Timeline) -> Mapping[str, CommitFiles]:

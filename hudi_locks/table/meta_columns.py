@@ -74,4 +74,6 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | pa.Ar
             return pa.repeat(values[0], len(column)).cast(kind)
     if pa.types.is_float32(column.type) and pa.types.is_float64(kind):
         return column.cast(pa.string()).cast(kind)  # 0.1 stays 0.1, as for JVM readers
+    if pa.types.is_integer(column.type) and pa.types.is_floating(kind):
+        return column.cast(kind, safe=False)  # the nearest number, as for JVM readers
     return column.cast(kind)

@@ -1,0 +1,189 @@
+"""The types with which base files hold columns that later writes widened (Hudi's schema evolution on write).
+
+A base file keeps the types of the write that made it, and the schema in the metadata of that write names them. What is
+archived is not looked up: types only ever widen, so where the oldest of these files has those of the table, all have.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import arrow_schema
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table.base_file import read_file_schema
+from hudi_locks.table.commit_files import read_commit_files
+from hudi_locks.table.data_files import BaseFile, LogFile
+from hudi_locks.timeline import Timeline
+
+__all__ = ["StoredTypes", "find_stored_types", "refuse_inexact"]
+
+StoredTypes = tuple[pa.Field, ...]
+"""The columns that a file holds with another type than the table, as the file has them."""
+
+_FLOATS: Final = (pa.float32(), pa.float64())
+_WIDER: Final[Mapping[pa.DataType, frozenset[pa.DataType]]] = {
+    pa.int32(): frozenset((pa.int64(), *_FLOATS, pa.string())),
+    pa.int64(): frozenset((*_FLOATS, pa.string())),
+    pa.float32(): frozenset((pa.float64(), pa.string())),
+    pa.float64(): frozenset((pa.string(),)),
+    pa.binary(): frozenset((pa.string(),)),
+    pa.string(): frozenset((pa.binary(),)),
+}
+"""What JVM writers let a column become."""
+_ADVICE: Final = "read the other columns, by columns=[...], or copy the table to a new one with JVM Hudi"
+_MOST: Final = 10_000
+"""Of so many files whose commits are archived the types are remembered."""
+
+
+def find_stored_types(
+    storage: Storage, timeline: Timeline, files: Iterable[BaseFile], columns: pa.Schema
+) -> dict[StoredTypes, list[BaseFile]]:
+    """Some base files by the types that they hold otherwise than `columns`; () for those that have the same.
+
+    It reads the commits that a snapshot has read before, and of files whose commits are archived one footer, or all
+    where that one differs.
+
+    Args:
+        storage: Of the table.
+        timeline: Says which commits are active.
+        files: Some.
+        columns: Those that are read, as the table has them now.
+
+    Raises:
+        UnsupportedTable: A column became something into which no value can be turned, or is nested and changed inside.
+        DamagedTable: A schema or a footer cannot be read.
+    """
+    schemas = _Schemas(storage, timeline, columns)
+    groups: dict[StoredTypes, list[BaseFile]] = {}
+    untold: list[BaseFile] = []
+    for file in files:
+        found = schemas.find(file)
+        untold.append(file) if found is None else groups.setdefault(found, []).append(file)
+    for file, found in schemas.read_footers(untold):
+        groups.setdefault(found, []).append(file)
+    return groups
+
+
+def refuse_inexact(
+    storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile], columns: pa.Schema
+) -> None:
+    """Refuse slices with logs in which a number with a fraction is to become text: Arrow writes it otherwise than Java.
+
+    Raises:
+        UnsupportedTable: There is such a column; it is named.
+    """
+    schemas = _Schemas(storage, timeline, columns)
+    for file in files:
+        for field in schemas.find(file) or ():
+            wanted = columns.field(field.name).type
+            if field.type in _FLOATS and wanted == pa.string():
+                raise _refuse(file.path, field, wanted, "and rows of logs with both are not merged here")
+
+
+class _Schemas:
+    """What commits say of the types in their files; each schema is compared once."""
+
+    def __init__(self, storage: Storage, timeline: Timeline, columns: pa.Schema) -> None:
+        self._storage = storage
+        self._columns = columns
+        self._named = read_commit_files(storage, timeline)
+        self._known: dict[str, StoredTypes] = {}
+
+    def find(self, file: BaseFile | LogFile) -> StoredTypes | None:
+        """By the commit of the file; None if that is archived, or names no columns."""
+        commit = self._named.get(file.instant)
+        if commit is None or commit.schema is None:
+            return None
+        if commit.schema not in self._known:
+            declared = arrow_schema(commit.schema, f"the commit {file.instant}")
+            self._known[commit.schema] = compare_types(declared, self._columns, file.path)
+        return self._known[commit.schema]
+
+    def read_footers(self, files: Sequence[BaseFile]) -> Iterator[tuple[BaseFile, StoredTypes]]:
+        """The same by the footers of files, the oldest first."""
+        ordered = sorted(files, key=lambda file: file.instant)
+        if ordered and not self._read_footer(ordered[0]):
+            yield from ((file, ()) for file in ordered)
+        else:
+            yield from zip(ordered, map_in_threads(self._read_footer, ordered), strict=True)
+
+    def _read_footer(self, file: BaseFile) -> StoredTypes:
+        path = self._storage.native(file.path)
+        found = _footers.find(path)
+        if found is None:
+            found = read_file_schema(path)
+            _footers.add(path, found)
+        return compare_types(found, self._columns, file.path)
+
+
+class _Footers:
+    """Schemas of base files, which never change. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, pa.Schema] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, path: str) -> pa.Schema | None:
+        """None if it is not known."""
+        with self._lock:
+            return self._known.get(path)
+
+    def add(self, path: str, schema: pa.Schema) -> None:
+        """One more, and one less where there are many."""
+        with self._lock:
+            self._known[path] = schema
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+
+
+_footers: Final = _Footers()
+
+
+def compare_types(stored: pa.Schema, columns: pa.Schema, path: str) -> StoredTypes:
+    """The stored columns that `columns` has with a wider type; columns that only one of both has are passed over.
+
+    Raises:
+        UnsupportedTable: See `find_stored_types`; it names `path`.
+    """
+    both = (field for field in stored if field.name in columns.names)
+    changed = tuple(field for field in both if _differs(field.type, columns.field(field.name).type))
+    for field in changed:
+        wanted = columns.field(field.name).type
+        if not _can_become(field.type, wanted):
+            raise _refuse(path, field, wanted, "and files of both are not read together")
+    return changed
+
+
+def _differs(old: pa.DataType, new: pa.DataType) -> bool:
+    """Names of elements, units of times and lengths of bytes make no difference to a reader."""
+    kinds = pa.types
+    if kinds.is_struct(old) and kinds.is_struct(new):
+        there = {field.name: field.type for field in new}
+        return any(field.name in there and _differs(field.type, there[field.name]) for field in old)
+    if kinds.is_list(old) and kinds.is_list(new):
+        return _differs(old.value_type, new.value_type)
+    if kinds.is_map(old) and kinds.is_map(new):
+        return _differs(old.item_type, new.item_type)
+    same = (kinds.is_timestamp, kinds.is_time, _is_bytes)
+    return old != new and not any(is_kind(old) and is_kind(new) for is_kind in same)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _can_become(old: pa.DataType, new: pa.DataType) -> bool:
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        return bool(old.scale <= new.scale and old.precision - old.scale <= new.precision - new.scale)
+    return new in _WIDER.get(old, ())
+
+
+def _refuse(path: str, field: pa.Field, wanted: pa.DataType, why: str) -> UnsupportedTable:
+    message = f"column {field.name!r} is {field.type} in {path} and {wanted} in the table now, {why}; {_ADVICE}"
+    return UnsupportedTable(message, path=path, column=field.name, stored=str(field.type), wanted=str(wanted))
