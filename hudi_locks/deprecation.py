@@ -1,0 +1,36 @@
+"""Renamed public names: the old one stays for one minor version, with a warning that names the new one."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["forward_renamed"]
+
+
+def forward_renamed(module: str, renamed: Mapping[str, str], *, removed_in: str) -> Callable[[str], Any]:
+    """A module's `__getattr__` that answers for names which it has under other ones now.
+
+    `__getattr__ = forward_renamed(__name__, {"OldName": "NewName"}, removed_in="0.3.0")`. Every use of an old name, an
+    import of it too, warns at the line that uses it.
+
+    Args:
+        module: The module's `__name__`.
+        renamed: New names by old ones; a dotted one (`package.module:Name`) says that the name lies elsewhere now.
+        removed_in: The version that has the old names no more.
+
+    Returns:
+        A function that returns what an old name stands for, and raises AttributeError for any other name.
+    """
+
+    def find(name: str) -> Any:
+        if name not in renamed:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        place, _, new = renamed[name].rpartition(":")
+        message = f"{module}.{name} is now {place or module}.{new}; the old name goes in {removed_in}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(place or module), new)
+
+    return find
