@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["forward_renamed"]
+__all__ = ["RenamedMember", "forward_renamed"]
 
 
 def forward_renamed(module: str, renamed: Mapping[str, str], *, removed_in: str) -> Callable[[str], Any]:
@@ -34,3 +34,29 @@ def forward_renamed(module: str, renamed: Mapping[str, str], *, removed_in: str)
         return getattr(importlib.import_module(place or module), new)
 
     return find
+
+
+class RenamedMember:
+    """A method, property or attribute of a class under its old name: `old = RenamedMember("new", removed_in="0.3.0")`.
+
+    Every use through an instance warns at the line that uses it.
+
+    Args:
+        new: The name that the class has for it now.
+        removed_in: The version that has the old name no more.
+    """
+
+    def __init__(self, new: str, *, removed_in: str) -> None:
+        self._new = new
+        self._removed_in = removed_in
+        self._old = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the old name, from the class that is being made."""
+        self._old = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """What the new name stands for."""
+        message = f"{self._old} is now {owner.__name__}.{self._new}; the old name goes in {self._removed_in}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(owner if instance is None else instance, self._new)

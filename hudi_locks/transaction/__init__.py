@@ -1,5 +1,6 @@
 """Writes that never lose an update: begin, publish, roll forward, roll back."""
 
+from hudi_locks.deprecation import forward_renamed
 from hudi_locks.transaction.conflicts import (
     AbsentKeys,
     BucketIndexConcurrentFileWrites,
@@ -47,3 +48,5 @@ __all__ = [
     "Unless",
     "View",
 ]
+
+__getattr__ = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import TracebackType
 
+from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata
@@ -143,6 +144,8 @@ class Transaction:
             StorageError: The store failed.
         """
         return check_conflict(self._table, self._state, metadata, reads=reads)
+
+    foresee = RenamedMember("check_conflict", removed_in="0.3.0")
 
     def look_again(self) -> WriteState | None:
         """This write as if it had been begun by a look at the table as it is now; None if it cannot go on from there.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
 from hudi_locks.observe import Metrics
@@ -91,6 +92,8 @@ class Transactions:
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
         )
         self.early = EarlyConflictDriver(self.coordinator, options or {})
+
+    coordination = RenamedMember("coordinator", removed_in="0.3.0")
 
     @property
     def notices(self) -> Notices:
