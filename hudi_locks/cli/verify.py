@@ -17,19 +17,25 @@ __all__ = ["command"]
 
 _DAMAGED, _USAGE = 1, 2
 _Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
+_Values = Annotated[bool, typer.Option("--values", help="Decode all values of base files too; slow.")]
 _NOTES: Final = "notes"
 
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()
-def run_verify(path: BasePath, zone: _Zone = None, as_json: Json = False) -> None:  # noqa: FBT002  # typer's way of a flag
+def run_verify(
+    path: BasePath,
+    zone: _Zone = None,
+    values: _Values = False,  # noqa: FBT002  # typer's way of a flag
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
     """Look at every file of a table, and name what is damaged. Changes nothing, and takes no lock.
 
     Exit status: 0 the table is sound; 1 something is damaged; 2 there is no table, or the command line is wrong.
     """
     try:
-        report = verify_table(open_storage(path), zone=zone)
+        report = verify_table(open_storage(path), zone=zone, reads_values=values)
     except NotATable as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_USAGE) from error

@@ -116,6 +116,7 @@ class BaseFileWriter:
             use_dictionary=dictionary,
             store_schema=False,
             data_page_size=self._form.page_bytes,
+            write_page_checksum=True,
         )
 
     @contextmanager
@@ -210,6 +211,18 @@ def describe_base_file(path: str) -> tuple[int, tuple[str, ...]]:
     """
     with reading_parquet(_BASE_FILE, path), _open(path) as file:
         return int(file.metadata.num_rows), tuple(file.schema_arrow.names)
+
+
+def decode_base_file(path: str) -> None:
+    """Decode every value of a base file, a row group at a time, and compare the checksums of its pages if it has any.
+
+    Raises:
+        DamagedTable: A page cannot be decoded, or its checksum is another.
+        StorageError: The store failed.
+    """
+    with reading_parquet(_BASE_FILE, path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for group in range(file.num_row_groups):
+            file.read_row_group(group)
 
 
 def read_file_schema(path: str) -> pa.Schema:

@@ -68,8 +68,7 @@ def refuse_gap(storage: Storage, timeline: Timeline, *, number: int) -> None:
     Raises:
         DamagedTable: It does.
     """
-    if number > 1:  # nothing was published before the first claim, which a JVM may have rolled back before it was done
-        refuse_empty(storage, timeline)
+    refuse_empty(storage, timeline)
     restored = max((i.requested for i in timeline.instants if i.action == "restore"), default="")
     for claim in list_claims_back(storage, number - 1, until="", most=_NEAR):
         if claim.kind is ClaimKind.PUBLISH and claim.time > restored:

@@ -49,6 +49,7 @@ class Survey:
         files: Data files of all partitions, also of those that only commits name.
         partitions: Folders that are marked as partitions.
         pending: Requested times of what is pending.
+        reads_values: Whether all values in base files are decoded.
     """
 
     table: Table
@@ -59,6 +60,7 @@ class Survey:
     writes: dict[str, Write] = field(default_factory=dict)
     files: DataFiles = field(default_factory=lambda: DataFiles((), ()))
     partitions: frozenset[str] = frozenset()
+    reads_values: bool = False
 
     @property
     def storage(self) -> Storage:

@@ -26,28 +26,29 @@ _METADATA_TABLE: Final = ".hoodie/metadata"
 _ALL: Final = "everything else: without this the table cannot be found"
 
 
-def verify_table(storage: Storage, *, zone: str | None = None) -> Report:
+def verify_table(storage: Storage, *, zone: str | None = None, reads_values: bool = False) -> Report:
     """Look at every file of a table; change none, and take no lock. Runs beside writers.
 
     Args:
         storage: The table's files.
         zone: Where a timeline in LOCAL time is, as for `Table.load`.
+        reads_values: Whether every value in base files is decoded too, which takes as long as to read the whole table.
 
     Raises:
         NotATable: There is none.
         UnsupportedTable: It is of a kind that is not read here.
         StorageError: The store failed.
     """
-    found = _walk(storage, zone)
-    return found if found.is_sound else found.confirmed_by(_walk(storage, zone))
+    found = _walk(storage, zone, reads_values=reads_values)
+    return found if found.is_sound else found.confirmed_by(_walk(storage, zone, reads_values=reads_values))
 
 
-def _walk(storage: Storage, zone: str | None) -> Report:
+def _walk(storage: Storage, zone: str | None, *, reads_values: bool) -> Report:
     book = Notebook()
     try:
         table = Table.load(storage, zone=zone)
         check_keys(table, book)
-        _survey(table, book)
+        _survey(Survey(table, book, table.timeline(), reads_values=reads_values))
     except DamagedTable as error:
         path = str(error.facts.get("path", PROPERTIES_PATH))
         kind = "properties" if PROPERTIES_PATH in str(error) else "timeline"
@@ -56,10 +57,9 @@ def _walk(storage: Storage, zone: str | None) -> Report:
     return book.report(storage.base)
 
 
-def _survey(table: Table, book: Notebook) -> None:
-    storage = table.storage
-    names = storage.list_names(table.layout.folder)
-    survey = Survey(table, book, table.timeline())
+def _survey(survey: Survey) -> None:
+    storage = survey.storage
+    names = storage.list_names(survey.table.layout.folder)
     survey.read_contents(name for name in names if name[:1].isdigit())
     check_archive(survey)
     check_timeline(survey)
@@ -70,4 +70,4 @@ def _survey(table: Table, book: Notebook) -> None:
     check_data(survey)
     check_traces(survey)
     if storage.exists(_METADATA_TABLE):
-        book.leave_out("the metadata table, which this package does not read")
+        survey.book.leave_out("the metadata table, which this package does not read")

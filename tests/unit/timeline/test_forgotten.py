@@ -137,3 +137,18 @@ def test_what_a_restore_of_the_jvm_undoes_is_no_damage(desk: ServiceDesk) -> Non
     lose(desk, undone)
     desk.storage.replace(LAYOUT_2.path(Instant("20231114230000000", "restore", State.INFLIGHT)), b"")
     assert [file.file_id for file in latest_base_files(desk.storage, desk.timeline())] == ["g-0", "i-0"]
+
+
+def test_a_table_that_lost_its_only_commit_and_all_that_told_of_it_is_not_taken_for_empty(desk: ServiceDesk) -> None:
+    lost = desk.put("p/g-0")
+    lose(desk, lost, states=slice(0, 3))
+    before = files(desk)
+    for act in (
+        lambda: desk.open().begin("commit", "UPSERT"),
+        lambda: desk.open().roll_back_failed(),
+        lambda: desk.open_single().begin("commit", "UPSERT"),
+    ):
+        with pytest.raises(DamagedTable, match="hudi-locks verify") as caught:
+            act()
+        assert caught.value.instant == lost
+        assert files(desk) == before

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from damages import WAYS
 from whole_table import WholeTable
@@ -297,3 +298,23 @@ def test_any_damage_of_metadata_of_the_jvm_is_found_or_changes_no_row(
     storage = golden(name)
     paths = [path for path, entry in storage.walk(".hoodie") if entry.size and not path.endswith(".parquet")]
     assert fuzz(storage, paths) == []
+
+
+def flip_a_value(storage: LocalStorage, path: str) -> None:
+    """The last byte of a page: the footer, the size and the number of rows stay as they were."""
+    chunk = pq.read_metadata(storage.native(path)).row_group(0).column(0)
+    data = bytearray(storage.read(path) or b"")
+    start = chunk.data_page_offset if chunk.dictionary_page_offset is None else chunk.dictionary_page_offset
+    data[start + chunk.total_compressed_size - 1] ^= 1
+    storage.replace(path, bytes(data))
+
+
+def test_a_value_that_was_changed_is_found_when_all_values_are_asked_for(copy: LocalStorage) -> None:
+    assert verify_table(copy, reads_values=True).is_sound
+    path = one(copy, ".parquet")
+    flip_a_value(copy, path)
+    quick = verify_table(copy)
+    assert (quick.is_sound, [what for what in quick.not_checked if "--values" in what]) == (True, [*quick.not_checked])
+    found = verify_table(copy, reads_values=True)
+    assert [finding.path for finding in found.damages] == [path]
+    assert not [what for what in found.not_checked if "--values" in what]
