@@ -17,6 +17,8 @@ from hudi_locks.config import (
     clustering_keys,
     compaction_keys,
     datasource_keys,
+    file_keys,
+    index_keys,
     ingest_keys,
     lock_keys,
     service_keys,
@@ -34,7 +36,7 @@ _SECTIONS: Final[Mapping[str, tuple[ModuleType, ...]]] = MappingProxyType(
         "Table properties": (table_keys,),
         "Clustering": (clustering_keys,),
         "Table services": (service_keys, compaction_keys),
-        "Writing and reading rows": (datasource_keys,),
+        "Writing and reading rows": (datasource_keys, file_keys, index_keys),
         "Ingest jobs": (ingest_keys,),
     }
 )

@@ -14,7 +14,7 @@ import typer
 
 from hudi_locks.cli.options import ConfigFile, Settings, read_options
 from hudi_locks.clock import SystemClock
-from hudi_locks.config import check_options, datasource_keys
+from hudi_locks.config import check_options, index_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -64,7 +64,7 @@ def run_serve(
 
 def _add_index(table: Table, options: Mapping[str, object]) -> dict[str, object]:
     """The options, with the index that the table remembers. Nothing else: its properties could name any class."""
-    kept = datasource_keys.INDEX_TYPE.name
+    kept = index_keys.INDEX_TYPE.name
     return {**({kept: table.config.extra[kept]} if kept in table.config.extra else {}), **options}
 
 

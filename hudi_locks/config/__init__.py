@@ -1,13 +1,15 @@
 """Every hoodie.* key once, and typed access to them.
 
 The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
-`table_keys`, `datasource_keys` and `ingest_keys`.
+`table_keys`, `datasource_keys`, `file_keys`, `index_keys` and `ingest_keys`.
 """
 
 from hudi_locks.config import (
     clustering_keys,
     compaction_keys,
     datasource_keys,
+    file_keys,
+    index_keys,
     ingest_keys,
     lock_keys,
     service_keys,
@@ -33,9 +35,11 @@ __all__ = [
     "clustering_keys",
     "compaction_keys",
     "datasource_keys",
+    "file_keys",
     "find_key",
     "find_source",
     "import_class",
+    "index_keys",
     "ingest_keys",
     "is_lock_local",
     "lock_keys",

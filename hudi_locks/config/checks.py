@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from hudi_locks.config import datasource_keys, lock_keys, table_keys, write_keys
+from hudi_locks.config import datasource_keys, index_keys, lock_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
@@ -169,8 +169,8 @@ def _check_early_detection(options: Options) -> None:
 _NON_BLOCKING_NEEDS: Final[tuple[tuple[Key[str], str], ...]] = (
     (table_keys.TABLE_TYPE, "MERGE_ON_READ"),
     (datasource_keys.WRITE_TABLE_TYPE, "MERGE_ON_READ"),
-    (datasource_keys.INDEX_TYPE, "BUCKET"),
-    (datasource_keys.BUCKET_INDEX_ENGINE, "SIMPLE"),
+    (index_keys.INDEX_TYPE, "BUCKET"),
+    (index_keys.BUCKET_INDEX_ENGINE, "SIMPLE"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Keys of writing and reading rows: hoodie.datasource.*, file sizes, indexes."""
+"""Keys of writing and reading rows: operations, record keys, tasks, streams, queries."""
 
 from __future__ import annotations
 
@@ -162,62 +162,6 @@ AUTO_UPGRADE_VERSION = Key(
     no_effect="no write upgrades a table here",
 )
 
-PARQUET_MAX_FILE_SIZE = Key(
-    "hoodie.parquet.max.file.size", int, 120 * 1024 * 1024, "target size of a base file, in bytes", minimum=1
-)
-PARQUET_SMALL_FILE_LIMIT = Key(
-    "hoodie.parquet.small.file.limit",
-    int,
-    100 * 1024 * 1024,
-    "base files below it take up new rows, in bytes; 0 turns that off",
-    minimum=0,
-)
-PARQUET_BLOCK_SIZE = Key(
-    "hoodie.parquet.block.size",
-    int,
-    64 * 1024 * 1024,
-    "rows of one row group of a base file, in bytes of memory (the JVM's default is 120 MB)",
-    minimum=1,
-)
-PARQUET_PAGE_SIZE = Key("hoodie.parquet.page.size", int, 1024 * 1024, "size of a Parquet page, in bytes", minimum=1)
-PARQUET_COMPRESSION_CODEC = Key(
-    "hoodie.parquet.compression.codec",
-    str,
-    "zstd",
-    "compression of base files; the JVM's default is gzip, which takes many times as long for the same size",
-    choices=("gzip", "snappy", "zstd", "lz4", "brotli", "uncompressed"),
-)
-PARQUET_COMPRESSION_RATIO = Key(
-    "hoodie.parquet.compression.ratio",
-    str,
-    "0.1",
-    "expected ratio of compressed to plain size",
-    no_effect="the size of rows on disk is measured from the last commits",
-)
-LOGFILE_MAX_SIZE = Key(
-    "hoodie.logfile.max.size",
-    int,
-    1 << 30,
-    "a log file that has reached it is followed by a second one of the same write, in bytes",
-    since="0.4.0",
-    minimum=1,
-)
-LOGFILE_BLOCK_MAX_SIZE = Key(
-    "hoodie.logfile.data.block.max.size",
-    int,
-    256 << 20,
-    "rows of one block of a log file, in bytes of memory",
-    since="0.4.0",
-    minimum=1,
-)
-LOGFILE_BLOCK_FORMAT = Key(
-    "hoodie.logfile.data.block.format",
-    str,
-    "parquet",
-    "form of rows in log files; avro, the default of JVM writers, is ten times slower to write and read here",
-    since="0.9.0",
-    choices=("parquet", "avro"),
-)
 MERGE_MEMORY = Key(
     "hoodie.memory.merge.max.size",
     int,
@@ -225,21 +169,6 @@ MERGE_MEMORY = Key(
     "how much of its input a task keeps in memory, in bytes; more goes to local disk",
     since="0.4.0",
     minimum=1,
-)
-RECORD_SIZE_ESTIMATE = Key(
-    "hoodie.copyonwrite.record.size.estimate",
-    int,
-    1024,
-    "bytes of a row while no commit tells better",
-    minimum=1,
-)
-INSERT_SPLIT_SIZE = Key(
-    "hoodie.copyonwrite.insert.split.size",
-    int,
-    500_000,
-    "rows of a new file group without statistics",
-    minimum=1,
-    no_effect="new file groups are cut by hoodie.parquet.max.file.size and the size of a row",
 )
 SHUFFLE_PARALLELISM_INSERT = Key(
     "hoodie.insert.shuffle.parallelism", int, 0, "tasks of an insert; 0 for Spark's choice", minimum=0
@@ -267,93 +196,6 @@ BULK_INSERT_SORT_MODE = Key(
     ),
     accepted=("NONE",),
     refusal="rows are written as they come; sort the DataFrame instead",
-)
-
-INDEX_TYPE = Key(
-    "hoodie.index.type",
-    str,
-    "SIMPLE",
-    "how the file group of a key is found",
-    choices=(
-        "SIMPLE",
-        "GLOBAL_SIMPLE",
-        "BUCKET",
-        "BLOOM",
-        "GLOBAL_BLOOM",
-        "HBASE",
-        "INMEMORY",
-        "FLINK_STATE",
-        "RECORD_INDEX",
-        "GLOBAL_RECORD_LEVEL_INDEX",
-        "RECORD_LEVEL_INDEX",
-    ),
-)
-BUCKET_INDEX_ENGINE = Key(
-    "hoodie.index.bucket.engine",
-    str,
-    "SIMPLE",
-    "kind of bucket index",
-    since="0.11.0",
-    choices=("SIMPLE", "CONSISTENT_HASHING"),
-    accepted=("SIMPLE",),
-    refusal="buckets are counted once and never split here; use SIMPLE, or write to the table with JVM Hudi",
-)
-BUCKET_INDEX_NUM_BUCKETS = Key(
-    "hoodie.bucket.index.num.buckets", int, 256, "buckets of each partition", since="0.10.0", minimum=1
-)
-BUCKET_INDEX_HASH_FIELD = Key(
-    "hoodie.bucket.index.hash.field",
-    str,
-    None,
-    "record key columns that choose the bucket, comma-separated; all when absent",
-    since="0.10.0",
-)
-BUCKET_INDEX_PARTITION_EXPRESSIONS = Key(
-    "hoodie.bucket.index.partition.expressions",
-    str,
-    None,
-    "other numbers of buckets for some partitions: regex,number;...",
-    since="1.1.0",
-)
-BUCKET_INDEX_PARTITION_RULE_TYPE = Key(
-    "hoodie.bucket.index.partition.rule.type",
-    str,
-    "regex",
-    "how partition expressions are matched",
-    since="1.1.0",
-    choices=("regex",),
-    accepted=("regex",),
-    refusal="it is the only one; leave it out",
-)
-BLOOM_NUM_ENTRIES = Key(
-    "hoodie.index.bloom.num_entries",
-    int,
-    60_000,
-    "keys that the bloom filter of a base file is made for",
-    minimum=1,
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
-)
-BLOOM_FPP = Key(
-    "hoodie.index.bloom.fpp",
-    str,
-    "0.000000001",
-    "share of wrong answers of that filter",
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
-)
-BLOOM_FILTER_TYPE = Key(
-    "hoodie.bloom.index.filter.type",
-    str,
-    "DYNAMIC_V0",
-    "kind of that filter",
-    choices=("SIMPLE", "DYNAMIC_V0"),
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
-)
-SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
-    "hoodie.simple.index.update.partition.path",
-    bool,
-    True,
-    "whether the global simple index moves a row whose partition changed",
-    no_effect="it is for the index GLOBAL_SIMPLE, which is not offered",
 )
 
 STREAMING_CHECKPOINT_IDENTIFIER = Key(

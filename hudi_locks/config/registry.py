@@ -11,6 +11,8 @@ from hudi_locks.config import (
     clustering_keys,
     compaction_keys,
     datasource_keys,
+    file_keys,
+    index_keys,
     ingest_keys,
     lock_keys,
     service_keys,
@@ -29,6 +31,8 @@ _MODULES: Final = (
     service_keys,
     table_keys,
     datasource_keys,
+    file_keys,
+    index_keys,
     ingest_keys,
 )
 _TYPO_DISTANCE: Final = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hudi_locks.config import Key, Options, datasource_keys, table_keys, write_keys
+from hudi_locks.config import Key, Options, datasource_keys, index_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import WRITE_ACTIONS, WriteStat, bucket_of_file_id, fixed_bucket_file_id
 from hudi_locks.spark.bucket_index import BucketIndex
@@ -39,8 +39,8 @@ def refuse_unfit(options: Options, config: TableConfig) -> None:
     """
     mode = options.get_value(write_keys.CONCURRENCY_MODE).upper()
     if config.table_type == _MERGE_ON_READ:
-        _demand(options, datasource_keys.INDEX_TYPE, "BUCKET", why="logs go where the bucket of a key says")
-        _demand(options, datasource_keys.BUCKET_INDEX_ENGINE, "SIMPLE", why="buckets stay as they are")
+        _demand(options, index_keys.INDEX_TYPE, "BUCKET", why="logs go where the bucket of a key says")
+        _demand(options, index_keys.BUCKET_INDEX_ENGINE, "SIMPLE", why="buckets stay as they are")
     if mode != write_keys.NON_BLOCKING:
         return
     key = write_keys.CONCURRENCY_MODE.name

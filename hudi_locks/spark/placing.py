@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from hudi_locks.config import datasource_keys
+from hudi_locks.config import index_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
@@ -141,7 +141,7 @@ def _check_counts(settings: PipelineSettings, snapshot: Snapshot) -> None:
     found = find_bucket_counts(snapshot.table.storage, snapshot.timeline)
     if settings.bucket_index() is None or found is None or found == settings.buckets:
         return
-    number, expressions = datasource_keys.BUCKET_INDEX_NUM_BUCKETS, datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS
+    number, expressions = index_keys.BUCKET_INDEX_NUM_BUCKETS, index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS
     raise ConfigError(
         f"the table has {found.default} buckets in each partition, and others by {found.text!r}, while the options say"
         f" {settings.buckets.default} and {settings.buckets.text!r}; set {number.name}={found.default} and"

@@ -8,7 +8,17 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from hudi_locks.config import Key, Options, check_options, check_writer_options, datasource_keys, table_keys, write_keys
+from hudi_locks.config import (
+    Key,
+    Options,
+    check_options,
+    check_writer_options,
+    datasource_keys,
+    file_keys,
+    index_keys,
+    table_keys,
+    write_keys,
+)
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts
 from hudi_locks.spark.appending import refuse_unfit
@@ -96,12 +106,12 @@ class PipelineSettings:
             ConfigError: A value is malformed, the index is none of SIMPLE and BUCKET, or not the one of the table.
         """
         options = _with_index_of(config, options)
-        fields = options.find(datasource_keys.BUCKET_INDEX_HASH_FIELD)
+        fields = options.find(index_keys.BUCKET_INDEX_HASH_FIELD)
         return cls(
             codec=_read_codec(options),
-            max_file_bytes=options.get_value(datasource_keys.PARQUET_MAX_FILE_SIZE),
-            small_file_bytes=options.get_value(datasource_keys.PARQUET_SMALL_FILE_LIMIT),
-            record_bytes=options.get_value(datasource_keys.RECORD_SIZE_ESTIMATE),
+            max_file_bytes=options.get_value(file_keys.PARQUET_MAX_FILE_SIZE),
+            small_file_bytes=options.get_value(file_keys.PARQUET_SMALL_FILE_LIMIT),
+            record_bytes=options.get_value(file_keys.RECORD_SIZE_ESTIMATE),
             memory_bytes=options.get_value(datasource_keys.MERGE_MEMORY),
             conflict_retries=options.get_value(write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES),
             early_wait_s=options.get_value(write_keys.EARLY_CONFLICT_MAX_WAIT_MS) / 1000,
@@ -112,13 +122,13 @@ class PipelineSettings:
             buckets=_read_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
-            log_form=options.get_value(datasource_keys.LOGFILE_BLOCK_FORMAT).lower(),
-            log_block_bytes=options.get_value(datasource_keys.LOGFILE_BLOCK_MAX_SIZE),
-            log_file_bytes=options.get_value(datasource_keys.LOGFILE_MAX_SIZE),
+            log_form=options.get_value(file_keys.LOGFILE_BLOCK_FORMAT).lower(),
+            log_block_bytes=options.get_value(file_keys.LOGFILE_BLOCK_MAX_SIZE),
+            log_file_bytes=options.get_value(file_keys.LOGFILE_MAX_SIZE),
             bare_keys=options.find(datasource_keys.COMPLEX_KEY_VALUE_ONLY),
             fills_columns=options.get_value(datasource_keys.RECONCILE_SCHEMA),
-            row_group_bytes=options.get_value(datasource_keys.PARQUET_BLOCK_SIZE),
-            page_bytes=options.get_value(datasource_keys.PARQUET_PAGE_SIZE),
+            row_group_bytes=options.get_value(file_keys.PARQUET_BLOCK_SIZE),
+            page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
         )
 
@@ -223,16 +233,16 @@ def _with_index_of(config: TableConfig, options: Options) -> Options:
 
 
 def _read_counts(options: Options) -> BucketCounts:
-    expressions = options.find(datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS) or ""
-    return BucketCounts.parse(expressions, options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS))
+    expressions = options.find(index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS) or ""
+    return BucketCounts.parse(expressions, options.get_value(index_keys.BUCKET_INDEX_NUM_BUCKETS))
 
 
 def _read_codec(options: Options) -> str:
-    return options.get_value(datasource_keys.PARQUET_COMPRESSION_CODEC).lower()
+    return options.get_value(file_keys.PARQUET_COMPRESSION_CODEC).lower()
 
 
 def _read_index_type(options: Options) -> str:
-    key = datasource_keys.INDEX_TYPE
+    key = index_keys.INDEX_TYPE
     asked = options.get_value(key).upper()
     if asked in _GLOBAL:
         raise ConfigError(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, datasource_keys, find_key, table_keys, write_keys
+from hudi_locks.config import Key, Options, datasource_keys, find_key, index_keys, table_keys, write_keys
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.table import (
     COMPLEX,
@@ -26,10 +26,10 @@ from hudi_locks.table import (
 __all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table"]
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
-    datasource_keys.INDEX_TYPE,
-    datasource_keys.BUCKET_INDEX_NUM_BUCKETS,
-    datasource_keys.BUCKET_INDEX_HASH_FIELD,
-    datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS,
+    index_keys.INDEX_TYPE,
+    index_keys.BUCKET_INDEX_NUM_BUCKETS,
+    index_keys.BUCKET_INDEX_HASH_FIELD,
+    index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS,
 )
 """Options that decide where a key lies. A table remembers those that it was made with, since a writer that is given
 others would look for its rows in the wrong place and double them."""
@@ -165,7 +165,7 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
 
 def _refuse_other_properties(options: Options, config: TableConfig, path: str) -> None:
     """What a table says of itself for good, as its timeline or whether it keeps a metadata table."""
-    properties = config.to_properties()
+    properties = {table_keys.RECORD_MERGE_STRATEGY_ID.name: config.merge_strategy_id, **config.to_properties()}
     for name, value in options.items():
         key = find_key(name)
         if key is None or key in _COMPARED or key.name not in properties:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hudi_locks.config import Options, datasource_keys
+from hudi_locks.config import Options, index_keys
 from hudi_locks.format import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.storage import Storage
 from hudi_locks.table.config import TableConfig
@@ -24,10 +24,10 @@ def create_bucket_counts(storage: Storage, config: TableConfig) -> None:
         ConfigError: The expressions cannot be used.
     """
     options = Options(config.extra)
-    expressions = options.find(datasource_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS)
+    expressions = options.find(index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS)
     if not expressions:
         return
-    counts = BucketCounts.parse(expressions, options.get_value(datasource_keys.BUCKET_INDEX_NUM_BUCKETS))
+    counts = BucketCounts.parse(expressions, options.get_value(index_keys.BUCKET_INDEX_NUM_BUCKETS))
     storage.make_folder(_FOLDER)
     storage.create_if_absent(f"{_FOLDER}/{INITIAL_BUCKET_COUNTS}{_SUFFIX}", counts.encode())
 

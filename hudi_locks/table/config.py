@@ -90,6 +90,11 @@ class TableConfig:
         return MergeRule(self.merge_ordering, fills_nulls=fills_nulls, deletes=self.delete_markers)
 
     @property
+    def merge_strategy_id(self) -> str:
+        """Hudi's id of that rule, which tables of version 9 leave unsaid; "" if it is none of ours."""
+        return self.extra.get(table_keys.RECORD_MERGE_STRATEGY_ID.name) or _MERGERS.get(self.merge_mode, ("",))[0]
+
+    @property
     def delete_markers(self) -> tuple[DeleteMarker, ...]:
         """What makes of a row a delete."""
         marker = read_delete_marker(Options(self.extra))

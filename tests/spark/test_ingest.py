@@ -82,13 +82,14 @@ def bench(spark: Any, tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """A schema registry that knows one schema."""
+    """A schema registry that knows the schema of trips, and another."""
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the library's name
             self.send_response(200 if "trips" in self.path else 404)
             self.end_headers()
-            self.wfile.write(json.dumps({"schema": AVRO}).encode())
+            known = AVRO.replace("double", "float") if "other" in self.path else AVRO
+            self.wfile.write(json.dumps({"schema": known}).encode())
 
         def log_message(self, *_: Any) -> None:
             return
@@ -119,6 +120,9 @@ def test_csv_and_parquet_are_read_too(bench: Bench, rows_of: RowsOf) -> None:
     assert job.run().rows_inserted == 1
     rows.coalesce(1).write.mode("overwrite").option("header", True).csv(str(bench.folder / "in"))
     job = bench.job(IngestSettings(identifier="two"), "CsvDFSSource", hoodie__streamer__csv__header="true")
+    assert job.run().rows_updated == 1
+    rows.coalesce(1).write.mode("overwrite").option("sep", ";").csv(str(bench.folder / "in"))
+    job = bench.job(IngestSettings(identifier="three"), "CsvDFSSource", hoodie__streamer__csv__sep=";")
     assert job.run().rows_updated == 1
     assert rows_of(bench.table()) == [("a", "1", 1, 1.0)]
 
@@ -195,15 +199,15 @@ def test_a_registry_tells_the_columns(bench: Bench, registry: str) -> None:
         find_schema(Options({url: registry, file: "x"}))
     with pytest.raises(ConfigError, match="cannot be read"):
         find_schema(Options({file: str(bench.folder / "gone.avsc")}))
-    targets = ("target.schema.file", "registry.targetUrl")
+    target = "hoodie.streamer.schemaprovider.target.schema.file"
+    target_url = "hoodie.streamer.schemaprovider.registry.targetUrl"
     (bench.folder / "same.avsc").write_text(json.dumps(json.loads(AVRO), indent=1))
     (bench.folder / "other.avsc").write_text(AVRO.replace("double", "float"))
-    same = (str(bench.folder / "same.avsc"), f"{registry}/trips")
-    for name, where in zip(targets, same, strict=True):
-        assert find_schema(bench.options(**{f"hoodie.streamer.schemaprovider.{name}": where})) is not None
-    other = {f"hoodie.streamer.schemaprovider.{targets[0]}": str(bench.folder / "other.avsc")}
-    with pytest.raises(ConfigError, match="names other columns than the source's"):
-        find_schema(bench.options(**other))
+    for same in ({target: str(bench.folder / "same.avsc")}, {target_url: f"{registry}/trips"}):
+        assert find_schema(bench.options(**same)) is not None
+    for other in ({target: str(bench.folder / "other.avsc")}, {target_url: f"{registry}/other_trips"}):
+        with pytest.raises(ConfigError, match="names other columns than the source's"):
+            find_schema(bench.options(**other))
     (bench.folder / "columns.avsc").write_text("no schema")
     with pytest.raises(BadInput, match="no Avro record"):
         find_schema(bench.options())

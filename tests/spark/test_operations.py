@@ -62,6 +62,12 @@ def test_rows_of_one_key_in_a_batch_become_one_by_their_ordering(create: Create,
     assert rows_of(table) == [("a", "1", 3, 3.0), ("b", "1", 0, 8.0)]
 
 
+def test_rows_of_one_key_in_a_batch_stay_as_they_are_when_asked(create: Create, frame: Frame, rows_of: RowsOf) -> None:
+    table = create(options={"hoodie.combine.before.upsert": "false"})
+    assert table.upsert(frame([("a", "1", 2, 2.0), ("a", "1", 1, 1.0)])).rows_inserted == 2
+    assert rows_of(table) == [("a", "1", 1, 1.0), ("a", "1", 2, 2.0)]
+
+
 @pytest.mark.parametrize(
     "settings", [{"ordering": None}, {"options": {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}}]
 )

@@ -15,6 +15,7 @@ from hudi_locks.table import DeleteMarker
 
 pytestmark = pytest.mark.spark
 
+GENERATOR = "hoodie.datasource.write.keygenerator.class"
 KEYS = "org.apache.hudi.keygen."
 PAYLOADS = "org.apache.hudi.common.model."
 WRITE = "hoodie.datasource.write."
@@ -54,19 +55,22 @@ def keys_of(spark: Any, path: str) -> list[Row]:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({WRITE + "keygenerator.class": KEYS + "SimpleKeyGenerator"}, ("a", "eu")),
-        ({WRITE + "keygenerator.type": "simple"}, ("a", "eu")),
-        ({WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator", **V9}, ("id:a", "eu")),
-        ({WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator"}, ("a", "eu")),
+        ({GENERATOR: KEYS + "SimpleKeyGenerator"}, ("a", "eu")),
+        ({"hoodie.datasource.write.keygenerator.type": "simple"}, ("a", "eu")),
+        ({GENERATOR: KEYS + "ComplexKeyGenerator", **V9}, ("id:a", "eu")),
+        ({GENERATOR: KEYS + "ComplexKeyGenerator"}, ("a", "eu")),
         (
             {
-                WRITE + "keygenerator.class": KEYS + "ComplexKeyGenerator",
+                GENERATOR: KEYS + "ComplexKeyGenerator",
                 "hoodie.write.complex.keygen.new.encoding": "false",
             },
             ("id:a", "eu"),
         ),
         (
-            {WRITE + "keygenerator.class": KEYS + "NonpartitionedKeyGenerator", WRITE + "partitionpath.field": ""},
+            {
+                GENERATOR: KEYS + "NonpartitionedKeyGenerator",
+                WRITE + "partitionpath.field": "",
+            },
             ("a", ""),
         ),
     ],
@@ -83,7 +87,7 @@ def test_a_key_generator_makes_the_keys(
 def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
     spark: Any, frame: Any, path: str
 ) -> None:
-    asked = {**OPTIONS, WRITE + "keygenerator.class": KEYS + "NonpartitionedKeyGenerator"}
+    asked = {**OPTIONS, GENERATOR: KEYS + "NonpartitionedKeyGenerator"}
     with pytest.warns(UserWarning, match=r"partitionpath\.field has no effect"):
         write(frame([("a", "eu", 1, 1.0)]), path, asked, "append")
     assert keys_of(spark, path) == [("a", "")]
@@ -92,25 +96,28 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({WRITE + "keygenerator.class": KEYS + "TimestampBasedKeyGenerator"}, "TimestampBasedKeyGenerator is not off"),
-        ({WRITE + "keygenerator.class": KEYS + "CustomKeyGenerator"}, "CustomKeyGenerator is not offered"),
-        ({WRITE + "keygenerator.class": "com.example.Keys"}, r"com\.example\.Keys is not offered"),
+        ({GENERATOR: KEYS + "TimestampBasedKeyGenerator"}, "TimestampBasedKeyGenerator is not off"),
+        ({GENERATOR: KEYS + "CustomKeyGenerator"}, "CustomKeyGenerator is not offered"),
+        ({GENERATOR: "com.example.Keys"}, r"com\.example\.Keys is not offered"),
         (
-            {WRITE + "keygenerator.class": KEYS + "SimpleKeyGenerator", WRITE + "recordkey.field": "id,ts"},
+            {GENERATOR: KEYS + "SimpleKeyGenerator", WRITE + "recordkey.field": "id,ts"},
             "one record key column and one partition column, and 2 and 1 are given",
         ),
-        ({WRITE + "payload.class": "com.example.Payload"}, r"com\.example\.Payload is Java code"),
-        ({WRITE + "payload.class": PAYLOADS + "PartialUpdateAvroPayload"}, "from version 9 only"),
+        ({"hoodie.datasource.write.payload.class": "com.example.Payload"}, r"com\.example\.Payload is Java code"),
+        ({"hoodie.datasource.write.payload.class": PAYLOADS + "PartialUpdateAvroPayload"}, "from version 9 only"),
         (
-            {WRITE + "payload.class": PAYLOADS + "OverwriteWithLatestAvroPayload",
+            {"hoodie.datasource.write.payload.class": PAYLOADS + "OverwriteWithLatestAvroPayload",
              "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
             "contradict each other",
         ),
         ({"hoodie.payload.delete.field": "op"}, r"delete\.marker beside it"),
         ({"hoodie.table.base.file.format": "ORC"}, r"base\.file\.format=ORC"),
         ({"hoodie.table.cdc.enabled": "true"}, r"cdc\.enabled=true"),
+        ({"hoodie.table.initial.version": "6"}, r"initial\.version=6"),
+        ({"hoodie.table.multiple.base.file.formats.enable": "true"}, r"formats\.enable=true"),
+        ({"hoodie.partition.metafile.use.base.format": "true"}, r"base\.format=true"),
         ({"hoodie.populate.meta.fields": "false"}, r"populate\.meta\.fields=false"),
-        ({WRITE + "drop.partition.columns": "true"}, r"drop\.partition\.columns=true"),
+        ({"hoodie.datasource.write.drop.partition.columns": "true"}, r"drop\.partition\.columns=true"),
         ({"hoodie.metadata.enable": "true"}, r"metadata\.enable=true"),
         ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.index.type": "BUCKET"}, "CONSISTENT_HASHING"),
         ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "one row for a key in the whole table"),
@@ -146,7 +153,7 @@ def test_what_is_not_offered_is_refused_before_anything_is_made(
 def test_a_payload_class_merges_as_the_merge_mode_that_it_stands_for(
     spark: Any, frame: Any, path: str, payload: str, mode: str, partial: str
 ) -> None:
-    asked = {**OPTIONS, **V9, WRITE + "payload.class": PAYLOADS + payload}
+    asked = {**OPTIONS, **V9, "hoodie.datasource.write.payload.class": PAYLOADS + payload}
     schema = "id string, region string, ts long, value double, Op string"
     write(frame([("a", "eu", 5, 1.0, "I"), ("b", "eu", 5, 1.0, "I")], schema), path, asked, "append")
     write(frame([("a", "eu", 4, None, "D"), ("b", "eu", 6, None, "U")], schema), path, asked, "append")
@@ -159,6 +166,17 @@ def test_a_payload_class_merges_as_the_merge_mode_that_it_stands_for(
     assert rows_of(spark, path, "id", "ts", "value") == (expected[1:] if payload.startswith("AWS") else expected)
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_table_is_merged_by_its_own_merger_alone(spark: Any, frame: Any, path: str, version: str) -> None:
+    key, rows = "hoodie.record.merge.strategy.id", frame([("a", "eu", 1, 1.0)])
+    made = {**OPTIONS, "hoodie.write.table.version": version}
+    with pytest.raises(BadInput, match="was made with eeb8d96f-b1e4-49fd-bbf8-28ac514178e5") as caught:
+        write(rows, path, {**made, key: "00000000-0000-0000-0000-000000000000"}, "append")
+    assert caught.value.key == key
+    write(rows, path, {**made, key: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"}, "append")
+    assert rows_of(spark, path, "id") == [("a",)]
+
+
 def test_an_option_that_means_another_table_is_refused(spark: Any, frame: Any, path: str) -> None:
     write(frame([("a", "eu", 1, 1.0)]), path, OPTIONS, "append")
     for key, value in {
@@ -166,7 +184,7 @@ def test_an_option_that_means_another_table_is_refused(spark: Any, frame: Any, p
         WRITE + "precombine.field": "value",
         WRITE + "hive_style_partitioning": "true",
         WRITE + "table.type": "MERGE_ON_READ",
-        WRITE + "keygenerator.type": "COMPLEX",
+        "hoodie.datasource.write.keygenerator.type": "COMPLEX",
         "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
         "hoodie.timeline.path": "elsewhere",
         "hoodie.table.timeline.timezone": "LOCAL",
@@ -200,22 +218,8 @@ def test_columns_that_the_input_lacks_are_null_where_schemas_are_reconciled(spar
     less = frame([("b", "eu", 2), ("c", "eu", 2)], "id string, region string, ts long")
     with pytest.raises(BadInput, match="value"):
         write(less, path, OPTIONS, "append")
-    write(less, path, {**OPTIONS, WRITE + "reconcile.schema": "true"}, "append")
+    write(less, path, {**OPTIONS, "hoodie.datasource.write.reconcile.schema": "true"}, "append")
     assert rows_of(spark, path, "id", "value") == [("a", 1.0), ("b", None), ("c", None)]
-
-
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "delete", "upsert"])
-def test_each_operation_has_its_own_number_of_tasks(spark: Any, path: str, operation: str) -> None:
-    from hudi_locks.config import Options
-    from hudi_locks.spark import Operation
-    from hudi_locks.spark.settings import PipelineSettings
-    from hudi_locks.table import TableConfig
-
-    name = f"hoodie.{operation.replace('_', '')}.shuffle.parallelism"
-    settings = PipelineSettings.of(Options({name: "7"}), TableConfig("t", ("id",)))
-    asked = {one: settings.count_tasks(spark, 1, operation=one) == 7 for one in Operation}
-    assert asked[Operation(operation)]
-    assert not asked[Operation.UPSERT if operation != "upsert" else Operation.INSERT]
 
 
 def test_a_read_goes_by_hudis_options(spark: Any, frame: Any, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from transaction_desk import DeskClock
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.spark import CommitTerms, HoodieTable, Operation, StreamSink
@@ -89,14 +91,17 @@ def test_a_batch_that_was_committed_before_a_crash_is_not_written_twice(
     assert len(positions(table)) == 2
 
 
-def test_two_streams_share_a_table_under_identifiers_of_their_own(
-    create: Create, feed: Any, stream: Stream, rows_of: RowsOf
+def test_streams_share_a_table_under_identifiers_of_their_own(
+    create: Create, load: Callable[..., HoodieTable], feed: Any, stream: Stream, rows_of: RowsOf
 ) -> None:
     table = create()
     feed("1", ("a", "1", 1, 1.0))
     stream(table.stream_sink(Operation.INSERT, identifier="one"), "one")
     stream(table.stream_sink(Operation.INSERT, identifier="two"), "two")
-    assert rows_of(table) == [("a", "1", 1, 1.0)] * 2
+    third = load({"hoodie.datasource.write.streaming.checkpoint.identifier": "three"})
+    stream(third.stream_sink(Operation.INSERT), "three")
+    assert rows_of(table) == [("a", "1", 1, 1.0)] * 3
+    assert positions(table) == [json.dumps({name: "0"}) for name in ("one", "two", "three")]
 
 
 def test_a_query_whose_checkpoint_was_lost_is_refused_before_it_skips_rows(
@@ -136,6 +141,23 @@ def test_a_failure_that_passes_is_tried_again(
     assert result is not None
     assert result.rows_inserted == 1
     assert rows_of(table) == [("a", "1", 1, 1.0)]
+
+
+def test_the_next_try_comes_after_the_pause_that_is_asked_for(
+    create: Create, frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(options={"hoodie.datasource.write.streaming.retry.interval.ms": "90000"})
+    sink: StreamSink = table.stream_sink()
+    sink._clock, calls = DeskClock(), list[float]()
+
+    def fail(*_: Any, terms: CommitTerms) -> Any:
+        calls.append(sink._clock.monotonic())
+        raise StorageError("the store is away", path="x")
+
+    monkeypatch.setattr(HoodieTable, "write", fail)
+    with pytest.raises(StorageError, match="is away"):
+        sink.write(frame([("a", "1", 1, 1.0)]), 0)
+    assert [later - earlier for earlier, later in itertools.pairwise(calls)] == [90.0] * 3
 
 
 def test_a_failure_that_stays_ends_the_query_after_the_last_retry(

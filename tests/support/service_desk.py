@@ -18,7 +18,8 @@ class ServiceDesk(Desk):
 
     def cleaner(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Cleaner:
         transactions = self.open(trace=trace, storage=storage, locks=locks)
-        named = {f"hoodie.clean.{name.replace('__', '.')}": value for name, value in options.items()}
+        given = {name.replace("__", "."): value for name, value in options.items()}
+        named = {name if "hoodie." in name else f"hoodie.clean.{name}": value for name, value in given.items()}
         return Cleaner(transactions.coordinator, CleanSettings.of(named))
 
     def rewrite(self, tx: Transaction, *groups: str, replaces: tuple[str, ...] = ()) -> CommitMetadata:

@@ -16,6 +16,7 @@ from hudi_locks.format import BaseFileName, CommitMetadata, Instant, State, Writ
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, Metrics, Timing
 from hudi_locks.timeline import LAYOUT_2, create_instant
+from hudi_locks.timeline_server import ServerSettings
 from hudi_locks.timeline_server.checker import Checker
 
 GROUP, OTHER = FileGroupId("event_date=2026_01_01", "f-0"), FileGroupId("event_date=2026_01_02", "f-0")
@@ -77,6 +78,25 @@ def test_the_first_look_comes_before_the_first_answer(ground: Any, make: MakeChe
     timing = metrics.snapshot()[EARLY_CONFLICT_CHECK]
     assert isinstance(timing, Timing)
     assert timing.count == 1
+
+
+def test_the_looks_are_spaced_out_as_the_options_ask(ground: Any, kind: Any, metrics: Metrics) -> None:
+    options = {
+        "hoodie.write.concurrency.async.conflict.detector.initial_delay_ms": "5000",
+        "hoodie.write.concurrency.async.conflict.detector.period_ms": "40000",
+    }
+    ground.begin(NOW)
+    checker = ServerSettings.of(options).make_checker(ground.guarded(kind, heartbeat_limit_ms=10**9), metrics)
+    checker.begin(lambda: frozenset([GROUP]))
+    try:
+        pass_time(ground, checker, 4)
+        assert EARLY_CONFLICT_CHECK not in metrics.snapshot()
+        for duration_s, looks in ((1, 1), (39, 1), (1, 2)):
+            pass_time(ground, checker, duration_s)
+            pass_time(ground, checker, 0)
+            assert metrics.snapshot()[EARLY_CONFLICT_CHECK].count == looks  # type: ignore[union-attr]
+    finally:
+        checker.stop()
 
 
 def test_the_next_ones_come_after_each_period(ground: Any, make: MakeChecker) -> None:

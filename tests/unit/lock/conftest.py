@@ -96,7 +96,7 @@ def make_manager(clock: ManualClock) -> Iterator[Callable[..., Any]]:
     made: list[LockManager] = []
 
     def make(kind: type[LockProvider] = Scripted, /, **options: object) -> LockManager:
-        full = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
+        full = {name if "hoodie." in name else f"hoodie.write.lock.{name}": value for name, value in options.items()}
         made.append(LockManager(kind, full, clock=clock, application="test"))
         return made[-1]
 

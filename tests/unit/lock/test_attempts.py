@@ -60,7 +60,12 @@ def test_exactly_one_attempt_more_than_client_retries(make_manager: Make, run: A
 
 @pytest.mark.parametrize(("native", "client"), [(0, 0), (0, 2), (3, 0), (3, 2)])
 def test_native_retries_times_client_retries(make_manager: Make, run: Any, native: int, client: int) -> None:
-    manager = make_manager(**{"num_retries": native, "client.num_retries": client, "wait_time_ms_between_retry": 10})
+    options = {
+        "hoodie.write.lock.num_retries": native,
+        "hoodie.write.lock.client.num_retries": client,
+        "hoodie.write.lock.wait_time_ms_between_retry": 10,
+    }
+    manager = make_manager(**options)
     manager.provider.answers = [None] * 100
     with pytest.raises(AcquireTimeout):
         run(manager.lock)
@@ -86,7 +91,12 @@ def test_pauses_within_an_attempt_double_within_their_bounds_and_are_jittered() 
 
 
 def test_pauses_between_attempts_are_jittered_and_no_longer_than_asked(make_manager: Make, run: Any) -> None:
-    manager = make_manager(**{"num_retries": 0, "client.num_retries": 5, "client.wait_time_ms": 4000})
+    options = {
+        "num_retries": 0,
+        "client.num_retries": 5,
+        "hoodie.write.lock.client.wait_time_ms_between_retry": 4000,
+    }
+    manager = make_manager(**options)
     manager.provider.answers = [None] * 100
     with pytest.raises(AcquireTimeout):
         run(manager.lock, 0.05)

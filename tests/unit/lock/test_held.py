@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import waiting
 
 from hudi_locks import (
     BackendRefused,
     BackendUnavailable,
     Lease,
     LockLost,
+    LockManager,
     LockScope,
     LossReason,
     NotHeld,
@@ -42,6 +45,21 @@ def test_a_living_holder_keeps_its_lease(make_manager: Make, leased: Any, clock:
             clock.let_pass(60)
             held.check()
     assert len(manager.provider.renewed) >= 100
+
+
+def test_a_hold_tells_the_name_of_the_job(scripted: type[Any], clock: Any) -> None:
+    with LockManager(scripted, {"hoodie.write.lock.app_id": "nightly"}, clock=clock) as manager, manager.lock() as held:
+        assert held.lease.owner.application == "nightly"
+
+
+def test_a_hold_without_a_lease_is_looked_after_each_heartbeat(make_manager: Make, clock: Any) -> None:
+    manager = make_manager(**{"hoodie.write.lock.heartbeat_interval_ms": 7_000})
+    held = manager.lock()
+    for _ in range(3):
+        clock.let_pass(7)
+    waiting.until(lambda: len(manager.provider.renewed) == 3)
+    assert [later - earlier for earlier, later in itertools.pairwise(manager.provider.renewed)] == [7.0, 7.0]
+    held.release()
 
 
 def test_the_lease_counts_from_before_the_request(make_manager: Make, leased: Any, clock: Any) -> None:

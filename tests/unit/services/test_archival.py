@@ -248,6 +248,16 @@ def test_parts_are_merged_and_old_versions_dropped(desk: ServiceDesk) -> None:
     assert all(is_archived(desk.storage, LAYOUT_2, requested=time) for time in times[:-2])
 
 
+@pytest.mark.parametrize("kept", [1, 4])
+def test_as_many_versions_of_the_history_stay_readable_as_asked(desk: ServiceDesk, kept: int) -> None:
+    for _ in range(8):
+        for _ in range(3):
+            desk.put("p/g-0")
+        desk.clock.advance(HOUR_S)
+        archiver(desk, hoodie__timeline__manifest__retained__versions=kept).run()
+    assert len([name for name in desk.names(ARCHIVE) if name.startswith("manifest_")]) == kept
+
+
 def test_the_timeline_stays_short_in_a_long_lived_table(desk: ServiceDesk) -> None:
     for _ in range(30):
         desk.put("p/g-0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_hours_keep_what_was_shown_in_that_time(desk: ServiceDesk) -> None:
     for _ in range(4):
         times.append(desk.put("p/g-0"))
         desk.clock.advance(3600)
-    desk.cleaner(policy="KEEP_LATEST_BY_HOURS", hours__retained=2).run()
+    desk.cleaner(policy="KEEP_LATEST_BY_HOURS", hoodie__clean__hours__retained=2).run()
     assert desk.files() == [f"p/g-0@{time}" for time in times[2:]]
 
 
@@ -184,7 +185,10 @@ def test_a_plan_is_made_anew_when_a_commit_was_archived_before_it_was_read(desk:
     assert len(desk.timeline().completed(("clean",))) == 2
 
 
-def test_a_partition_that_did_not_change_is_not_looked_into_again(desk: ServiceDesk, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("is_incremental", [True, False])
+def test_a_partition_that_did_not_change_is_not_looked_into_again_unless_asked_to(
+    desk: ServiceDesk, monkeypatch: Any, is_incremental: bool
+) -> None:
     for _ in range(3):
         desk.put("p/g-0", "q/h-0")
     desk.cleaner(commits__retained=1).run()
@@ -201,9 +205,28 @@ def test_a_partition_that_did_not_change_is_not_looked_into_again(desk: ServiceD
         return listing(folder)
 
     monkeypatch.setattr(desk.storage, "list", listen)
-    assert desk.cleaner(commits__retained=1).run().deleted == 2
+    cleaner = desk.cleaner(commits__retained=1, hoodie__clean__incremental__enabled=is_incremental)
+    assert cleaner.run().deleted == 2
     assert "p" in asked
-    assert not {"", "q"} & set(asked)
+    assert {"", "q"} & set(asked) == (set() if is_incremental else {"", "q"})
+
+
+@pytest.mark.parametrize(("threads", "is_side_by_side"), [(1, False), (8, True)])
+def test_files_are_removed_side_by_side_by_as_many_threads_as_asked(
+    desk: ServiceDesk, monkeypatch: Any, threads: int, is_side_by_side: bool
+) -> None:
+    for _ in range(4):
+        desk.put("p/g-0")
+    delete, workers = desk.storage.delete, set[threading.Thread]()
+
+    def watch(path: str) -> bool:
+        if path.endswith(".parquet"):
+            workers.add(threading.current_thread())
+        return delete(path)
+
+    monkeypatch.setattr(desk.storage, "delete", watch)
+    assert desk.cleaner(commits__retained=1, hoodie__clean__parallelism=threads).run().deleted == 2
+    assert (threading.current_thread() not in workers) is is_side_by_side
 
 
 def test_a_clean_that_cannot_remove_a_file_is_finished_later(desk: ServiceDesk, monkeypatch: Any) -> None:

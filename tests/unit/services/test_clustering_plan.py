@@ -16,7 +16,6 @@ from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import Table, TableConfig, create_partition_metadata
 from hudi_locks.transaction import Transactions
 
-KEYS = "hoodie.clustering.plan.strategy."
 SCHEMA = (
     '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "string"], "default": null},'
     ' {"name": "ts", "type": ["null", "long"], "default": null}]}'
@@ -59,8 +58,11 @@ def taken(plan: ClusteringPlan | None) -> list[list[str]]:
 
 def test_groups_are_cut_by_size_the_largest_files_first(table: Table) -> None:
     fill(table, p={"a": 10, "b": 30, "c": 20, "d": 90})
-    options = {KEYS + "max.bytes.per.group": 55, KEYS + "target.file.max.bytes": 20}
-    options[KEYS + "small.file.limit"] = 90
+    options = {
+        "hoodie.clustering.plan.strategy.max.bytes.per.group": 55,
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": 20,
+    }
+    options["hoodie.clustering.plan.strategy.small.file.limit"] = 90
     plan = clustering_of(table, options).make_plan(table.timeline())
     assert taken(plan) == [["b", "c"]]
     plan = clustering_of(table, options, ["id", "ts"]).make_plan(table.timeline())
@@ -74,9 +76,9 @@ def test_a_file_that_is_alone_is_left_alone_unless_it_is_to_be_sorted(table: Tab
     fill(table, p={"a": 10}, q={"b": 10})
     assert plan_of(table) is None
     assert taken(plan_of(table, sort_by=["ts"])) == [["a"], ["b"]]
-    off = {KEYS.replace(".", "__") + "single__group__clustering__enabled": False}
+    off = {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": False}
     assert plan_of(table, sort_by=["ts"], **off) is None
-    few = {KEYS.replace(".", "__") + "max__num__groups": 1}
+    few = {"hoodie.clustering.plan.strategy.max.num.groups": 1}
     assert taken(plan_of(table, sort_by=["ts"], **few)) == [["a"]]
 
 
@@ -87,32 +89,31 @@ DAYS: Any = {f"day=0{number}": {f"{number}a": 1, f"{number}b": 1} for number in 
     ("options", "expected"),
     [
         ({}, "12345"),
-        ({"plan.partition.filter.mode": "RECENT_DAYS"}, "45"),
+        ({"hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS"}, "45"),
         (
             {
-                "plan.partition.filter.mode": "recent_days",
-                "plan.strategy.daybased.lookback.partitions": 1,
-                "plan.strategy.daybased.skipfromlatest.partitions": 2,
+                "hoodie.clustering.plan.partition.filter.mode": "recent_days",
+                "hoodie.clustering.plan.strategy.daybased.lookback.partitions": 1,
+                "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions": 2,
             },
             "3",
         ),
         (
             {
-                "plan.partition.filter.mode": "SELECTED_PARTITIONS",
-                "plan.strategy.cluster.begin.partition": "day=02",
-                "plan.strategy.cluster.end.partition": "day=03",
+                "hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS",
+                "hoodie.clustering.plan.strategy.cluster.begin.partition": "day=02",
+                "hoodie.clustering.plan.strategy.cluster.end.partition": "day=03",
             },
             "23",
         ),
-        ({"plan.strategy.partition.selected": "day=05, day=01"}, "15"),
-        ({"plan.strategy.partition.regex.pattern": "day=0[1-2]"}, "12"),
-        ({"plan.strategy.partition.regex.pattern": "day"}, ""),
+        ({"hoodie.clustering.plan.strategy.partition.selected": "day=05, day=01"}, "15"),
+        ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "day=0[1-2]"}, "12"),
+        ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "day"}, ""),
     ],
 )
 def test_partitions_are_chosen(table: Table, options: dict[str, object], expected: str) -> None:
     fill(table, **DAYS)
-    given = {f"hoodie.clustering.{name}": value for name, value in options.items()}
-    plan = clustering_of(table, given).make_plan(table.timeline())
+    plan = clustering_of(table, options).make_plan(table.timeline())
     assert "".join(ids[0][0] for ids in taken(plan)) == expected
 
 
@@ -138,7 +139,7 @@ def test_a_column_that_is_not_there_and_a_pattern_that_is_none_are_refused(table
         plan_of(table, sort_by=["ts", "nope"])
     assert caught.value.columns == ["nope"]
     with pytest.raises(ConfigError, match="no regular expression"):
-        clustering_of(table, {KEYS + "partition.regex.pattern": "("})
+        clustering_of(table, {"hoodie.clustering.plan.strategy.partition.regex.pattern": "("})
 
 
 def test_buckets_are_not_joined(table: Table) -> None:

@@ -65,12 +65,26 @@ def test_a_clean_waits_for_as_many_commits_as_asked(desk: ServiceDesk) -> None:
 
 def test_services_on_threads_of_their_own_are_waited_for_at_the_end(desk: ServiceDesk) -> None:
     put(desk, 5)
-    asked: dict[str, Any] = {"hoodie__clean__async__enabled": True, "hoodie__archive__async": True}
+    asked: dict[str, Any] = {"hoodie.clean.async.enabled": True, "hoodie.archive.async": True}
     beside = services(desk, **asked)
-    assert beside.follow_write() == ()
+    with beside._working:  # so that neither thread gets any further
+        assert beside.follow_write() == ()
+        assert actions(desk) == ["commit"] * 5
     beside.close()
     assert "clean" in actions(desk)
+    desk.clock.advance(3601)
+    beside.follow_write()
+    beside.close()
     assert len(desk.timeline().completed(("commit",))) == 2
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.async.enabled", "hoodie.archive.async"])
+def test_each_service_has_a_thread_of_its_own_when_asked(desk: ServiceDesk, key: str) -> None:
+    put(desk, 5)
+    beside = services(desk, **{key: True})
+    beside.follow_write()
+    assert list(beside._threads) == [key.split(".")[1]]
+    beside.close()
 
 
 def test_a_service_that_fails_is_a_warning_and_nothing_is_archived_uncleaned(desk: ServiceDesk) -> None:

@@ -107,8 +107,12 @@ def test_a_marker_is_compared_as_text(column: pa.Array, marker: DeleteMarker, fo
 
 
 def test_a_table_names_its_marker_or_is_damaged() -> None:
-    prefix = "hoodie.record.merge.property.hoodie.payload.delete."
-    said = {"hoodie.table.name": "t", "hoodie.table.version": "9", prefix + "field": "Op", prefix + "marker": "D"}
+    said = {
+        "hoodie.table.name": "t",
+        "hoodie.table.version": "9",
+        "hoodie.record.merge.property.hoodie.payload.delete.field": "Op",
+        "hoodie.record.merge.property.hoodie.payload.delete.marker": "D",
+    }
     assert TableConfig.from_properties(said).merge_rule.deletes == (IS_DELETED, DeleteMarker("Op", "D"))
     for lacking in ("field", "marker"):
         with pytest.raises(DamagedTable, match=f"delete.{lacking} beside it") as caught:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,29 @@ def test_version_6_is_read_and_not_written(golden: Callable[[str], LocalStorage]
         Table.load(golden("v6_cow"), for_writing=True)
 
 
+def test_columns_of_the_partition_path_are_named_in_their_order() -> None:
+    said = {"hoodie.table.name": "t", "hoodie.table.version": "8", "hoodie.table.partition.fields": "b, a"}
+    config = TableConfig.from_properties(said)
+    assert (config.partition_fields, config.key_generator) == (("b", "a"), "COMPLEX")
+
+
+def test_the_archive_of_version_6_has_a_folder_of_its_own() -> None:
+    said = {"hoodie.table.name": "t", "hoodie.table.version": "6"}
+    assert TableConfig.from_properties(said).layout.archive == ".hoodie/archived"
+    said["hoodie.archivelog.folder"] = "old"
+    assert TableConfig.from_properties(said).layout.archive == ".hoodie/old"
+
+
+def test_a_table_that_was_upgraded_remembers_the_version_that_it_was_made_with() -> None:
+    said = {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.table.initial.version": "8"}
+    assert TableConfig.from_properties(said).to_properties().items() >= said.items()
+
+
+def test_readers_know_by_name_and_database_that_properties_are_whole() -> None:
+    said = {"hoodie.table.name": "t", "hoodie.table.version": "8", "hoodie.database.name": "db"}
+    assert TableConfig.from_properties(said).checksum == zlib.crc32(b"db.t")
+
+
 def test_a_second_table_is_refused_and_the_first_untouched(storage: MemoryStorage) -> None:
     Table.create(storage, config())
     with pytest.raises(TableExists, match="already"):
@@ -138,6 +162,9 @@ def test_settings_that_make_no_table_are_refused(storage: MemoryStorage, changes
 def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None:
     table = Table.create(storage, config(version=9, ordering_fields=("a", "b")))
     assert table.config.ordering_fields == ("a", "b")
+    assert table.config.to_properties()["hoodie.table.ordering.fields"] == "a,b"
+    said = {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.table.ordering.fields": "b, a"}
+    assert TableConfig.from_properties(said).merge_rule.ordering == ("b", "a")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +173,8 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
         ("hoodie.table.version", "5"), ("hoodie.table.version", "10"),
         ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
         ("hoodie.populate.meta.fields", "false"), ("hoodie.table.format", "iceberg"),
+        ("hoodie.table.multiple.base.file.formats.enable", "true"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
@@ -175,7 +204,7 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
         ("hoodie.table.metadata.partitions", "files"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.table.recordkey.fields", ""),
+        ("hoodie.table.recordkey.fields", ""), ("hoodie.partition.metafile.use.base.format", "true"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStorage, key: str, value: str) -> None:

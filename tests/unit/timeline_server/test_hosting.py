@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from typing import Any
 
 import pytest
@@ -95,6 +96,24 @@ def test_without_a_server_direct_markers_are_made_visibly(
     assert job.metrics.counter(TIMELINE_SERVER_FALLBACK) == 1
     assert reason in caplog.text
     assert "SimpleDirectMarkerBased is used instead" in caplog.text
+
+
+def test_the_server_listens_at_the_port_that_is_asked_for(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        job = Job(desk, **SERVER, **{"hoodie.embed.timeline.server.port": str(port)})
+        with caplog.at_level(logging.WARNING), job.host.open(job.transaction):
+            assert job.metrics.counter(TIMELINE_SERVER_FALLBACK) == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in caplog.text
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_the_server_writes_as_many_files_as_asked(desk: Desk, files: int) -> None:
+    job = Job(desk, **SERVER, **{"hoodie.markers.timeline_server_based.batch.num_threads": str(files)})
+    with job.host.open(job.transaction) as made:
+        for number in range(3):
+            made.announce([job.name(FileGroupId("p", f"g{number}-0"))])
+    assert job.entries() == ["MARKERS.type", *(f"MARKERS{number}" for number in range(files))]
 
 
 def test_tasks_that_lost_the_server_are_counted(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ from hudi_locks import ManualClock
 from hudi_locks.errors import StorageError
 from hudi_locks.markers import read_markers
 from hudi_locks.storage import MemoryStorage
+from hudi_locks.timeline_server import ServerSettings
 from hudi_locks.timeline_server.marker_book import MarkerBook
 
 INSTANT = "20260101000000001"
@@ -106,7 +107,8 @@ def test_what_comes_while_a_file_is_written_waits_for_it_and_goes_together(stora
 
 def test_a_slow_file_does_not_hold_up_the_others_for_longer_than_the_interval(storage: SlowStorage) -> None:
     async def work() -> None:
-        markers = MarkerBook(storage, FOLDER, files=3, interval_s=0.001)
+        settings = ServerSettings.of({"hoodie.markers.timeline_server_based.batch.interval_ms": "1"})
+        markers = MarkerBook(storage, FOLDER, files=3, interval_s=settings.interval_s)
         storage.go.clear()
         first = asyncio.create_task(markers.add([name(0)]))
         while not markers._coming:

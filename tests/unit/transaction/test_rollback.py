@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from transaction_desk import move_elsewhere
 
 from hudi_locks.errors import StorageError, UpdateEndangered, WriteAborted
 from hudi_locks.format import Instant, IOType, RollbackMetadata, RollbackPlan, State
@@ -76,6 +77,20 @@ def test_a_failed_write_is_rolled_back_before_the_next_one(desk: Any) -> None:
     desk.commit("h-0")
     assert [claim.kind for claim in desk.claims()] == [ClaimKind.ROLLBACK, ClaimKind.PUBLISH]
     assert [name[:3] for name in desk.names("p")] == ["h-0"]
+
+
+def test_a_writer_is_dead_after_as_many_missed_heartbeats_as_are_tolerated(desk: Any) -> None:
+    beat: dict[str, Any] = {
+        "hoodie.client.heartbeat.interval_in_ms": 1_000,
+        "hoodie.client.heartbeat.tolerable.misses": 5,
+    }
+    tx = desk.open(**beat).begin("commit", "UPSERT")
+    move_elsewhere(desk.storage)
+    tx._state.heartbeat.pause()
+    desk.clock.advance(4)
+    assert desk.open(**beat).roll_back_failed() == []
+    desk.clock.advance(2)
+    assert list(desk.open(**beat).roll_back_failed()) == [tx.instant]
 
 
 def test_a_writer_with_a_heartbeat_is_left_alone(desk: Any) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from transaction_desk import At, Desk, heartbeats_that_end
 
 from hudi_locks.clock import ManualClock
+from hudi_locks.errors import ClockRefused
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.transaction import StopPoint, Transaction
 
@@ -63,6 +64,16 @@ def test_times_grow_over_all_writers_whatever_their_clocks_do(steps: Steps) -> N
     named = {claim.instant: claim.time for claim in claims}
     shown = {i.requested: i.completion for i in writers[0].desk.timeline().completed()}
     assert shown == named
+
+
+@pytest.mark.parametrize("off_s", [-30, 30])
+def test_a_clock_may_be_off_by_as_much_as_is_allowed(desk: Any, off_s: int) -> None:
+    desk.clock = ManualClock()  # the store keeps its own
+    desk.clock.jump_wall(off_s * 1000)
+    with pytest.raises(ClockRefused, match="000 ms off the store's, and 10000 ms are allowed") as caught:
+        desk.open().begin("commit", "UPSERT")
+    assert caught.value.now_ms - caught.value.store_ms == off_s * 1000
+    desk.open(**{"hudi_locks.max_clock_drift_ms": 30_000}).begin("commit", "UPSERT").abort("enough")
 
 
 def test_a_time_that_was_taken_before_another_write_completed_is_taken_anew(desk: Any, at: At) -> None:

@@ -31,6 +31,29 @@ def test_a_missing_table_is_made_once(client: Client, stub: Any, table: LockScop
     assert stub.made[0]["ProvisionedThroughput"] == {"ReadCapacityUnits": 20, "WriteCapacityUnits": 10}
 
 
+def test_locks_lie_in_the_table_that_is_named(client: Client, stub: Any, table: LockScope, ada: Owner) -> None:
+    provider = client(**{"hoodie.write.lock.dynamodb.table": "mine"})
+    provider.release(provider.try_acquire(table, ada, 0))  # type: ignore[arg-type]
+    parts = [part for request in stub.requests for part in request.get("TransactItems", [request])]
+    assert {name for part in parts for name in _table_names(part)} == {"mine"}
+
+
+def _table_names(part: Any) -> list[str]:
+    inner = part if "TableName" in part else next(iter(part.values()))
+    return [inner["TableName"]]
+
+
+def test_a_table_is_made_with_the_capacity_asked_for(client: Client, stub: Any, table: LockScope, ada: Owner) -> None:
+    stub.table = None
+    options = {
+        "hoodie.write.lock.dynamodb.billing_mode": "provisioned",
+        "hoodie.write.lock.dynamodb.read_capacity": 3,
+        "hoodie.write.lock.dynamodb.write_capacity": 2,
+    }
+    assert client(**options).try_acquire(table, ada, 0) is not None
+    assert stub.made[0]["ProvisionedThroughput"] == {"ReadCapacityUnits": 3, "WriteCapacityUnits": 2}
+
+
 def test_a_table_made_by_another_at_the_same_moment_will_do(
     client: Client, stub: Any, table: LockScope, ada: Owner
 ) -> None:
@@ -45,13 +68,16 @@ def test_a_table_made_by_another_at_the_same_moment_will_do(
     assert not stub.made
 
 
+@pytest.mark.parametrize(
+    ("options", "waited_s"), [({}, 120), ({"hoodie.write.lock.dynamodb.table_creation_timeout": 30_000}, 30)]
+)
 def test_a_table_that_never_comes_is_given_up(
-    client: Client, stub: Any, clock: ManualClock, table: LockScope, ada: Owner
+    client: Client, stub: Any, clock: ManualClock, table: LockScope, ada: Owner, options: Any, waited_s: int
 ) -> None:
     stub.table = stub.described(status="CREATING")
-    stub.after = lambda method, _: clock.advance(121) if method == "describe_table" else None
-    with pytest.raises(BackendUnavailable, match="still CREATING after 120 s"):
-        client().try_acquire(table, ada, 0)
+    stub.after = lambda method, _: clock.advance(waited_s + 1) if method == "describe_table" else None
+    with pytest.raises(BackendUnavailable, match=f"still CREATING after {waited_s} s"):
+        client(**options).try_acquire(table, ada, 0)
 
 
 def test_a_first_answer_that_comes_late_is_asked_for_again(

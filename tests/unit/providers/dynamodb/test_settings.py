@@ -154,12 +154,13 @@ def test_a_role_is_assumed_with_its_external_id_when_first_needed(monkeypatch: p
             "hoodie.aws.secret.key": "secret",
             "hoodie.aws.role.arn": "arn:aws:iam::1:role/writer",
             "hoodie.aws.role.external.id": "external",
+            "hoodie.aws.role.session.name": "nightly",
         }
     )
     made = build_client(options, DynamoSettings.from_options(options))
     assert asked == []
     assert made._request_signer._credentials.get_frozen_credentials().access_key == "role-id"
-    assert asked == [{"RoleArn": "arn:aws:iam::1:role/writer", "RoleSessionName": "hoodie", "ExternalId": "external"}]
+    assert asked == [{"RoleArn": "arn:aws:iam::1:role/writer", "RoleSessionName": "nightly", "ExternalId": "external"}]
     made.close()
 
 

@@ -14,8 +14,6 @@ from hudi_locks_providers.storage import StorageLockProvider
 from hudi_locks import ConfigError, LockScope, ManualClock, Owner, ProviderLoadError
 from hudi_locks.config import Options
 
-AZURE = "hoodie.write.lock.azure."
-
 
 @pytest.mark.parametrize(
     ("base", "expected"),
@@ -108,12 +106,14 @@ def test_a_role_is_assumed_with_the_static_keys(monkeypatch: Any) -> None:
         "hoodie.aws.secret.key": "s",
         "hoodie.aws.role.arn": "arn:r",
         "hoodie.aws.role.external.id": "e",
+        "hoodie.aws.role.session.name": "nightly",
+        "hudi_locks.storage.region": "eu-north-1",
     }
     fetch = s3_credential_provider(Options(options))
     assert fetch is not None
     assert fetch()["access_key_id"] == "r"
-    assert boto3.asked == {"RoleArn": "arn:r", "RoleSessionName": "hoodie", "ExternalId": "e"}
-    assert boto3.made["aws_access_key_id"] == "a"
+    assert boto3.asked == {"RoleArn": "arn:r", "RoleSessionName": "nightly", "ExternalId": "e"}
+    assert (boto3.made["aws_access_key_id"], boto3.made["region_name"]) == ("a", "eu-north-1")
 
 
 def test_a_role_without_boto3_says_what_to_install(monkeypatch: Any) -> None:
@@ -126,33 +126,43 @@ def test_a_role_without_boto3_says_what_to_install(monkeypatch: Any) -> None:
     ("given", "expected"),
     [
         ({}, {}),
-        ({"sas.token": "?sv=1&sig=x"}, {"sas_key": "sv=1&sig=x"}),
-        ({"managed.identity.client.id": "m"}, {"client_id": "m"}),
+        ({"hoodie.write.lock.azure.sas.token": "?sv=1&sig=x"}, {"sas_key": "sv=1&sig=x"}),
+        ({"hoodie.write.lock.azure.managed.identity.client.id": "m"}, {"client_id": "m"}),
         (
-            {"client.tenant.id": "t", "client.id": "i", "client.secret": "s"},
+            {
+                "hoodie.write.lock.azure.client.tenant.id": "t",
+                "hoodie.write.lock.azure.client.id": "i",
+                "hoodie.write.lock.azure.client.secret": "s",
+            },
             {"tenant_id": "t", "client_id": "i", "client_secret": "s"},
         ),
         (
-            {"connection.string": "AccountName=n;AccountKey=a==;BlobEndpoint=http://h/n;"},
+            {"hoodie.write.lock.azure.connection.string": "AccountName=n;AccountKey=a==;BlobEndpoint=http://h/n;"},
             {"account_name": "n", "account_key": "a==", "endpoint": "http://h/n"},
         ),
         (
-            {"connection.string": "DefaultEndpointsProtocol=https;AccountName=n;AccountKey=a;EndpointSuffix=x.cn"},
+            {
+                "hoodie.write.lock.azure.connection.string": (
+                    "DefaultEndpointsProtocol=https;AccountName=n;AccountKey=a;EndpointSuffix=x.cn"
+                )
+            },
             {"account_name": "n", "account_key": "a", "endpoint": "https://n.blob.x.cn"},
         ),
     ],
 )
 def test_azure_keys(given: dict[str, str], expected: dict[str, str]) -> None:
-    assert azure_credentials(Options({AZURE + name: value for name, value in given.items()})) == expected
+    assert azure_credentials(Options(given)) == expected
 
 
 def test_half_a_service_principal_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"client.secret is missing: a service principal needs all of"):
-        azure_credentials(Options({f"{AZURE}client.tenant.id": "t", f"{AZURE}client.id": "i"}))
+        azure_credentials(
+            Options({"hoodie.write.lock.azure.client.tenant.id": "t", "hoodie.write.lock.azure.client.id": "i"})
+        )
 
 
 def test_our_endpoint_wins_over_the_connection_strings(monkeypatch: Any) -> None:
-    connection = {f"{AZURE}connection.string": "AccountName=n;AccountKey=a;BlobEndpoint=http://there/n"}
+    connection = {"hoodie.write.lock.azure.connection.string": "AccountName=n;AccountKey=a;BlobEndpoint=http://there/n"}
     azure = parse_location("abfs://c@n.dfs.core.windows.net/t")
     assert stores.find_endpoint(Options(connection), azure) == "http://there/n"
     ours = {**connection, "hudi_locks.storage.endpoint_url": "https://here/n/"}
@@ -166,6 +176,14 @@ def test_one_client_serves_all_tables_of_a_bucket() -> None:
     assert stores.open_store(Options({}), location) is stores.open_store(Options({}), other)
     keys = {"hoodie.aws.access.key": "a", "hoodie.aws.secret.key": "s"}
     assert stores.open_store(Options(keys), location) is not stores.open_store(Options({}), location)
+
+
+def test_requests_are_signed_for_the_region_that_is_named(monkeypatch: Any) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+    location = parse_location("s3://regions/t")
+    assert stores.open_store(Options({}), location).config["region"] == "eu-west-3"
+    named = Options({"hudi_locks.storage.region": "eu-north-1"})
+    assert stores.open_store(named, location).config["region"] == "eu-north-1"
 
 
 def test_the_policy_names_the_locks_of_the_table() -> None:

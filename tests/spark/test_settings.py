@@ -1,0 +1,111 @@
+"""What a pipeline makes of its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from transaction_desk import Desk, DeskClock, heartbeats_that_end
+
+from hudi_locks.config import Options
+from hudi_locks.format import avro_schema
+from hudi_locks.spark import Operation
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.writing import Writer
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.table import BaseFileWriter, RowBuffers, TableConfig, add_meta_schema, stamp_rows
+
+pytestmark = pytest.mark.spark
+
+USER = pa.schema([("value", pa.int64())])
+SCHEMA = add_meta_schema(USER)
+ROWS = 50_000
+
+
+def read_settings(options: dict[str, str]) -> PipelineSettings:
+    return PipelineSettings.of(Options(options), TableConfig("t", ("id", "day")))
+
+
+def write_file(folder: Path, **options: str) -> pq.FileMetaData:
+    """The footer of a base file."""
+    form = read_settings(options).base_file_format(avro_schema(USER, "t", with_meta_columns=True))
+    keys = pa.array([f"k{number:08}" for number in range(ROWS)])
+    values = np.random.default_rng(7).integers(0, 1 << 60, ROWS)
+    rows = pa.table({"_hoodie_record_key": keys, "_hoodie_partition_path": pa.repeat("p", ROWS), "value": values})
+    path = str(folder / f"{len(list(folder.iterdir()))}.parquet")
+    writer = BaseFileWriter(path, SCHEMA, form)
+    writer.write(stamp_rows(rows, SCHEMA, instant="20240101000000000", seqno_prefix="7", first_seqno=0))
+    writer.close({})
+    return pq.read_metadata(path)
+
+
+def test_base_files_have_the_compression_asked_for(tmp_path: Path) -> None:
+    kinds = ("gzip", "snappy", "zstd", "uncompressed")
+    made = [write_file(tmp_path, **{"hoodie.parquet.compression.codec": kind}) for kind in kinds]
+    assert [file.row_group(0).column(0).compression for file in made] == [kind.upper() for kind in kinds]
+
+
+def test_base_files_have_row_groups_and_pages_of_the_size_asked_for(tmp_path: Path) -> None:
+    plain = write_file(tmp_path)
+    assert plain.num_row_groups == 1
+    assert write_file(tmp_path, **{"hoodie.parquet.block.size": "1000000"}).num_row_groups > 3
+    paged = write_file(tmp_path, **{"hoodie.parquet.page.size": "1000"})
+    header_bytes, pages = 10, ROWS * 8 // 1000 // 10
+    value = SCHEMA.get_field_index("value")
+    sizes = [file.row_group(0).column(value).total_uncompressed_size for file in (plain, paged)]
+    assert sizes[1] - sizes[0] > header_bytes * pages
+
+
+@pytest.mark.parametrize(("options", "spills"), [({}, 0), ({"hoodie.memory.merge.max.size": "1000"}, 1)])
+def test_input_beyond_the_memory_asked_for_goes_to_disk(options: dict[str, str], spills: int) -> None:
+    with RowBuffers[str](USER, read_settings(options).memory_bytes) as buffers:
+        buffers.add("f", pa.record_batch([pa.array(range(1000))], schema=USER))
+        assert len(list(Path(buffers._folder.name).iterdir())) == spills
+
+
+@pytest.mark.parametrize(
+    ("key", "operation"),
+    [
+        ("hoodie.insert.shuffle.parallelism", Operation.INSERT),
+        ("hoodie.bulkinsert.shuffle.parallelism", Operation.BULK_INSERT),
+        ("hoodie.delete.shuffle.parallelism", Operation.DELETE),
+        ("hoodie.upsert.shuffle.parallelism", Operation.UPSERT),
+    ],
+)
+def test_each_operation_has_its_own_number_of_tasks(key: str, operation: Operation) -> None:
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    settings = read_settings({key: "7"})
+    others = {Operation.UPSERT, Operation.INSERT, Operation.BULK_INSERT, Operation.DELETE} - {operation}
+    assert settings.count_tasks(spark, 1, operation=operation) == 7
+    assert settings.count_log_tasks(spark, 1, operation=operation) == 7
+    assert {settings.count_tasks(spark, 1, operation=other) for other in others} == {8}
+
+
+@pytest.mark.parametrize("wait_s", [0, 30])
+def test_an_earlier_write_is_waited_for_as_long_as_asked(monkeypatch: pytest.MonkeyPatch, wait_s: int) -> None:
+    clock = DeskClock()
+    settings = read_settings({"hudi_locks.early_conflict.max_wait_ms": str(wait_s * 1000)})
+    with heartbeats_that_end(monkeypatch):
+        desk = Desk(clock, MemoryStorage(clock))
+        other = desk.open().begin("commit", "UPSERT").instant
+        writer: Any = SimpleNamespace(transactions=desk.open(), settings=settings, clock=clock)
+        began_s, conflict = clock.monotonic(), SimpleNamespace(is_early=True, other=other)
+        Writer._pause(writer, conflict, attempts=0)  # type: ignore[arg-type]  # as much of a conflict as is asked for
+        assert wait_s <= clock.monotonic() - began_s < wait_s + 10
+
+
+def test_the_fields_that_are_named_choose_the_bucket() -> None:
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "64"}
+    keys = pa.array([f"id:{number},day:1" for number in range(50)])
+    by_day = read_settings({**bucket, "hoodie.bucket.index.hash.field": "day"}).bucket_index()
+    by_all = read_settings(bucket).bucket_index()
+    assert by_day is not None
+    assert by_all is not None
+    found = [set(one.buckets.assign(keys, one.hash_fields).to_pylist()) for one in (by_day, by_all)]
+    assert len(found[0]) == 1
+    assert len(found[1]) > 10
