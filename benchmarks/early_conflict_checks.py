@@ -142,7 +142,7 @@ def _blooms(field: Field, markers: int) -> list[Figure]:
     [other] = name_instants(1)
     field.beat(other)
     groups = name_groups(markers)
-    theirs = field.look(BloomDirectMarkerBased, cold=False, requested=other).scene
+    theirs = field.look(BloomDirectMarkerBased, cold=False, requested=other).context
     maker = GuardedMarkers(DirectMarkers(theirs.storage, other), theirs, BloomDirectMarkerBased)
     for start in range(0, markers, 100):
         maker.create_all([field.name(other, group) for group in groups[start : start + 100]])

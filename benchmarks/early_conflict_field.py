@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from hudi_locks import SystemClock
-from hudi_locks.early_conflict import EarlyConflictDetectionStrategy, Scene
+from hudi_locks.early_conflict import DetectionContext, EarlyConflictDetectionStrategy
 from hudi_locks.format import BaseFileName, IOType, MarkerName
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import LocalStorage
@@ -89,4 +89,4 @@ class Field:
         """
         base = f"{self.root}?{next(_fresh)}" if cold else str(self.root)
         found = storage or LocalStorage(str(self.root), base=base)
-        return kind(Scene(found, LAYOUT_2, requested))
+        return kind(DetectionContext(found, LAYOUT_2, requested))

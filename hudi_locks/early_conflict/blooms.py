@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Set
 from typing import Final
 
-from hudi_locks.early_conflict.scene import Scene
+from hudi_locks.early_conflict.context import DetectionContext
 from hudi_locks.early_conflict.strategy import SimpleDirectMarkerBased
 from hudi_locks.format.bloom import BloomFilter
 from hudi_locks.format.claim import FileGroupId
@@ -20,24 +20,24 @@ __all__ = ["BloomDirectMarkerBased", "find_possible", "write_bloom"]
 _FOLDER: Final = "blooms"
 
 
-def write_bloom(scene: Scene, groups: Iterable[FileGroupId]) -> None:
+def write_bloom(context: DetectionContext, groups: Iterable[FileGroupId]) -> None:
     """Note file groups that are about to be announced; durable when it returns, before their markers are there."""
-    bloom = BloomFilter.of(_encode(scene.key_of(group)) for group in groups)
-    scene.storage.create_if_absent(f"{_folder(scene.requested)}/{uuid.uuid4().hex}", bloom.encode())
+    bloom = BloomFilter.of(_encode(context.key_of(group)) for group in groups)
+    context.storage.create_if_absent(f"{_folder(context.requested)}/{uuid.uuid4().hex}", bloom.encode())
 
 
-def find_possible(scene: Scene, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
+def find_possible(context: DetectionContext, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
     """Those of `keys` that `other` may have announced: all of them if it leaves no filters, as a JVM writer.
 
     A filter that cannot be read, or is being removed, counts as one that holds everything.
     """
     folder = _folder(other)
-    names = scene.storage.list_names(folder)
+    names = context.storage.list_names(folder)
     if not names:
         return frozenset(keys)
     possible: set[FileGroupId] = set()
     for name in names:
-        bloom = BloomFilter.decode(scene.storage.read(f"{folder}/{name}"))
+        bloom = BloomFilter.decode(context.storage.read(f"{folder}/{name}"))
         possible |= keys if bloom is None else {key for key in keys if _encode(key) in bloom}
     return frozenset(possible)
 
@@ -47,12 +47,12 @@ class BloomDirectMarkerBased(SimpleDirectMarkerBased):
 
     def look_at(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
         """See `SimpleDirectMarkerBased.look_at`."""
-        possible = find_possible(self.scene, other, keys)
+        possible = find_possible(self.context, other, keys)
         return super().look_at(other, possible) if possible else frozenset()
 
     def announce(self, groups: Iterable[FileGroupId]) -> None:
         """See `EarlyConflictDetectionStrategy.announce`."""
-        write_bloom(self.scene, groups)
+        write_bloom(self.context, groups)
 
 
 def _folder(requested: str) -> str:

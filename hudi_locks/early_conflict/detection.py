@@ -8,8 +8,8 @@ from typing import Final
 
 from hudi_locks.config import Options, import_class, write_keys
 from hudi_locks.early_conflict.blooms import BloomDirectMarkerBased
+from hudi_locks.early_conflict.context import DetectionContext
 from hudi_locks.early_conflict.guarded_markers import GuardedMarkers, Markers
-from hudi_locks.early_conflict.scene import Scene
 from hudi_locks.early_conflict.server_based import AsyncTimelineServerBased, BloomAsyncTimelineServerBased
 from hudi_locks.early_conflict.strategy import (
     EarlyConflictDetectionStrategy,
@@ -106,11 +106,11 @@ class EarlyDetection:
         """
         if self.strategy is None or not self.looks(action):
             return None
-        scene = self._set_scene(markers.storage, timeline, markers.requested)
-        return GuardedMarkers(markers, scene, _fit(self.strategy, markers.markers_type))
+        context = self._make_context(markers.storage, timeline, markers.requested)
+        return GuardedMarkers(markers, context, _fit(self.strategy, markers.markers_type))
 
-    def _set_scene(self, storage: Storage, timeline: Timeline, requested: str) -> Scene:
-        return Scene(
+    def _make_context(self, storage: Storage, timeline: Timeline, requested: str) -> DetectionContext:
+        return DetectionContext(
             storage,
             timeline.layout,
             requested,

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
+from hudi_locks.early_conflict.context import DetectionContext
 from hudi_locks.early_conflict.early_conflict import report
-from hudi_locks.early_conflict.scene import Scene
 from hudi_locks.early_conflict.strategy import EarlyConflictDetectionStrategy
 from hudi_locks.format import IOType, MarkerName
 from hudi_locks.format.claim import FileGroupId
@@ -42,12 +42,12 @@ class GuardedMarkers:
 
     Attributes:
         markers: Of the write.
-        scene: What the write knows of others.
+        context: What the write knows of others.
         strategy: How to look.
     """
 
     markers: Markers
-    scene: Scene
+    context: DetectionContext
     strategy: type[EarlyConflictDetectionStrategy]
 
     def create_all(self, names: Sequence[MarkerName]) -> float:
@@ -63,8 +63,8 @@ class GuardedMarkers:
             HoodieEarlyConflictDetectionException: An earlier write is at a file group; nothing was announced.
             StorageError: The store failed.
         """
-        strategy, clock = self.strategy(self.scene), self.scene.clock
-        present = _name_groups(name for name in names if self.scene.is_bucketed or not _is_new(name))
+        strategy, clock = self.strategy(self.context), self.context.clock
+        present = _name_groups(name for name in names if self.context.is_bucketed or not _is_new(name))
         began_s, checked_s = clock.monotonic(), 0.0
         with strategy.guard(present) if present else nullcontext():
             if present:
@@ -76,7 +76,7 @@ class GuardedMarkers:
 
     def _look(self, strategy: EarlyConflictDetectionStrategy, groups: frozenset[FileGroupId]) -> None:
         if conflict := strategy.find_conflict(groups):
-            report(self.scene.storage, conflict)
+            report(self.context.storage, conflict)
             raise conflict.error()
 
 

@@ -45,9 +45,9 @@ class BloomAsyncTimelineServerBased(AsyncTimelineServerBased):
     """
 
     def _read(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
-        possible = find_possible(self.scene, other, keys)
+        possible = find_possible(self.context, other, keys)
         return super()._read(other, possible) if possible else frozenset()
 
     def announce(self, groups: Iterable[FileGroupId]) -> None:
         """See `EarlyConflictDetectionStrategy.announce`."""
-        write_bloom(self.scene, groups)
+        write_bloom(self.context, groups)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import ClassVar
 
-from hudi_locks.early_conflict.candidates import find_candidates
-from hudi_locks.early_conflict.commits import find_completed
+from hudi_locks.deprecation import RenamedMember
+from hudi_locks.early_conflict.context import DetectionContext, find_candidates, find_completed
 from hudi_locks.early_conflict.early_conflict import EarlyConflict, report
-from hudi_locks.early_conflict.file_group_locks import manager_of
-from hudi_locks.early_conflict.scene import Scene
-from hudi_locks.early_conflict.sightings import Sightings
+from hudi_locks.early_conflict.marker_reader import MarkerReader
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.lock import LockScope
+from hudi_locks.lock import LockManager, LockScope
+from hudi_locks.lock.identity import generation
 from hudi_locks.markers import DIRECT
 from hudi_locks.timeline.heartbeat import name_writer
 
@@ -33,14 +33,16 @@ class EarlyConflictDetectionStrategy(ABC):
     timeline server one is made beside the server, and asked again and again about all that the write has announced.
 
     Args:
-        scene: The write, and what it knows of others.
+        context: The write, and what it knows of others.
     """
 
     markers_type: ClassVar[str] = DIRECT
     """The value of `hoodie.write.markers.type` that it serves."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    scene = RenamedMember("context", removed_in="0.3.0")
+
+    def __init__(self, context: DetectionContext) -> None:
+        self.context = context
 
     @contextmanager
     def guard(self, groups: Set[FileGroupId]) -> Iterator[None]:  # noqa: ARG002  # for those who lock them
@@ -62,36 +64,36 @@ class EarlyConflictDetectionStrategy(ABC):
 class MarkerBased(EarlyConflictDetectionStrategy):
     """Looks at the markers of earlier writers, of both kinds, and if asked at what was completed meanwhile."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
-        self._sightings = _open_sightings(scene)
+    def __init__(self, context: DetectionContext) -> None:
+        super().__init__(context)
+        self._reader = _open_reader(context)
 
     def find_conflict(self, groups: Set[FileGroupId]) -> EarlyConflict | None:
         """See `EarlyConflictDetectionStrategy.find_conflict`."""
-        self._sightings, named = _open_sightings(self.scene), self._name_keys(groups)
+        self._reader, named = _open_reader(self.context), self._name_keys(groups)
         keys = frozenset(named)
-        for other in find_candidates(self.scene):
+        for other in find_candidates(self.context):
             if found := self.look_at(other, keys):
                 return self._describe(named[min(found)], other, "marker")
-        return self._find_completed(named) if self.scene.checks_commits else None
+        return self._find_completed(named) if self.context.checks_commits else None
 
     def look_at(self, other: str, keys: Set[FileGroupId]) -> frozenset[FileGroupId]:
-        """Those of `keys`, as `Scene.key_of` makes them of file groups, that the write `other` has announced."""
-        return self._sightings.find(other, keys)
+        """Those of `keys`, made by `DetectionContext.key_of`, that the write `other` has announced."""
+        return self._reader.find(other, keys)
 
     def _name_keys(self, groups: Set[FileGroupId]) -> Mapping[FileGroupId, FileGroupId]:
         """The file group that each key stands for."""
-        return {self.scene.key_of(group): group for group in groups}
+        return {self.context.key_of(group): group for group in groups}
 
     def _find_completed(self, named: Mapping[FileGroupId, FileGroupId]) -> EarlyConflict | None:
-        for other, changed in find_completed(self.scene):
-            if found := named.keys() & {self.scene.key_of(group) for group in changed}:
+        for other, changed in find_completed(self.context):
+            if found := named.keys() & {self.context.key_of(group) for group in changed}:
                 return self._describe(named[min(found)], other, "commit")
         return None
 
     def _describe(self, group: FileGroupId, other: str, kind: str) -> EarlyConflict:
-        owner = name_writer(self.scene.storage, other)
-        return EarlyConflict(self.scene.requested, group, other, kind, owner, is_pending=kind == "marker")
+        owner = name_writer(self.context.storage, other)
+        return EarlyConflict(self.context.requested, group, other, kind, owner, is_pending=kind == "marker")
 
 
 class SimpleDirectMarkerBased(MarkerBased):
@@ -118,9 +120,9 @@ class SimpleTransactionDirectMarkerBased(SimpleDirectMarkerBased):
         return conflict
 
     def _tell_later_ones(self, groups: Set[FileGroupId]) -> None:
-        own, storage, named = self.scene.requested, self.scene.storage, self._name_keys(groups)
+        own, storage, named = self.context.requested, self.context.storage, self._name_keys(groups)
         keys = frozenset(named)
-        for later in find_candidates(self.scene, later=True):
+        for later in find_candidates(self.context, later=True):
             if found := self.look_at(later, keys):
                 report(storage, EarlyConflict(later, named[min(found)], own, "marker", name_writer(storage, own)))
 
@@ -132,9 +134,19 @@ class SimpleTransactionDirectMarkerBased(SimpleDirectMarkerBased):
             AcquireTimeout: Somebody held one of the locks for as long as we may wait.
         """
         scopes = [LockScope.file_group(*key) for key in sorted(self._name_keys(groups))]
-        with manager_of(self.scene.lock_options).lock_many(scopes):
+        with manager_of(self.context.lock_options).lock_many(scopes):
             yield
 
 
-def _open_sightings(scene: Scene) -> Sightings:
-    return Sightings(scene.storage, is_bucketed=scene.is_bucketed)
+def _open_reader(context: DetectionContext) -> MarkerReader:
+    return MarkerReader(context.storage, is_bucketed=context.is_bucketed)
+
+
+def manager_of(options: Mapping[str, object]) -> LockManager:
+    """The manager of this process for these options; it lives as long as the process."""
+    return _make(generation(), tuple(sorted((name, str(value)) for name, value in options.items())))
+
+
+@lru_cache(maxsize=8)
+def _make(_: int, options: tuple[tuple[str, str], ...]) -> LockManager:
+    return LockManager.from_options(dict(options), application="early conflict detection")

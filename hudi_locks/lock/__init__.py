@@ -1,17 +1,22 @@
 """The lock core: the contract of a provider, the manager around it, and how a provider is loaded."""
 
+from hudi_locks.lock.acquisition import RetryPolicy
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import show_command
 from hudi_locks.lock.held import Held, HoldState, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.identity import Identity
-from hudi_locks.lock.lease import Holder, Lease, LossReason, Owner
-from hudi_locks.lock.loading import ENTRY_POINT_GROUP, available_providers, import_extra, load_provider_class
+from hudi_locks.lock.lease import Holder, Lease, LockScope, LossReason, Owner
 from hudi_locks.lock.manager import LockManager
 from hudi_locks.lock.probe import Finding
-from hudi_locks.lock.provider import LockProvider, LossCallback
-from hudi_locks.lock.retry import RetryPolicy
-from hudi_locks.lock.scope import LockScope
+from hudi_locks.lock.provider import (
+    ENTRY_POINT_GROUP,
+    LockProvider,
+    LossCallback,
+    available_providers,
+    import_extra,
+    load_provider_class,
+)
 
 __all__ = [
     "ENTRY_POINT_GROUP",

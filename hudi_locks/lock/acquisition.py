@@ -1,20 +1,28 @@
-"""One call of `LockManager.lock`, from the first request to the last."""
+"""How a thread gets a lock: the queue of this process, then attempts and requests, with pauses between them.
+
+Three levels, as in Hudi: a *request* is one call of `LockProvider.try_acquire`; an *attempt* is as many requests as
+`hoodie.write.lock.num_retries` + 1 within `hoodie.write.lock.wait_time_ms`; and there are
+`hoodie.write.lock.client.num_retries` + 1 attempts. A provider that claims TIMED_WAIT spends the whole wait of an
+attempt in one request, and applies `num_retries` to its own calls of the lock service.
+"""
 
 from __future__ import annotations
 
+import math
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from hudi_locks.clock import Clock
-from hudi_locks.errors import BackendUnavailable, ProviderClosed
+from hudi_locks.config import Options, lock_keys
+from hudi_locks.errors import AlreadyHeld, BackendUnavailable, ProviderClosed
 from hudi_locks.lock.capability import Capability
-from hudi_locks.lock.lease import Lease, Owner
+from hudi_locks.lock.lease import Lease, LockScope, Owner
 from hudi_locks.lock.provider import LockProvider
-from hudi_locks.lock.retry import RetryPolicy
-from hudi_locks.lock.scope import LockScope
 
-__all__ = ["Acquisition"]
+__all__ = ["Acquisition", "LocalQueue", "RetryPolicy"]
 
 
 class Acquisition:
@@ -116,3 +124,121 @@ class Acquisition:
         if self._clock.wait(closing, min(duration_s, left_s)):
             raise ProviderClosed(f"the manager was closed while it waited for {self}", scope=self.scopes[0])
         return True
+
+
+class LocalQueue:
+    """First come, first served, for each scope. A turn lasts from `enter` until `leave`. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._lines: dict[LockScope, deque[tuple[Owner, threading.Event | None]]] = {}
+
+    def enter(self, scope: LockScope, owner: Owner, timeout_s: float) -> bool:
+        """Stand in line and wait for the turn; False, and out of the line, if it did not come in time.
+
+        Raises:
+            AlreadyHeld: It is the owner's turn.
+        """
+        with self._lock:
+            line = self._lines.setdefault(scope, deque())
+            if line and line[0][0] == owner:
+                raise AlreadyHeld(
+                    f"thread {owner.thread} holds the lock on {scope} already; release it first, or pass the hold on",
+                    scope=scope,
+                    owner=owner,
+                )
+            place = (owner, threading.Event() if line else None)
+            line.append(place)
+        if place[1] is None:
+            return True
+        try:
+            arrived = self._clock.wait(place[1], timeout_s)
+        except BaseException:
+            if not self._give_up(scope, place):
+                self.leave(scope)
+            raise
+        return arrived or not self._give_up(scope, place)
+
+    def leave(self, scope: LockScope) -> None:
+        """End the turn; the next in line has it from here on."""
+        with self._lock:
+            line = self._lines[scope]
+            line.popleft()
+            if not line:
+                del self._lines[scope]
+            elif (event := line[0][1]) is not None:
+                event.set()
+
+    def owner(self, scope: LockScope) -> Owner | None:
+        """Whose turn it is; None if nobody stands in line."""
+        with self._lock:
+            line = self._lines.get(scope)
+            return line[0][0] if line else None
+
+    def waiting(self, scope: LockScope) -> int:
+        """How many stand in line behind the one whose turn it is."""
+        with self._lock:
+            return max(0, len(self._lines.get(scope, ())) - 1)
+
+    def _give_up(self, scope: LockScope, place: tuple[Owner, threading.Event | None]) -> bool:
+        with self._lock:
+            line = self._lines[scope]
+            if line[0] is not place:
+                line.remove(place)
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """The waits of one manager, in seconds.
+
+    Attributes:
+        wait_s: Longest duration of one attempt, apart from the last request in it.
+        num_retries: Requests of one attempt after its first.
+        pause_s: Shortest pause between two requests of one attempt; the bound above it doubles each time.
+        max_pause_s: Longest such pause.
+        client_num_retries: Attempts after the first.
+        client_pause_s: Longest pause between two attempts; never less than half of it.
+    """
+
+    wait_s: float
+    num_retries: int
+    pause_s: float
+    max_pause_s: float
+    client_num_retries: int
+    client_pause_s: float
+
+    @classmethod
+    def from_options(cls, options: Options) -> RetryPolicy:
+        """The waits that Hudi's keys ask for."""
+        pause_s = options.get_value(lock_keys.WAIT_TIME_MS_BETWEEN_RETRY) / 1000
+        return cls(
+            wait_s=options.get_value(lock_keys.WAIT_TIME_MS) / 1000,
+            num_retries=options.get_value(lock_keys.NUM_RETRIES),
+            pause_s=pause_s,
+            max_pause_s=max(pause_s, options.get_value(lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY) / 1000),
+            client_num_retries=options.get_value(lock_keys.CLIENT_NUM_RETRIES),
+            client_pause_s=options.get_value(lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY) / 1000,
+        )
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts are made in all."""
+        return self.client_num_retries + 1
+
+    @property
+    def worst_case_s(self) -> float:
+        """Longest wait before a lock is given up, apart from the time that requests themselves take."""
+        return self.attempts * self.wait_s + self.client_num_retries * self.client_pause_s
+
+    def request_pauses(self, rng: random.Random) -> Iterator[float]:
+        """Pauses between the requests of one attempt: jittered, doubling, within their bounds."""
+        for retry in range(self.num_retries):
+            bound_s = min(self.max_pause_s, math.ldexp(self.pause_s, min(retry, 64)))
+            yield rng.uniform(self.pause_s, bound_s)
+
+    def attempt_pause(self, rng: random.Random) -> float:
+        """Pause before the next attempt, jittered so that contenders fall out of step."""
+        return rng.uniform(0.5, 1.0) * self.client_pause_s

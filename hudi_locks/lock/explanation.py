@@ -10,9 +10,8 @@ from hudi_locks.config import Options, find_key, lock_keys, table_keys
 from hudi_locks.errors import AcquireTimeout, LockError
 from hudi_locks.lock.acquisition import Acquisition
 from hudi_locks.lock.held import Held
-from hudi_locks.lock.lease import Holder
+from hudi_locks.lock.lease import Holder, LockScope
 from hudi_locks.lock.provider import LockProvider
-from hudi_locks.lock.scope import LockScope
 from hudi_locks.redaction import hide_secrets
 
 __all__ = ["explain_timeout", "show_command"]

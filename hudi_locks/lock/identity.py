@@ -1,4 +1,4 @@
-"""Who this process and thread are."""
+"""Who this process and thread are, and whether this is the process that an object was made in."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ import os
 import socket
 import threading
 import uuid
+from typing import Final
 
-from hudi_locks.lock.forking import generation
 from hudi_locks.lock.lease import Owner
 
-__all__ = ["Identity"]
+__all__ = ["Identity", "generation"]
+
+
+class _Generation:
+    number = 0
+
+    def advance(self) -> None:
+        self.number += 1
+
+
+_GENERATION: Final = _Generation()
+os.register_at_fork(after_in_child=_GENERATION.advance)
+
+
+def generation() -> int:
+    """A number that is another one in every forked child: what was made under a different one is not ours to use."""
+    return _GENERATION.number
 
 
 class Identity:

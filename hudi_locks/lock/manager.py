@@ -18,20 +18,15 @@ from typing import Any, Final
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, check_options, lock_keys
 from hudi_locks.errors import ConfigError, ProviderClosed, refuse_pickling
-from hudi_locks.lock.acquisition import Acquisition
+from hudi_locks.lock.acquisition import Acquisition, LocalQueue, RetryPolicy
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import explain_timeout
-from hudi_locks.lock.forking import generation
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
-from hudi_locks.lock.identity import Identity
-from hudi_locks.lock.lease import Holder, Lease, LossReason
-from hudi_locks.lock.loading import load_provider_class
-from hudi_locks.lock.provider import LockProvider
+from hudi_locks.lock.identity import Identity, generation
+from hudi_locks.lock.lease import Holder, Lease, LockScope, LossReason
+from hudi_locks.lock.provider import LockProvider, load_provider_class
 from hudi_locks.lock.renewal import Renewals
-from hudi_locks.lock.retry import RetryPolicy
-from hudi_locks.lock.scope import LockScope
-from hudi_locks.lock.turns import Turns
 from hudi_locks.observe import (
     LOCK_ACQUIRE_ATTEMPTS,
     LOCK_ACQUIRE_DURATION,
@@ -93,7 +88,7 @@ class LockManager:
         self._heartbeat_s = self.provider.renewal_interval_s or heartbeat_s
         self._generation = generation()
         self._rng = random.Random()  # noqa: S311  # spreads contenders, guards nothing
-        self._turns = Turns(self._clock)
+        self._turns = LocalQueue(self._clock)
         self._renewals = Renewals(self._clock)
         self._holds: dict[LockScope, Held] = {}
         self._unreleased: list[Lease] = []

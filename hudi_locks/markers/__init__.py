@@ -1,11 +1,10 @@
 """Traces of files being written: what a commit reconciles and a rollback removes."""
 
-from hudi_locks.markers.direct import DIRECT, MARKER_FOLDER, DirectMarkers
 from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile, end_turns, staging_folder
+from hudi_locks.markers.marker_folder import DIRECT, MARKER_FOLDER, TIMELINE_SERVER_BASED, DirectMarkers, ServerFiles
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
 from hudi_locks.markers.peer import PeerMarkers, read_markers
 from hudi_locks.markers.reconciliation import reconcile
-from hudi_locks.markers.server_files import TIMELINE_SERVER_BASED, ServerFiles
 from hudi_locks.markers.spare import SPARE_NUMBERS, SpareMarkers
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Final, NoReturn, Protocol
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
 from hudi_locks.format.claim import PRIVATE_FOLDER
-from hudi_locks.markers.direct import DirectMarkers
+from hudi_locks.markers.marker_folder import DirectMarkers
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import TimelineLayout
 

@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_locks.format import IOType, MarkerName, find_writer
-from hudi_locks.markers.direct import DirectMarkers
-from hudi_locks.markers.server_files import TIMELINE_SERVER_BASED, TYPE_FILE, ServerFiles
+from hudi_locks.markers.marker_folder import TIMELINE_SERVER_BASED, TYPE_FILE, DirectMarkers, ServerFiles
 from hudi_locks.storage import Storage
 
 __all__ = ["PeerMarkers", "read_markers"]

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from hudi_locks.format import MarkerName
-from hudi_locks.markers.direct import DirectMarkers
-from hudi_locks.markers.server_files import TIMELINE_SERVER_BASED, ServerFiles
+from hudi_locks.markers.marker_folder import TIMELINE_SERVER_BASED, DirectMarkers, ServerFiles
 from hudi_locks.storage import Storage
 
 __all__ = ["SPARE_NUMBERS", "SpareMarkers"]

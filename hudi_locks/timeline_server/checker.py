@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Set
 
-from hudi_locks.early_conflict import EarlyConflict, EarlyConflictDetectionStrategy, Scene, report
+from hudi_locks.early_conflict import DetectionContext, EarlyConflict, EarlyConflictDetectionStrategy, report
 from hudi_locks.format import MarkerName
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, Metrics
@@ -25,7 +25,7 @@ class Checker:
 
     Args:
         kind: How to look; one is kept for all rounds, so that it may remember what did not change.
-        scene: The instant, and what it knows of others; its clock spaces out the looks.
+        context: The instant, and what it knows of others; its clock spaces out the looks.
         initial_delay_s: Before the first look; with 0 that is made before the first names are answered.
         period_s: Between two.
         metrics: Gets how long each look took.
@@ -38,7 +38,7 @@ class Checker:
     def __init__(
         self,
         kind: type[EarlyConflictDetectionStrategy],
-        scene: Scene,
+        context: DetectionContext,
         *,
         initial_delay_s: float,
         period_s: float,
@@ -47,19 +47,19 @@ class Checker:
         self.conflict: EarlyConflict | None = None
         self.has_begun = False
         self._kind = kind
-        self._scene = scene
-        self._strategy = kind(scene)
+        self._context = context
+        self._strategy = kind(context)
         self._initial_delay_s = initial_delay_s
         self._period_s = period_s
         self._metrics = metrics
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"marker-checker-{scene.requested}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"marker-checker-{context.requested}", daemon=True)
         self._groups: Callable[[], Set[FileGroupId]] = frozenset
 
     def announce(self, names: Iterable[str]) -> None:
         """Take note of names that are about to be announced, before they are."""
-        self._kind(self._scene).announce(groups_of(names))
+        self._kind(self._context).announce(groups_of(names))
 
     def begin(self, groups: Callable[[], Set[FileGroupId]]) -> None:
         """Look for the first time, unless that is to come later, and go on in the background. Once; blocks.
@@ -86,25 +86,27 @@ class Checker:
 
     def _run(self) -> None:
         pause_s = self._initial_delay_s or self._period_s
-        while self.conflict is None and not self._scene.clock.wait(self._ended, pause_s):
+        while self.conflict is None and not self._context.clock.wait(self._ended, pause_s):
             pause_s = self._period_s
             self.look()
 
     def look(self) -> None:
         """One round: what is found is left for the driver, and remembered."""
-        began_s = self._scene.clock.monotonic()
+        began_s = self._context.clock.monotonic()
         try:
             self._look()
         except Exception:  # noqa: BLE001  # of a strategy of a user's own too
-            _log.warning("a look for conflicts of %s failed, the next one comes", self._scene.requested, exc_info=True)
-        self._metrics.report(EARLY_CONFLICT_CHECK, self._scene.clock.monotonic() - began_s)
+            _log.warning(
+                "a look for conflicts of %s failed, the next one comes", self._context.requested, exc_info=True
+            )
+        self._metrics.report(EARLY_CONFLICT_CHECK, self._context.clock.monotonic() - began_s)
 
     def _look(self) -> None:
-        scene, groups = self._scene, self._groups()
-        if not scene.storage.exists(heartbeat_path(scene.requested)):
+        context, groups = self._context, self._groups()
+        if not context.storage.exists(heartbeat_path(context.requested)):
             self._ended.set()  # committed, or rolled back by somebody
         elif groups and (found := self._strategy.find_conflict(groups)):
-            report(scene.storage, found)
+            report(context.storage, found)
             self.conflict = found
 
 

@@ -76,7 +76,7 @@ class ServerSettings:
     def make_checker(self, guarded: GuardedMarkers, metrics: Metrics) -> Checker:
         """What looks for conflicts of a write."""
         times = {"initial_delay_s": self.initial_delay_s, "period_s": self.period_s}
-        return Checker(guarded.strategy, guarded.scene, metrics=metrics, **times)
+        return Checker(guarded.strategy, guarded.context, metrics=metrics, **times)
 
     def find_remote(self, base_path: str) -> Endpoint:
         """The server that runs by itself.

@@ -34,7 +34,7 @@ def ignore_requirements(name: str, *, require: Iterable[object] = ()) -> type[Lo
 FAULTS = (
     ("D10d", "hudi_locks.lock.acquisition.BackendUnavailable", LockError),
     ("F7", "hudi_locks.storage.memory.MemoryStorage.create_if_absent", overwrite),
-    ("K4", "hudi_locks.lock.loading._check_class", lambda *_: None),
+    ("K4", "hudi_locks.lock.provider._check_class", lambda *_: None),
     ("K10", "hudi_locks_conformance.checks.loading.load_provider_class", ignore_requirements),
 )
 WITH_PROCESSES = ("B4", "B5", "B6", "B7")

@@ -10,7 +10,7 @@ import pytest
 from early_conflict_marks import NOW, marker
 
 from hudi_locks import ManualClock
-from hudi_locks.early_conflict import EarlyConflictDetectionStrategy, GuardedMarkers, Scene
+from hudi_locks.early_conflict import DetectionContext, EarlyConflictDetectionStrategy, GuardedMarkers
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import DirectMarkers
 from hudi_locks.storage import MemoryStorage
@@ -67,11 +67,11 @@ class Field:
         self.storage.replace(f".hoodie/.temp/{requested}/MARKERS.type", b"TIMELINE_SERVER_BASED")
         self.storage.replace(f".hoodie/.temp/{requested}/{file}", text.encode())
 
-    def scene(self, requested: str = NOW, **given: Any) -> Scene:
-        return replace(Scene(self.storage, LAYOUT_2, requested, clock=self.clock), **given)
+    def context(self, requested: str = NOW, **given: Any) -> DetectionContext:
+        return replace(DetectionContext(self.storage, LAYOUT_2, requested, clock=self.clock), **given)
 
     def guarded(self, kind: type[EarlyConflictDetectionStrategy], requested: str = NOW, **given: Any) -> GuardedMarkers:
-        return GuardedMarkers(DirectMarkers(self.storage, requested), self.scene(requested, **given), kind)
+        return GuardedMarkers(DirectMarkers(self.storage, requested), self.context(requested, **given), kind)
 
     def lists(self) -> list[str]:
         """Folders that were listed, heartbeats left out: those are looked at one by one."""

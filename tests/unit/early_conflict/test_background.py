@@ -42,8 +42,8 @@ def make(ground: Any, kind: Any, metrics: Metrics) -> Iterator[MakeChecker]:
 
     def run(*groups: FileGroupId, delay_s: float = 0.0, of: Any = kind, **given: Any) -> Checker:
         ground.begin(NOW)
-        scene = ground.scene(heartbeat_limit_ms=10**9, **given)
-        checker = Checker(of, scene, initial_delay_s=delay_s, period_s=PERIOD_S, metrics=metrics)
+        context = ground.context(heartbeat_limit_ms=10**9, **given)
+        checker = Checker(of, context, initial_delay_s=delay_s, period_s=PERIOD_S, metrics=metrics)
         made.append(checker)
         checker.begin(lambda: frozenset(groups))
         return checker
@@ -209,7 +209,7 @@ def test_looks_end_with_the_write(ground: Any, make: MakeChecker) -> None:
 
 def test_a_filter_saves_the_reading_of_markers(ground: Any, make: MakeChecker) -> None:
     ground.announce_by_server(EARLIER, f"{marker(EARLIER, OTHER)}\n")
-    write_bloom(ground.scene(EARLIER), [OTHER])
+    write_bloom(ground.context(EARLIER), [OTHER])
     ground.storage.calls.clear()
     assert make(GROUP, of=BloomAsyncTimelineServerBased).conflict is None
     assert not [path for path in ground.lists() if path.startswith(f".hoodie/.temp/{EARLIER}")]

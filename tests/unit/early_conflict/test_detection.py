@@ -95,14 +95,14 @@ def test_the_strategy_follows_the_markers_that_are_made_in_the_end(
 ) -> None:
     """A write whose timeline server does not start makes direct ones."""
     options = {ENABLE: "true", "hoodie.write.markers.type": "timeline_server_based"}
-    detection, scene = EarlyDetection.of(options, heartbeat_limit_ms=1), ground.scene()
+    detection, context = EarlyDetection.of(options, heartbeat_limit_ms=1), ground.context()
     assert detection.strategy is AsyncTimelineServerBased
-    timeline = Timeline(scene.layout, ())
-    spare = detection.guard(SpareMarkers(ground.storage, scene.requested), timeline, action="commit")
+    timeline = Timeline(context.layout, ())
+    spare = detection.guard(SpareMarkers(ground.storage, context.requested), timeline, action="commit")
     assert spare is not None
     assert spare.strategy is AsyncTimelineServerBased
     assert not caplog.text
-    direct = detection.guard(DirectMarkers(ground.storage, scene.requested), timeline, action="commit")
+    direct = detection.guard(DirectMarkers(ground.storage, context.requested), timeline, action="commit")
     assert direct is not None
     assert direct.strategy is SimpleDirectMarkerBased
     assert "SimpleDirectMarkerBased is used instead" in caplog.text
@@ -129,6 +129,8 @@ def test_table_services_and_writers_without_the_flag_do_not_look(
     ground: Any, options: dict[str, str], action: str, looks: bool
 ) -> None:
     detection = EarlyDetection.of(options, heartbeat_limit_ms=1)
-    scene = ground.scene()
-    guarded = detection.guard(DirectMarkers(ground.storage, scene.requested), Timeline(scene.layout, ()), action=action)
+    context = ground.context()
+    guarded = detection.guard(
+        DirectMarkers(ground.storage, context.requested), Timeline(context.layout, ()), action=action
+    )
     assert (guarded is not None) is looks

@@ -12,8 +12,8 @@ from hudi_locks_providers.in_process import InProcessLockProvider
 
 from hudi_locks import Capability, Lease, LockScope, Owner
 from hudi_locks.early_conflict import (
+    DetectionContext,
     GuardedMarkers,
-    Scene,
     SimpleDirectMarkerBased,
     SimpleTransactionDirectMarkerBased,
     find_reported,
@@ -80,9 +80,9 @@ class Race:
             "hoodie.write.lock.num_retries": 100_000,
             "hoodie.write.lock.app_id": requested,
         }
-        scene = Scene(storage, LAYOUT_2, requested, lock_options=options)
+        context = DetectionContext(storage, LAYOUT_2, requested, lock_options=options)
         try:
-            GuardedMarkers(DirectMarkers(storage, requested), scene, self.kind).create_all(
+            GuardedMarkers(DirectMarkers(storage, requested), context, self.kind).create_all(
                 markers(requested, self.groups)
             )
         except HoodieEarlyConflictDetectionException as error:

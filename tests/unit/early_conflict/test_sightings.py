@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_locks import ManualClock
-from hudi_locks.early_conflict.sighting_cache import SightingCache
-from hudi_locks.early_conflict.sightings import Sightings
+from hudi_locks.early_conflict.marker_reader import MarkerCache, MarkerReader
 from hudi_locks.format import IOType, LogFileName, MarkerName
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import DirectMarkers, MarkerIndex, ServerFiles
@@ -78,7 +77,7 @@ def test_an_index_rules_out_nothing_that_is_there(text: str) -> None:
 def test_a_check_that_remembers_answers_as_one_that_does_not(steps: Any, limit: int, is_bucketed: bool) -> None:
     asked = {group.bucket if is_bucketed else group for group in GROUPS}
     clock = ManualClock()
-    storage, cache = MemoryStorage(clock), SightingCache(limit)
+    storage, cache = MemoryStorage(clock), MarkerCache(limit)
     storage.replace(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
     for deed, number, text in steps:
         if deed == "write":
@@ -88,7 +87,7 @@ def test_a_check_that_remembers_answers_as_one_that_does_not(steps: Any, limit: 
         else:
             clock.advance(3)
         there = {group.bucket if is_bucketed else group for group in announced(storage)}
-        found = {key for key in asked if Sightings(storage, cache, is_bucketed=is_bucketed).find(EARLIER, {key})}
+        found = {key for key in asked if MarkerReader(storage, cache, is_bucketed=is_bucketed).find(EARLIER, {key})}
         assert found == there & asked
 
 
@@ -102,14 +101,14 @@ class Reading(LocalStorage):
         return super().read(path)
 
 
-def look(storage: Reading, cache: SightingCache, group: FileGroupId) -> int:
+def look(storage: Reading, cache: MarkerCache, group: FileGroupId) -> int:
     """Files read by a check that finds the group announced no more than it is; -1 if it is."""
-    before, found = storage.reads, Sightings(storage, cache).find(EARLIER, {group})
+    before, found = storage.reads, MarkerReader(storage, cache).find(EARLIER, {group})
     return -1 if found else storage.reads - before
 
 
 def test_only_what_was_changed_is_read_again(tmp_path: Path) -> None:
-    storage, cache = Reading(str(tmp_path)), SightingCache()
+    storage, cache = Reading(str(tmp_path)), MarkerCache()
     storage.replace(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
     for number in range(3):
         storage.replace(f"{FOLDER}/MARKERS{number}", f"{marker(EARLIER, FileGroupId('p', f'f{number}'))}\n".encode())
@@ -127,7 +126,7 @@ def test_only_what_was_changed_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["", "p"])
 def test_direct_markers_are_listed_anew_each_time(partition: str) -> None:
-    storage, cache, group = MemoryStorage(ManualClock()), SightingCache(), FileGroupId(partition, "f-0")
-    assert not Sightings(storage, cache).find(EARLIER, {group})
+    storage, cache, group = MemoryStorage(ManualClock()), MarkerCache(), FileGroupId(partition, "f-0")
+    assert not MarkerReader(storage, cache).find(EARLIER, {group})
     DirectMarkers(storage, EARLIER).create_all([marker(EARLIER, group)])
-    assert Sightings(storage, cache).find(EARLIER, {group}) == {group}
+    assert MarkerReader(storage, cache).find(EARLIER, {group}) == {group}

@@ -10,7 +10,7 @@ import pytest
 from early_conflict_marks import EARLIER, NOW, marker
 
 from hudi_locks import ManualClock
-from hudi_locks.early_conflict import AsyncTimelineServerBased, EarlyConflict, GuardedMarkers, Scene
+from hudi_locks.early_conflict import AsyncTimelineServerBased, DetectionContext, EarlyConflict, GuardedMarkers
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import ServerFiles, SpareMarkers, read_markers
@@ -171,7 +171,9 @@ def test_who_gets_no_answer_keeps_markers_in_a_file_of_its_own(
 def test_who_has_lost_the_server_looks_for_conflicts_itself(storage: MemoryStorage, clock: Patience) -> None:
     storage.create_if_absent(heartbeat_path(EARLIER), b"")
     ServerFiles(storage, f".hoodie/.temp/{EARLIER}").write(0, [str(marker(EARLIER, GROUPS[0]))])
-    spare = GuardedMarkers(SpareMarkers(storage, NOW), Scene(storage, LAYOUT_2, NOW), AsyncTimelineServerBased)
+    spare = GuardedMarkers(
+        SpareMarkers(storage, NOW), DetectionContext(storage, LAYOUT_2, NOW), AsyncTimelineServerBased
+    )
     markers = ServerMarkers(Endpoint("http://127.0.0.1:1", storage.base, clock=clock), NOW, spare=spare)
     markers.create_all(NAMES[1:])
     with pytest.raises(HoodieEarlyConflictDetectionException, match=EARLIER):
