@@ -10,8 +10,8 @@ from hudi_locks.config import Options
 from hudi_locks.services import Clustering, ClusteringSettings
 from hudi_locks.spark.clustering import ClusteringJob
 from hudi_locks.spark.following_service import FollowingService
-from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.session import show_progress
 from hudi_locks.spark.writing import Writer
 from hudi_locks.transaction import Outcome
 

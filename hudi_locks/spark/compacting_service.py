@@ -5,8 +5,8 @@ from __future__ import annotations
 from hudi_locks.services import Compaction
 from hudi_locks.spark.compaction import CompactionJob
 from hudi_locks.spark.following_service import FollowingService
-from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.session import show_progress
 from hudi_locks.transaction import Outcome
 
 __all__ = ["CompactingService"]

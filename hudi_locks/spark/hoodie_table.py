@@ -23,12 +23,11 @@ from hudi_locks.spark.compaction_service import CompactionService
 from hudi_locks.spark.log_compaction_service import LogCompactionService
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.placing import check_index
-from hudi_locks.spark.progress import show_progress
 from hudi_locks.spark.readable import Readable
 from hudi_locks.spark.replacing import check_partitions, choose_partitions
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.serviced import ServicedTable
-from hudi_locks.spark.session import prepare_session
+from hudi_locks.spark.session import prepare_session, show_progress
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink

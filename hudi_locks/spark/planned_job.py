@@ -12,11 +12,10 @@ from pyspark.sql import SparkSession
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata
 from hudi_locks.services import PlannedService
-from hudi_locks.spark.cancelling import cancelled_when_vain
+from hudi_locks.spark.aborting import cancel_on_abort, raise_if_rolled_back
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.taken_away import told_when_taken_away
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transaction
 
@@ -73,7 +72,7 @@ class PlannedJob(ABC, Generic[P]):
 
     def _run(self, transaction: Transaction, plan: P, report: Report) -> WriteResult:
         began_ms = self.clock.wall_ms()
-        taken, vain = told_when_taken_away(transaction), cancelled_when_vain(transaction, self.spark)
+        taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self.spark)
         with transaction, taken, vain, typed_task_errors():
             report(f"{self.doing} {len(plan.file_groups)} file groups")
             metadata = self._write(transaction, plan)

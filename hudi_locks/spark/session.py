@@ -6,15 +6,30 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from hudi_locks.errors import SessionRefused
 
-__all__ = ["WAY_OUT", "check_session", "prepare_session"]
+__all__ = ["WAY_OUT", "check_session", "prepare_session", "show_progress"]
+
+
+@contextmanager
+def show_progress(title: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is being done, if that is a terminal; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    console = Console(stderr=True)
+    with console.status(title) as status:
+        yield lambda step: status.update(f"{title}: {step}")
+
 
 WAY_OUT: Final = (
     "set PYSPARK_PYTHON, or spark.pyspark.python, to a Python of the driver's version with hudi-locks[spark], on every"

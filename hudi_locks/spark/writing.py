@@ -15,13 +15,14 @@ from hudi_locks.config import Options, write_keys
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.spark.aborting import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back
 from hudi_locks.spark.appending import FixedGroups, refuse_operation
-from hudi_locks.spark.cancelling import EarlyConflictMet, cancelled_when_vain
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.group_writer import STAT, decode_report
 from hudi_locks.spark.intake import Intake, KeyedRows, spread_rows
 from hudi_locks.spark.log_task import LogTask
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.partial_rewrite import PartialRewrite, WrittenFiles
 from hudi_locks.spark.placement import Placement
 from hudi_locks.spark.placing import Placer
 from hudi_locks.spark.replacing import find_replaced
@@ -29,10 +30,8 @@ from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.setting_aside import write_around
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.taken_away import told_when_taken_away
 from hudi_locks.spark.task import WriteTask
 from hudi_locks.spark.task_making import TaskMaker
-from hudi_locks.spark.turns import Made, Turns
 from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
@@ -176,7 +175,7 @@ class Writer:
         transaction = self.transactions.begin(action, operation.value.upper())
         try:
             left = self.settings.conflict_retries - len(attempts)
-            taken = told_when_taken_away(transaction)
+            taken = raise_if_rolled_back(transaction)
             with transaction, taken, typed_task_errors(), work(transaction, left) as draft:
                 report("publishing")
                 published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
@@ -200,19 +199,19 @@ class Writer:
                 task = TaskMaker(self.table, self.settings).make(files, operation, schema, placement.groups)
                 return self._run_job(task, placement, keyed, asked.report)
 
-        def draft(made: Made) -> _Draft:
+        def draft(made: WrittenFiles) -> _Draft:
             return self._draft(transaction, asked, made, schema)
 
         with (
-            cancelled_when_vain(transaction, keyed.frame.sparkSession),
+            cancel_on_abort(transaction, keyed.frame.sparkSession),
             placer.place(operation, keyed.frame, keyed.counts) as placement,
         ):
-            made = Made(snapshot, placement, *self._run_around(transaction, operation, placement, run))
-            going = Turns(transaction, operation, keyed, placer, run, lambda made: draft(made).published)
+            made = WrittenFiles(snapshot, placement, *self._run_around(transaction, operation, placement, run))
+            going = PartialRewrite(transaction, operation, keyed, placer, run, lambda made: draft(made).published)
             with going.finish(made, most=turns if self._may_go_on(operation) else 0) as made:
                 yield draft(made)
 
-    def _draft(self, transaction: Transaction, asked: _Asked, made: Made, schema: pa.Schema) -> _Draft:
+    def _draft(self, transaction: Transaction, asked: _Asked, made: WrittenFiles, schema: pa.Schema) -> _Draft:
         metadata = CommitMetadata.of(
             [stat for stat in made.stats if stat.path],
             transaction.operation,
@@ -235,7 +234,7 @@ class Writer:
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
 
-    def _list_reads(self, operation: Operation, keyed: KeyedRows, made: Made) -> ReadSet:
+    def _list_reads(self, operation: Operation, keyed: KeyedRows, made: WrittenFiles) -> ReadSet:
         if self.table.is_merge_on_read:
             return ReadSet()
         left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)

@@ -2,7 +2,6 @@
 
 from hudi_locks.timeline.holes import end_before_holes
 from hudi_locks.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
-from hudi_locks.timeline.reading import read_instant
 from hudi_locks.timeline.timeline import (
     PENDING_ENDINGS,
     Timeline,
@@ -10,6 +9,7 @@ from hudi_locks.timeline.timeline import (
     create_instant,
     delete_instant,
     index_files,
+    read_instant,
 )
 
 __all__ = [

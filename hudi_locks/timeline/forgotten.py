@@ -10,7 +10,7 @@ from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.archive import is_archived
-from hudi_locks.timeline.claims_head import find_last_claim
+from hudi_locks.timeline.claims import find_last_claim
 from hudi_locks.timeline.layout import TimelineLayout
 from hudi_locks.timeline.timeline import Timeline
 

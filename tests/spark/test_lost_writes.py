@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, StorageError, WriteAborted
-from hudi_locks.spark.taken_away import told_when_taken_away
+from hudi_locks.spark.aborting import raise_if_rolled_back
 
 pytestmark = pytest.mark.spark  # PySpark's errors are part of it; no session is begun
 
@@ -32,7 +32,7 @@ class Write:
 
 def fail(reason: str | HudiLocksError, error: Exception, lost_because: str = "") -> None:
     write: Any = Write(reason, lost_because)
-    with told_when_taken_away(write):
+    with raise_if_rolled_back(write):
         raise error
 
 

@@ -10,8 +10,7 @@ from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format.claim import INLINE_LIMIT, Claim, ClaimKind, Content, claim_path
 from hudi_locks.storage import Entry, MemoryStorage
-from hudi_locks.timeline.claims import START, ClaimEntry, ClaimLog
-from hudi_locks.timeline.claims_head import find_last
+from hudi_locks.timeline.claims import START, ClaimEntry, ClaimLog, find_last
 
 HINT = ".hoodie/.hudi_locks/head"
 

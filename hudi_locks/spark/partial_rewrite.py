@@ -15,11 +15,11 @@ from hudi_locks.spark.placing import Placer
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.transaction import Conflict, ReadSet, Transaction
 
-__all__ = ["Made", "Turns"]
+__all__ = ["PartialRewrite", "WrittenFiles"]
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenFiles:
     """What the tasks of a write made so far.
 
     Attributes:
@@ -38,7 +38,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Turns:
+class PartialRewrite:
     """Writes the outdated part of one write again, each time that it would meet a conflict.
 
     Attributes:
@@ -55,10 +55,10 @@ class Turns:
     keyed: KeyedRows
     placer: Placer
     run: Callable[[Placement], list[WriteStat]]
-    draft: Callable[[Made], tuple[CommitMetadata, ReadSet]]
+    draft: Callable[[WrittenFiles], tuple[CommitMetadata, ReadSet]]
 
     @contextmanager
-    def finish(self, made: Made, *, most: int) -> Iterator[Made]:
+    def finish(self, made: WrittenFiles, *, most: int) -> Iterator[WrittenFiles]:
         """What is to be published after at most so many more turns; may meet a conflict still.
 
         It goes on only where it may: under its own instant nothing can be written on top of a file that was begun after
@@ -72,7 +72,7 @@ class Turns:
                 made = following
             yield made
 
-    def _follow(self, made: Made, persisted: ExitStack) -> Made | None:
+    def _follow(self, made: WrittenFiles, persisted: ExitStack) -> WrittenFiles | None:
         metadata, reads = self.draft(made)
         conflict = self.transaction.check_conflict(metadata, reads=reads)
         later = self.transaction.look_again() if conflict is not None and not conflict.other_is_pending else None
@@ -89,7 +89,7 @@ class Turns:
         return self._write_again(replace(made, snapshot=snapshot, avoided=(*made.avoided, conflict)), regrouped)
 
     @contextmanager
-    def _regroup(self, made: Made, snapshot: Snapshot) -> Iterator[Regrouped]:
+    def _regroup(self, made: WrittenFiles, snapshot: Snapshot) -> Iterator[Regrouped]:
         placer = replace(self.placer, snapshot=snapshot)
         before = made.snapshot.base_files(self.keyed.counts)
         written = frozenset(map(_group, made.stats))
@@ -97,7 +97,7 @@ class Turns:
         with again as regrouped:
             yield regrouped
 
-    def _write_again(self, made: Made, regrouped: Regrouped) -> Made:
+    def _write_again(self, made: WrittenFiles, regrouped: Regrouped) -> WrittenFiles:
         kept = [stat for stat in made.stats if _group(stat) not in regrouped.touched]
         stats = self.run(regrouped.placement) if regrouped.touched else []
         rewritten = made.rewritten + _count_files(stats)
