@@ -5,10 +5,19 @@ from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.cleaned import read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
-from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile, list_base_files, list_data_files, list_partitions
+from hudi_locks.table.data_files import (
+    BaseFile,
+    Completion,
+    DataFiles,
+    FileSlice,
+    LogFile,
+    list_base_files,
+    list_data_files,
+    list_partitions,
+    slice_file_groups,
+)
 from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, find_deletes, read_delete_marker
 from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
-from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
 from hudi_locks.table.key_generator import (
     COMPLEX,
     FIELD_PREFIXED,

@@ -17,9 +17,8 @@ from hudi_locks.format import (
     is_time,
 )
 from hudi_locks.storage import Storage
-from hudi_locks.table.data_files import BaseFile, LogFile, list_data_files
+from hudi_locks.table.data_files import BaseFile, FileSlice, LogFile, list_data_files
 from hudi_locks.table.file_groups import latest_file_slices
-from hudi_locks.table.file_slices import FileSlice
 from hudi_locks.table.losses import Loss, OvertakenSnapshot, damage_of, is_amiss, leave_out_taken
 from hudi_locks.table.removed import find_removed
 from hudi_locks.table.table import read_commit

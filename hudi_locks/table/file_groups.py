@@ -9,8 +9,15 @@ from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
 from hudi_locks.table.commit_files import CommitFiles, read_commit_files
-from hudi_locks.table.data_files import BaseFile, DataFiles, list_data_files, list_partitions
-from hudi_locks.table.file_slices import Completion, FileSlice, slice_file_groups
+from hudi_locks.table.data_files import (
+    BaseFile,
+    Completion,
+    DataFiles,
+    FileSlice,
+    list_data_files,
+    list_partitions,
+    slice_file_groups,
+)
 from hudi_locks.table.losses import (
     Loss,
     OvertakenSnapshot,

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from hudi_locks.errors import DamagedTable, TableError
 from hudi_locks.format import LAST_TIME
 from hudi_locks.storage import Storage
+from hudi_locks.table.cleaned import list_replaced, list_taken, read_archived_commits
 from hudi_locks.table.commit_files import CommitFiles
-from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
-from hudi_locks.table.file_slices import Completion, slice_file_groups
+from hudi_locks.table.data_files import BaseFile, Completion, DataFiles, LogFile, slice_file_groups
 from hudi_locks.table.partition_path import PARTITION_METADATA
-from hudi_locks.table.taken import list_replaced, list_taken, read_archived_commits
 from hudi_locks.timeline import Timeline
 
 __all__ = [

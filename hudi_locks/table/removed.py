@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 
 from hudi_locks.errors import TableError
 from hudi_locks.storage import Storage
-from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
+from hudi_locks.table.cleaned import list_replaced, list_taken
+from hudi_locks.table.data_files import BaseFile, DataFiles, FileSlice, LogFile
 from hudi_locks.table.file_groups import find_completions
-from hudi_locks.table.file_slices import FileSlice
-from hudi_locks.table.taken import list_replaced, list_taken
 from hudi_locks.timeline import Timeline
 
 __all__ = ["find_removed", "refuse_removed"]

@@ -11,8 +11,7 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.storage import Storage, map_in_threads, reading_ahead
 from hudi_locks.table.base_rows import BaseRows
 from hudi_locks.table.cores import map_on_cores
-from hudi_locks.table.data_files import LogFile
-from hudi_locks.table.file_slices import FileSlice
+from hudi_locks.table.data_files import FileSlice, LogFile
 from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform

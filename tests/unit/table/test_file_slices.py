@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_locks.table import BaseFile, FileSlice, LogFile
-from hudi_locks.table.file_slices import join_planned, slice_file_group, slice_file_groups
+from hudi_locks.table.data_files import join_planned, slice_file_group, slice_file_groups
 
 COMPLETIONS = {"t21": "t40", "t30": "t50", "t35": "t90"}
 
