@@ -22,7 +22,7 @@
     │   ├── UnsupportedTable           a table that must not be written: version, metadata table, index, bootstrap
     │   ├── SavepointRefused           a moment of the table cannot be kept, or gone back to
     │   ├── DamagedTable               a properties file or an instant that cannot be read, by name
-    │   └── UpdateEndangered           two writers may have undone each other's work: a person must look
+    │   └── PossibleLostUpdate         two writers may have undone each other's work: a person must look
     ├── SessionRefused                 the Spark session cannot be used: Spark Connect, stopped, or workers without us
     ├── BadInput                       (ValueError) the rows to write are refused before anything is written
     └── WriteError
@@ -40,6 +40,7 @@ import errno
 from typing import Any, NoReturn
 
 from hudi_locks import redaction
+from hudi_locks.deprecation import forward_renamed as _forward_renamed
 
 __all__ = [
     "AcquireTimeout",
@@ -59,6 +60,7 @@ __all__ = [
     "NotATable",
     "NotHeld",
     "OutcomeUnknown",
+    "PossibleLostUpdate",
     "ProviderClosed",
     "ProviderLoadError",
     "SavepointRefused",
@@ -70,7 +72,6 @@ __all__ = [
     "UnknownKeyWarning",
     "Unsupported",
     "UnsupportedTable",
-    "UpdateEndangered",
     "WriteAborted",
     "WriteConflict",
     "WriteError",
@@ -209,7 +210,7 @@ class DamagedTable(TableError):
     """A properties file or an instant cannot be read; it is named, and never skipped."""
 
 
-class UpdateEndangered(TableError):
+class PossibleLostUpdate(TableError):
     """A writer outside the claim log and one inside may have lost an update; no writes until acknowledged."""
 
 
@@ -259,3 +260,6 @@ def refuse_pickling(what: object, advice: str) -> NoReturn:
         TypeError: Always, with the advice.
     """
     raise TypeError(f"a {type(what).__name__} is alive in this process and cannot be pickled: {advice}")
+
+
+__getattr__ = _forward_renamed(__name__, {"UpdateEndangered": "PossibleLostUpdate"}, removed_in="0.3.0")

@@ -54,10 +54,9 @@ class DetectionContext:
 def find_candidates(context: DetectionContext, *, later: bool = False) -> tuple[str, ...]:
     """Requested times of the writes whose markers may be in the way, by one listing and one look at each heartbeat.
 
-    A write gives way to those that were begun before it, so that of two one goes on. What was completed on its own
-    snapshot is none, though its markers may still be there; table services are none; nor is one without a fresh
-    heartbeat, which will be rolled back. A completed write is one as long as its heartbeat is there: it has changed
-    what this write did not see.
+    A write gives way to those that were begun before it, so that of two one goes on. Excluded: commits visible in this
+    write's snapshot, table services, and writers with an expired heartbeat, which will be rolled back. A completed
+    write is included as long as its heartbeat is there: it has changed what this write did not see.
 
     Args:
         context: The write.

@@ -40,8 +40,8 @@ class LockProvider(ABC):
 
     Attributes:
         capabilities: What this class claims; the conformance kit judges every claim.
-        short_options: Short names for `--option` on the command line, each for a full key; a key that stands here is
-            the provider's own, and never taken for a slip.
+        short_options: Short names for `--option` on the command line, each for a full key. Keys listed here
+            belong to the provider and are exempt from the misspelling check.
         secret_options: Full keys of the provider's own whose values must never be shown.
 
     Args:

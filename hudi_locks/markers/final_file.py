@@ -160,7 +160,7 @@ class FinalFiles:
 
     @contextmanager
     def within_turn(self) -> Iterator[None]:
-        """A context in which a task writes what it staged: its folder goes when the write goes on without this task.
+        """Wraps writes to the staging folder, which the driver deletes when it starts a new round of rewriting.
 
         Raises:
             WriteAborted: In place of an error of the store: the instant was rolled back, or the turn has ended.

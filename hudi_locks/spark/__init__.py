@@ -10,31 +10,59 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from hudi_locks.services import ArchiveResult, CleanResult, RestoreResult, Savepoint, SweepResult
     from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.operation import Operation
+    from hudi_locks.spark.reading import Reader
     from hudi_locks.spark.result import Attempt, WriteResult
     from hudi_locks.spark.streaming import StreamSink
     from hudi_locks.spark.writing import CommitTerms
+    from hudi_locks.transaction import Conflict, Outcome
 
-__all__ = ["Attempt", "CommitTerms", "HoodieTable", "Operation", "StreamSink", "WriteResult", "read", "write"]
+__all__ = [
+    "ArchiveResult",
+    "Attempt",
+    "CleanResult",
+    "CommitTerms",
+    "Conflict",
+    "HoodieTable",
+    "Operation",
+    "Outcome",
+    "Reader",
+    "RestoreResult",
+    "Savepoint",
+    "StreamSink",
+    "SweepResult",
+    "WriteResult",
+    "read",
+    "write",
+]
 
 _MODULES: Final = {
-    "Attempt": "result",
-    "CommitTerms": "writing",
-    "HoodieTable": "hoodie_table",
-    "Operation": "operation",
-    "StreamSink": "streaming",
-    "WriteResult": "result",
-    "read": "datasource",
-    "write": "datasource",
+    "ArchiveResult": "hudi_locks.services",
+    "Attempt": "hudi_locks.spark.result",
+    "CleanResult": "hudi_locks.services",
+    "CommitTerms": "hudi_locks.spark.writing",
+    "Conflict": "hudi_locks.transaction",
+    "HoodieTable": "hudi_locks.spark.hoodie_table",
+    "Operation": "hudi_locks.spark.operation",
+    "Outcome": "hudi_locks.transaction",
+    "Reader": "hudi_locks.spark.reading",
+    "RestoreResult": "hudi_locks.services",
+    "Savepoint": "hudi_locks.services",
+    "StreamSink": "hudi_locks.spark.streaming",
+    "SweepResult": "hudi_locks.services",
+    "WriteResult": "hudi_locks.spark.result",
+    "read": "hudi_locks.spark.datasource",
+    "write": "hudi_locks.spark.datasource",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,7 @@ def find_published(coordinator: TableCoordinator, state: WriteState) -> Claim | 
     Raises:
         DamagedTable: The claim log is unreadable, so that nobody can tell.
         StorageError: The store does not say.
-        UpdateEndangered: It was undone outside the claim log.
+        PossibleLostUpdate: It was undone outside the claim log.
     """
     own = coordinator.find_own_claim(state.requested, since=state.claim_head)
     return own if own is not None and own.kind is ClaimKind.PUBLISH else None

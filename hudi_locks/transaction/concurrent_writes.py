@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_locks.config import lock_keys, write_keys
-from hudi_locks.errors import UpdateEndangered
+from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import CommitMetadata, Instant
 from hudi_locks.format.claim import Claim
 from hudi_locks.timeline import Timeline
@@ -123,7 +123,7 @@ class ConcurrentWrites:
             What was found, in words.
 
         Raises:
-            UpdateEndangered: The instant is gone again, so that nobody may be told that it is committed.
+            PossibleLostUpdate: The instant is gone again, so that nobody may be told that it is committed.
         """
         if not self._table.expects_foreign_writers():
             return []
@@ -193,7 +193,7 @@ class ConcurrentWrites:
         found = f"{claim.instant} was completed and is gone from the timeline: rolled back outside the claim log"
         other = others[-1] if others else ""
         self._table.notices.endanger(claim.instant, other=other, found=found)
-        raise UpdateEndangered(found, instant=claim.instant, other=other, found=found)
+        raise PossibleLostUpdate(found, instant=claim.instant, other=other, found=found)
 
     def _describe(self, other: ConcurrentOperation) -> Conflict:
         unseen = self._this.find_unseen(other)

@@ -68,7 +68,7 @@ class TableCoordinator(TableContext):
 
         Raises:
             ClockRefused: The times are out of bounds.
-            UpdateEndangered: Nothing may change until a notice is acknowledged.
+            PossibleLostUpdate: Nothing may change until a notice is acknowledged.
         """
         self.notices.check()
         view = self.roll_forward()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from hudi_locks.errors import UpdateEndangered
+from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import Instant, State, add_ms, comparable_action
 from hudi_locks.format.claim import PRIVATE_FOLDER, Claim, ClaimKind
 from hudi_locks.redaction import open_log
@@ -43,7 +43,7 @@ class Notices:
         """Read the notices.
 
         Raises:
-            UpdateEndangered: One of them forbids writing until somebody acknowledged it.
+            PossibleLostUpdate: One of them forbids writing until somebody acknowledged it.
         """
         names = [entry.name for entry in self._storage.list(NOTICE_FOLDER)]
         self.foreign_writer_seen = self.foreign_writer_seen or _FOREIGN in names
@@ -92,13 +92,13 @@ class Notices:
             found = {}
         return found if isinstance(found, dict) else {}
 
-    def _error(self, instant: str, facts: dict[str, Any]) -> UpdateEndangered:
+    def _error(self, instant: str, facts: dict[str, Any]) -> PossibleLostUpdate:
         message = (
             f"instant {instant} and {facts.get('other') or 'another writer'} may have undone each other's work:"
             f" {facts.get('found') or 'see the notice'}. Writes are refused until somebody compared the two and"
             f" acknowledged {NOTICE_FOLDER}/endangered-{instant}.json"
         )
-        return UpdateEndangered(message, instant=instant, other=facts.get("other"), found=facts.get("found"))
+        return PossibleLostUpdate(message, instant=instant, other=facts.get("other"), found=facts.get("found"))
 
 
 def _encode(facts: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.errors import StorageError, UpdateEndangered
+from hudi_locks.errors import PossibleLostUpdate, StorageError
 from hudi_locks.format import Instant, State, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import staging_folder
@@ -104,7 +104,7 @@ class RollForward:
 
         Raises:
             DamagedTable: A claim is unreadable.
-            UpdateEndangered: A writer outside the claim log undid what a claim says.
+            PossibleLostUpdate: A writer outside the claim log undid what a claim says.
             StorageError: The store failed.
         """
         while True:
@@ -117,7 +117,7 @@ class RollForward:
         """Make the completed file of a PUBLISH; True if it counts, False if it is voided.
 
         Raises:
-            UpdateEndangered: A writer outside the claim log rolled the instant back after it was completed.
+            PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
         while not self._is_voided(claim):
@@ -228,7 +228,7 @@ class RollForward:
     def _report_undone(self, claim: Claim) -> None:
         found = f"claim {claim.number} published {claim.instant}, which is neither on the timeline nor archived"
         self._context.notices.endanger(claim.instant, other="a rollback outside the claim log", found=found)
-        raise UpdateEndangered(found, instant=claim.instant, other="", found=found)
+        raise PossibleLostUpdate(found, instant=claim.instant, other="", found=found)
 
     def _completed_path(self, claim: Claim) -> str:
         name = claim.content.name if claim.content else ""

@@ -121,7 +121,7 @@ class Publish:
         Raises:
             ClockRefused: The times are out of bounds; the write stays open.
             DamagedTable: The timeline or the claim log is unreadable; the write stays open.
-            UpdateEndangered: Writes are refused until a notice is acknowledged; the write stays open.
+            PossibleLostUpdate: Writes are refused until a notice is acknowledged; the write stays open.
         """
         try:
             while (result := self._attempt(hold)) is None:

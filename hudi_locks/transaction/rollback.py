@@ -80,7 +80,7 @@ class Rollback:
         """Do, or do again, what a ROLLBACK or VOID claims; nothing if its rollback is completed.
 
         Raises:
-            UpdateEndangered: The instant is completed after all, by a writer outside the claim log: left as it is.
+            PossibleLostUpdate: The instant is completed after all, by a writer outside the claim log: left as it is.
             StorageError: The store failed; the next writer goes on.
         """
         rollback = Instant(claim.rollback_instant or claim.time, "rollback", State.REQUESTED)

@@ -136,8 +136,8 @@ class Transaction:
     def check_conflict(self, metadata: CommitMetadata, *, reads: ReadSet | None = None) -> Conflict | None:
         """The conflict that a publish of `metadata` would meet now, without the lock and without ending the write.
 
-        Whoever can do what it touches in another way is spared a retry; `publish` looks again in any case. Files that
-        are then left out of the metadata are removed by the publish; where stray files are to fail it instead, None.
+        Lets a caller change its plan before publishing instead of retrying; `publish` checks again in any case. Files
+        that are then left out of the metadata are removed by the publish. None where stray files fail a publish.
 
         Raises:
             DamagedTable: The timeline or the claim log is unreadable.
@@ -201,7 +201,7 @@ class Transaction:
             ClockRefused: The times are out of bounds; the write stays open.
             DamagedTable: The timeline or the claim log is unreadable; the write stays open.
             StorageError: The store failed before the lock was taken; the write stays open.
-            UpdateEndangered: Writes are refused until a notice is acknowledged; the write stays open.
+            PossibleLostUpdate: Writes are refused until a notice is acknowledged; the write stays open.
             WriteAborted: The write has ended before.
         """
         with self._lock:
@@ -218,7 +218,7 @@ class Transaction:
             AcquireTimeout: See `publish`.
             DamagedTable: See `publish`.
             StorageError: The store does not say whether an interrupted publish made its claim; the write stays open.
-            UpdateEndangered: See `publish`.
+            PossibleLostUpdate: See `publish`.
             WriteAborted: The write has ended before.
         """
         with self._lock:

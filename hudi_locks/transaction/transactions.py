@@ -119,7 +119,7 @@ class Transactions:
             SecondWriterRefused: This is to be the only writer, and another one is alive.
             StorageError: The store failed.
             UnsupportedTable: A bootstrap of the table is not finished.
-            UpdateEndangered: Writes are refused until a notice is acknowledged.
+            PossibleLostUpdate: Writes are refused until a notice is acknowledged.
             WriteAborted: A restore is pending.
         """
         if action not in _ACTIONS:

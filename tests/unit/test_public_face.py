@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import types
+from pathlib import Path
 
 import pytest
+
+import hudi_locks
+from hudi_locks import errors
 
 PACKAGES = [
     "hudi_locks",
@@ -31,3 +36,40 @@ def test_all_is_what_is_public(name: str) -> None:
     assert list(package.__all__) == sorted(
         package.__all__, key=lambda word: (not word.isupper(), not word[0].isupper(), word)
     )
+
+
+def test_every_error_that_a_user_may_catch_is_in_the_package_itself() -> None:
+    offered = {name for name in errors.__all__ if name != "refuse_pickling"}
+    assert offered <= set(hudi_locks.__all__)
+    assert all(getattr(hudi_locks, name) is getattr(errors, name) for name in offered)
+
+
+def test_an_error_is_caught_by_the_name_that_it_had() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"errors\.UpdateEndangered is now hudi_locks\.errors\.PossibleLostUpdate"
+    ):
+        old = errors.UpdateEndangered
+    assert old is hudi_locks.PossibleLostUpdate
+
+
+def read_public_types(path: Path) -> set[str]:
+    """Names in the annotations of what public functions and methods of a module return."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.returns is not None:
+            found |= {name.id for name in ast.walk(node.returns) if isinstance(name, ast.Name)}
+    return found
+
+
+def test_spark_offers_every_type_that_a_table_returns() -> None:
+    folder = Path(hudi_locks.__file__).parent / "spark"
+    faces = ("hoodie_table", "compacted", "serviced", "readable", "datasource")
+    returned = set[str]().union(*(read_public_types(folder / f"{face}.py") for face in faces))
+    offered = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    )
+    ours = {name for name in returned if name[0].isupper()} - {"DataFrame"}
+    assert "CleanResult" in ours
+    assert ours <= set(offered)

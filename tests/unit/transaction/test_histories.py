@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 from transaction_plays import Dealt
 
-from hudi_locks.errors import UpdateEndangered
+from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format.claim import Claim, ClaimKind, digest_of, encode_claim
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.transaction import Outcome, PublishResult, StopPoint, View
@@ -206,7 +206,7 @@ def is_found(play: Any, likely: int, limit: int = 600) -> bool:
 def goes_wrong(play: Any, seed: int) -> bool:
     try:
         return bool(play(seed).wrong())
-    except (AssertionError, UpdateEndangered):
+    except (AssertionError, PossibleLostUpdate):
         return True
 
 

@@ -8,7 +8,7 @@ import pytest
 from transaction_desk import At, Killed, kill
 
 from hudi_locks.errors import (
-    UpdateEndangered,
+    PossibleLostUpdate,
 )
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import ClaimKind
@@ -173,7 +173,7 @@ def test_a_foreign_commit_during_the_publish_is_detected_named_and_stops_writers
     assert result.outcome is Outcome.COMMITTED
     assert "20231114221319990" in result.warnings[0]
     transactions = desk.open()
-    with pytest.raises(UpdateEndangered, match="20231114221319990") as caught:
+    with pytest.raises(PossibleLostUpdate, match="20231114221319990") as caught:
         transactions.begin("commit", "UPSERT")
     assert (caught.value.instant, caught.value.other) == (tx.instant, "20231114221319990")
     assert transactions.notices.acknowledge(tx.instant)
@@ -192,7 +192,7 @@ def test_a_foreign_rollback_after_completion_is_detected(desk: Any, at: At) -> N
     result = tx.publish(desk.write(tx, "g-0"))
     assert result.outcome is Outcome.UNKNOWN
     assert "gone from the timeline" in result.reason
-    with pytest.raises(UpdateEndangered):
+    with pytest.raises(PossibleLostUpdate):
         desk.open().begin("commit", "UPSERT")
 
 

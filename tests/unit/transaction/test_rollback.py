@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from transaction_desk import move_elsewhere
 
-from hudi_locks.errors import StorageError, UpdateEndangered, WriteAborted
+from hudi_locks.errors import PossibleLostUpdate, StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, RollbackMetadata, RollbackPlan, State
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import LAYOUT_2
@@ -200,7 +200,7 @@ def test_a_rollback_of_what_a_foreign_writer_completed_stops_everybody(desk: Any
     def complete() -> None:
         desk.foreign_commit(tx.instant, "20231114221521100", "g-0")
 
-    with pytest.raises(UpdateEndangered, match=tx.instant):
+    with pytest.raises(PossibleLostUpdate, match=tx.instant):
         desk.open(trace=at(StopPoint.ROLLBACK_CLAIMED, complete)).roll_back_failed()
     assert desk.names("p") != []
 
