@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TABLE = LockScope.table()
 CASES: Mapping[str, tuple[ServerKind, str]] = {
     "redis": (Redis(), "redis"),
-    "postgresql": (PostgreSql(), "psycopg"),
+    "postgresql": (PostgreSql(), "pg8000"),
 }
 
 

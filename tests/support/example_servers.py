@@ -70,7 +70,7 @@ class PostgreSql(ServerKind):
         return True
 
     def options(self, port: int) -> dict[str, str]:
-        dsn = f"host=127.0.0.1 port={port} dbname=postgres user={_USER}"
+        dsn = f"host=127.0.0.1 port={port} dbname=postgres user={_USER} sslmode=disable"
         return {"my.postgresql.dsn": dsn, "my.postgresql.lease_s": "20"}
 
 

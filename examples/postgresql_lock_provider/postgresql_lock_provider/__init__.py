@@ -1,6 +1,7 @@
 """Locks in PostgreSQL: a row for each lock, with a lease by the server's clock."""
 
 import json
+import ssl
 import threading
 import uuid
 from collections.abc import Mapping
@@ -9,12 +10,12 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, ClassVar
 
-import psycopg
-from psycopg import errors, sql
+from pg8000.exceptions import DatabaseError, Error
+from pg8000.native import Connection, identifier, literal
 
 from hudi_locks import Capability, Clock, Holder, Lease, LockProvider, LockScope, LossReason, Owner
 from hudi_locks.config import Key
-from hudi_locks.errors import AlreadyHeld, BackendRefused, BackendUnavailable, LockLost, ProviderClosed
+from hudi_locks.errors import AlreadyHeld, BackendRefused, BackendUnavailable, ConfigError, LockLost, ProviderClosed
 from hudi_locks.lock import LossCallback
 
 CLAIMS = "SCOPE_HOSTS LEASE RENEWAL FENCING OWNER_INFO BREAK CLOCK_FREE LINEARIZABLE CREATES_BACKEND"
@@ -31,22 +32,30 @@ create sequence if not exists {tokens}
 # One statement is one step. The number is drawn for a row that was taken, so it grows with the grants of a lock.
 ACQUIRE = """
 with taken as (
-  insert into {table} as there values (%(scope)s, %(hold)s, clock_timestamp() + %(lease)s, %(record)s)
+  insert into {table} as there values (:scope, :hold, clock_timestamp() + :lease, :record)
   on conflict (scope) do update
-  set hold = excluded.hold, until = clock_timestamp() + %(lease)s, record = excluded.record
+  set hold = excluded.hold, until = clock_timestamp() + :lease, record = excluded.record
   where there.until < clock_timestamp() returning hold)
 select nextval({tokens_text}) from taken
 """
 RENEW = """
-update {table} set until = clock_timestamp() + %(lease)s
-where scope = %(scope)s and hold = %(hold)s and until >= clock_timestamp() returning 1
+update {table} set until = clock_timestamp() + :lease
+where scope = :scope and hold = :hold and until >= clock_timestamp() returning 1
 """
-REMOVE = "delete from {table} where scope = %(scope)s and hold = %(hold)s returning 1"
+REMOVE = "delete from {table} where scope = :scope and hold = :hold returning 1"
 FIND = """
 select hold, record, case when isfinite(until) then extract(epoch from until - clock_timestamp()) end
-from {table} where scope = %(scope)s
+from {table} where scope = :scope
 """
-FINAL = (errors.InsufficientPrivilege, errors.InvalidAuthorizationSpecification, errors.ReadOnlySqlTransaction)
+NO_TABLE = "42P01"
+FINAL = ("42501", "28", "25006")  # what the SQLSTATE begins with: no permission, no such login, a read-only server
+
+WORDS = {"host": "host", "port": "port", "dbname": "database", "user": "user", "sslmode": "ssl_context"}
+TLS = {"disable": False, "prefer": None, "require": True, "verify-full": ssl.create_default_context()}
+
+
+class NoTable(BackendUnavailable):
+    """The table of the locks, or their sequence, is missing."""
 
 
 class PostgresqlLockProvider(LockProvider):
@@ -62,10 +71,10 @@ class PostgresqlLockProvider(LockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.dsn, self.table = self.options.get_value(DSN), self.options.get_value(TABLE)
+        self.server, self.table = parse_dsn(self.options.get_value(DSN)), self.options.get_value(TABLE)
         self.lease_s = self.options.get_value(LEASE)
         self.closed, self.lock = False, threading.RLock()
-        self.connection: psycopg.Connection[Any] | None = None
+        self.connection: Connection | None = None
         self.held: dict[LockScope, Lease] = {}
 
     def scope(self, scope: LockScope) -> str:
@@ -77,41 +86,49 @@ class PostgresqlLockProvider(LockProvider):
         with self.lock:
             try:
                 return self._run(statement, values)
-            except errors.UndefinedTable:
+            except NoTable:
                 self._run(CREATE, {})
                 return self._run(statement, values)
 
     def _run(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         try:
-            cursor = self._connect().execute(self._name(statement), values or None)
-            return cursor.fetchall() if cursor.description else []
-        except errors.UndefinedTable:
-            raise
-        except FINAL as error:
-            raise BackendRefused(f"PostgreSQL refuses it: {error}", key=self.table) from error
-        except psycopg.Error as error:
+            return self._connect().run(self._name(statement), **values) or []
+        except (Error, OSError) as error:
             self._disconnect()
-            raise BackendUnavailable(f"PostgreSQL did not do it: {error}", key=self.table) from error
+            raise self._explain(error) from error
+        except BaseException:  # such as an interrupt: the answer would be taken for that of the next statement
+            self._disconnect()
+            raise
 
-    def _name(self, statement: str) -> sql.Composed:
-        table, tokens = sql.Identifier(self.table), sql.Identifier(f"{self.table}_tokens")
-        text = sql.Literal(f'"{self.table}_tokens"')
-        return sql.SQL(statement).format(table=table, tokens=tokens, tokens_text=text)  # type: ignore[arg-type]
+    def _explain(self, error: Exception) -> Exception:
+        told = error.args[0] if isinstance(error, DatabaseError) else {}
+        code, said = told.get("C", ""), told.get("M", error)
+        if code.startswith(FINAL):
+            return BackendRefused(f"PostgreSQL refuses it: {said}", key=self.table)
+        kind = NoTable if code == NO_TABLE else BackendUnavailable
+        return kind(f"PostgreSQL did not do it: {said}", key=self.table)
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def _name(self, statement: str) -> str:
+        table, tokens = identifier(self.table), identifier(f"{self.table}_tokens")
+        return statement.format(table=table, tokens=tokens, tokens_text=literal(tokens))
+
+    def _connect(self) -> Connection:
         if self.connection is None:
             most_ms = max(1000 * self.lease_s // 3, 1)
-            limits = f"-c statement_timeout={most_ms} -c application_name=hudi-locks"
-            password = self.options.get_value(PASSWORD) or None
-            self.connection = psycopg.connect(
-                self.dsn, password=password, autocommit=True, connect_timeout=5, options=limits
+            self.connection = Connection(
+                **self.server,
+                password=self.options.get_value(PASSWORD),
+                application_name="hudi-locks",
+                timeout=5 + most_ms / 1000,  # the server's own limit comes first
+                startup_params={"statement_timeout": str(most_ms), "client_encoding": "UTF8"},
             )
         return self.connection
 
     def _disconnect(self) -> None:
         connection, self.connection = self.connection, None
         if connection is not None:
-            connection.close()
+            with suppress(Error, OSError):  # it may be broken already
+                connection.close()
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """See `LockProvider.try_acquire`."""
@@ -190,6 +207,30 @@ class PostgresqlLockProvider(LockProvider):
         from postgresql_lock_provider.hooks import PostgresqlHooks
 
         return PostgresqlHooks
+
+
+def parse_dsn(dsn: str) -> dict[str, Any]:
+    """What the words `key=value` of `my.postgresql.dsn` say, as arguments of a `Connection`."""
+    told: dict[str, Any] = {"sslmode": "prefer"}
+    for number, word in enumerate(dsn.split(), 1):
+        name, sign, value = word.partition("=")
+        if name not in WORDS or not value:
+            found = name if sign and name.isidentifier() else f"word {number}"  # which may be a password, so not shown
+            raise malformed(f"{', '.join(WORDS)}, each as key=value; {found} of it is not that")
+        told[name] = value
+    if "user" not in told:
+        raise malformed("the name of a user, as user=etl")
+    if not told.get("port", "5432").isdecimal():
+        raise malformed(f"a number as port, not {told['port']}")
+    if told["sslmode"] not in TLS:
+        raise malformed(f"{', '.join(TLS)} as sslmode, not {told['sslmode']}")
+    told["sslmode"] = TLS[told["sslmode"]]
+    return {WORDS[name]: value for name, value in told.items()}
+
+
+def malformed(wanted: str) -> ConfigError:
+    """What is wrong with `my.postgresql.dsn`."""
+    return ConfigError(f"{DSN.name} takes {wanted}; a password belongs in {PASSWORD.name}", key=DSN.name)
 
 
 def decode_owner(record: str) -> Owner:

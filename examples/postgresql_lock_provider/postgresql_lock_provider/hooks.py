@@ -8,7 +8,7 @@ from unittest import mock
 from hudi_locks import BackendUnavailable, LockScope
 
 PUT = """
-insert into {table} values (%(scope)s, 'somebody else', 'infinity', %(record)s)
+insert into {table} values (:scope, 'somebody else', 'infinity', :record)
 on conflict (scope) do update set hold = excluded.hold, until = excluded.until, record = excluded.record
 """
 
@@ -27,14 +27,14 @@ class PostgresqlHooks:
 
     @staticmethod
     def unreachable_options(options: Mapping[str, str]) -> dict[str, str]:
-        return {**options, "my.postgresql.dsn": "host=127.0.0.1 port=1 dbname=postgres"}
+        return {**options, "my.postgresql.dsn": "host=127.0.0.1 port=1 dbname=postgres user=postgres"}
 
     def peek(self, scope: LockScope) -> bytes | None:
-        rows = self.provider.run("select record from {table} where scope = %(scope)s", scope=self.provider.scope(scope))
+        rows = self.provider.run("select record from {table} where scope = :scope", scope=self.provider.scope(scope))
         return rows[0][0].encode() if rows else None
 
     def remove(self, scope: LockScope) -> None:
-        self.provider.run("delete from {table} where scope = %(scope)s", scope=self.provider.scope(scope))
+        self.provider.run("delete from {table} where scope = :scope", scope=self.provider.scope(scope))
 
     def corrupt(self, scope: LockScope, data: bytes) -> None:
         self.provider.run(PUT, scope=self.provider.scope(scope), record=data.replace(b"\0", b"?").decode("latin-1"))
