@@ -46,7 +46,8 @@ def expired_lease_is_not_renewed(bench: Bench) -> None:
     """
     options, clock = leased_options(bench), OwnClock(bench.clock)
     provider, manager = bench.provider(options, clock=clock), bench.manager(options, clock=clock)
-    lease, held = bench.acquire(provider, bench.scope()), manager.lock(bench.scope(1), timeout_s=0)
+    held = manager.lock(bench.scope(1), timeout_s=0)
+    lease = bench.acquire(provider, bench.scope())  # the later one: when it is over, both are
     if Capability.SESSION in bench.harness.claims:
         bench.hook(provider, "expire")(bench.scope())
         bench.hook(manager.provider, "expire")(bench.scope(1))
