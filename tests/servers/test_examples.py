@@ -115,6 +115,20 @@ def test_a_password_stays_out_of_sight(make: Callable[..., Any], server: Server)
     assert "hunter" not in f"{said} {provider.options!r} {provider!r}"
 
 
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
+def test_a_connection_that_another_thread_closed_is_an_error_of_the_service(
+    make: Callable[..., Any], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("I/O operation on closed file.")
+
+    provider = make()
+    monkeypatch.setattr(provider.redis, "execute_command", fail)
+    with pytest.raises(BackendUnavailable, match="closed file"):
+        provider.try_acquire(TABLE, Owner(server.kind.name), 0)
+    monkeypatch.undo()
+
+
 def test_the_readme_names_what_was_run(server: Server) -> None:
     readme = (EXAMPLES / f"{server.kind.name}_lock_provider" / "README.md").read_text()
     assert f"--provider {server.kind.name} " in readme

@@ -29,7 +29,7 @@ _THREADED = (
     "services.straddling",
     "table.commit_files",
     "table.data_files",
-    "table.taken",
+    "table.cleaned",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""

@@ -65,7 +65,7 @@ class RedisLockProvider(LockProvider):
             return self.redis.execute_command(name, *words)
         except FINAL as error:
             raise BackendRefused(f"Redis refuses {name}: {error}", key=self.prefix) from error
-        except redis.RedisError as error:
+        except (redis.RedisError, ValueError) as error:  # the latter of a connection that another thread closed
             raise BackendUnavailable(f"Redis did not do {name}: {error}", key=self.prefix) from error
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
