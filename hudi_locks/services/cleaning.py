@@ -125,7 +125,7 @@ class Cleaner:
         timeline = self._look_for_plans().timeline
         pending = timeline.pending((_ACTION,))
         times = [instant.requested for instant in pending]
-        expired = find_expired(self._storage, times, limit_ms=self._table.heartbeat_limit_ms) if times else ()
+        expired = find_expired(self._storage, times, limit_ms=self._table.settings.heartbeat_limit_ms) if times else ()
         return [i.requested for i in pending if i.requested in expired and self._is_abandoned(i, timeline)]
 
     def _look_for_plans(self) -> View:

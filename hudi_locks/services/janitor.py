@@ -106,7 +106,7 @@ class Janitor:
         timeline = self._table.peek().timeline
         pending = {instant.requested for instant in timeline.pending()}
         asked = sorted(frozenset(instants) - pending)
-        alive = find_alive(self._storage, asked, limit_ms=self._table.heartbeat_limit_ms)
+        alive = find_alive(self._storage, asked, limit_ms=self._table.settings.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
         refuse_forgotten(self._storage, timeline, requested=failed, done=self._table.peek().head.number - 1)

@@ -6,9 +6,8 @@ archived is not looked up: types only ever widen, so where the oldest of these f
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -114,35 +113,13 @@ class _Schemas:
             yield from zip(ordered, map_in_threads(self._read_footer, ordered), strict=True)
 
     def _read_footer(self, file: BaseFile) -> StoredTypes:
-        path = self._storage.native(file.path)
-        found = _footers.find(path)
-        if found is None:
-            found = read_file_schema(path)
-            _footers.add(path, found)
-        return compare_types(found, self._columns, file.path)
+        return compare_types(_read_stored(self._storage.native(file.path)), self._columns, file.path)
 
 
-class _Footers:
-    """Schemas of base files, which never change. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, pa.Schema] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, path: str) -> pa.Schema | None:
-        """None if it is not known."""
-        with self._lock:
-            return self._known.get(path)
-
-    def add(self, path: str, schema: pa.Schema) -> None:
-        """One more, and one less where there are many."""
-        with self._lock:
-            self._known[path] = schema
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
-
-
-_footers: Final = _Footers()
+@lru_cache(maxsize=_MOST)
+def _read_stored(path: str) -> pa.Schema:
+    """A base file never changes."""
+    return read_file_schema(path)
 
 
 def compare_types(stored: pa.Schema, columns: pa.Schema, path: str) -> StoredTypes:

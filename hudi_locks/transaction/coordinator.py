@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,20 +44,13 @@ class TableCoordinator(TableContext):
         """Sees to the last claim."""
         return RollForward(self, self.rollback)
 
-    @property
-    def heartbeat_limit_ms(self) -> int:
-        """How old the heartbeat of somebody alive may be, ms."""
-        return self.settings.heartbeat_limit_ms
-
-    @contextmanager
-    def hold(self) -> Iterator[Hold]:
-        """Hold the table lock.
+    def hold(self) -> AbstractContextManager[Hold]:
+        """A context that holds the table lock.
 
         Raises:
             AcquireTimeout: Somebody else held it for as long as we may wait.
         """
-        with hold_table(self.locks, self.clock) as hold:
-            yield hold
+        return hold_table(self.locks, self.clock)
 
     def look(self) -> View:
         """Read the claim log to its end, see to the last claim, and list the timeline.
