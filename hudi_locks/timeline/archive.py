@@ -19,6 +19,7 @@ __all__ = [
     "ArchivedInstant",
     "find_archived_completions",
     "find_archived_content",
+    "has_archived",
     "is_archived",
     "list_archived_since",
     "list_archived_times",
@@ -44,6 +45,11 @@ class ArchivedInstant:
     completion: str
     action: str
     metadata: bytes
+
+
+def has_archived(storage: Storage, layout: TimelineLayout) -> bool:
+    """Whether any instant was ever archived."""
+    return any(_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive))
 
 
 def is_archived(storage: Storage, layout: TimelineLayout, *, requested: str) -> bool:

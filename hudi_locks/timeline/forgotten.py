@@ -9,7 +9,7 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
 from hudi_locks.storage import Storage
-from hudi_locks.timeline.archive import is_archived
+from hudi_locks.timeline.archive import has_archived, is_archived
 from hudi_locks.timeline.claims import find_last_claim
 from hudi_locks.timeline.layout import TimelineLayout
 from hudi_locks.timeline.timeline import Timeline
@@ -24,13 +24,13 @@ _NEAR: Final = 20
 
 
 def refuse_empty(storage: Storage, timeline: Timeline) -> None:
-    """Refuse a timeline without instants of a table that somebody has written to.
+    """Refuse a table without any instant, archived ones included, that somebody has written to.
 
     Raises:
         DamagedTable: The first claim, which is never removed, published a write.
     """
     data = None if timeline.instants else storage.read(claim_path(1))
-    if data is None:
+    if data is None or has_archived(storage, timeline.layout):
         return
     claim = decode_claim(data, 1)
     now = Timeline.load(storage, timeline.layout)  # the first write may have come since

@@ -10,7 +10,8 @@ from transaction_desk import Killed
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import Instant, State
+from hudi_locks.format import Instant, State, format_time
+from hudi_locks.format.claim import ClaimKind
 from hudi_locks.services import TableServices
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import Table, TableConfig, create_partition_metadata, latest_base_files
@@ -98,6 +99,24 @@ def test_an_emptied_timeline_is_not_an_empty_table(desk: ServiceDesk) -> None:
         with pytest.raises(DamagedTable, match="no instant at all is there"):
             act()
     assert files(desk) == before
+
+
+def test_a_first_write_that_others_rolled_back_is_voided_where_their_own_are_archived(
+    desk: ServiceDesk, at: Any
+) -> None:
+    """A writer that keeps no claims took the first claim's write for dead, and all that it wrote itself is archived."""
+    dying = desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    made = desk.rewrite(dying, "p/g-0")
+    with pytest.raises(Killed):
+        dying.publish(made)
+    lose(desk, dying.instant, states=slice(0, 2))
+    desk.clock.advance(1)
+    theirs = format_time(desk.clock.wall_ms())
+    desk.foreign_commit(theirs, theirs, "h-0")
+    desk.archive(theirs)
+    desk.clock.advance(7200)
+    desk.open().roll_back_failed()
+    assert [claim.kind for claim in desk.claims()] == [ClaimKind.PUBLISH, ClaimKind.VOID]
 
 
 def test_nothing_is_voided_where_the_commit_before_is_lost_too(desk: ServiceDesk) -> None:
