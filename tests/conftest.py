@@ -119,10 +119,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left]
 
 
+def _leave_spark_connection() -> None:
+    """Let the next call to Spark open a connection of its own.
+
+    A test that ran out of time may have been stopped between a call and its answer; the next call would take that
+    answer for its own, and so would every call after it.
+    """
+    pyspark = sys.modules.get("pyspark")
+    gateway = pyspark and pyspark.SparkContext._gateway
+    connection = gateway and gateway._gateway_client.get_thread_connection()
+    if connection:
+        connection.close()
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What the servers said last belongs to a failure, a hang among them."""
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What the servers said last belongs to a failure, a hang among them; one test's hang is not the next one's."""
     report = yield
+    if call.excinfo and isinstance(call.excinfo.value, pytest.fail.Exception):
+        _leave_spark_connection()
     if report.failed:
         from hudi_locks_conformance.servers import started_processes
 
