@@ -1,39 +1,101 @@
-"""Running a clustering plan as one Spark job. Runs on the driver."""
+"""Clustering of a table: how it is run, and when. Runs on the driver."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
-from hudi_locks.spark.cluster_task import ClusterTask
+from hudi_locks.services import TableWriter
 from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.file_index import read_files
 from hudi_locks.spark.files import read_as_stored
 from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.placement import GROUP
-from hudi_locks.spark.planned_job import PlannedJob
+from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.rows import column_named
+from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
+from hudi_locks.spark.services.tasks import ClusterTask
+from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema
+from hudi_locks.table import RECORD_KEY, BaseFile, Table, add_meta_schema
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
-__all__ = ["ClusteringJob"]
+__all__ = ["ClusteringJob", "ClusteringService"]
 
 
-class ClusteringJob(PlannedJob[ClusteringPlan]):
-    """Clusters one table."""
+class ClusteringService(ScheduledService[ClusteringPlan]):
+    """Joining the small files of each partition into large ones, sorted. Otherwise as `ScheduledService`.
 
-    doing = "clustering"
+    From the moment that a plan is on the timeline, a write that changes one of its file groups meets a conflict, until
+    the plan was run or taken back. Readers see the same rows, and `incremental` none again.
 
-    def _write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
+    Args:
+        spark: Session of the jobs.
+        writer: Of the table.
+    """
+
+    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+        self._writer = writer
+        clustering = writer.clustering()
+        job = ClusteringJob(spark, writer.table, PipelineSettings.of(writer.options, writer.table.config))
+        cadence = Cadence(clustering.settings.inline_commits, clustering.settings.async_commits)
+        super().__init__(clustering, job, writer.clock, cadence=cadence)
+
+    def run(self, *, sort_by: Sequence[str] | None = None) -> WriteResult | None:
+        """Run the plan that waits, with its own columns, or make one and run it.
+
+        Args:
+            sort_by: Columns to sort by, in place of `hoodie.clustering.plan.strategy.sort.columns`.
+
+        Returns:
+            What was done; None if there is nothing to cluster.
+
+        Raises:
+            BadInput: There is no such column.
+            UnsupportedTable: The table has a bucket index.
+            WriteAborted: It was rolled back meanwhile.
+            WriteConflict: A write changed one of the file groups first; the plan is taken back.
+            OutcomeUnknown: The store did not say; `HoodieTable.resolve` finds out.
+        """
+        return self._run_or_plan(lambda: self.schedule(sort_by=sort_by))
+
+    def schedule(self, *, sort_by: Sequence[str] | None = None) -> str | None:
+        """Put a plan on the timeline, to be run here or elsewhere; its instant, or None if there is nothing to do.
+
+        For arguments and errors see `run`.
+        """
+        return self._writer.clustering(sort_by=sort_by).schedule()
+
+
+@dataclass(frozen=True)
+class ClusteringJob:
+    """Clusters one table.
+
+    Attributes:
+        spark: Session of the job.
+        table: The table.
+        settings: How files are encoded.
+    """
+
+    spark: SparkSession
+    table: Table
+    settings: PipelineSettings
+
+    name: ClassVar[str] = "clustering"
+    doing: ClassVar[str] = "clustering"
+
+    def write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
+        """Write the file groups of the plan; the metadata of its commit."""
         table, timeline = self.table, self.table.timeline()
         schema = table.schema(timeline) or pa.schema([])
         parts = [

@@ -1,4 +1,4 @@
-"""A table service beside the writes of a process, on a thread of its own. Runs on the driver."""
+"""A thread of its own for what a process does beside its writes. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hudi_locks.errors import HudiLocksError
 from hudi_locks.redaction import open_log
 from hudi_locks.spark.result import WriteResult
 
-__all__ = ["SERVICE_ERRORS", "AsyncService"]
+__all__ = ["SERVICE_ERRORS", "BackgroundThread"]
 
 SERVICE_ERRORS = (HudiLocksError, PySparkException, Py4JError)
 """What a table service may fail with after a commit that stands: a warning, since the write need not be repeated."""
 _log = open_log(__name__)
 
 
-class AsyncService:
+class BackgroundThread:
     """Does what it is told to once for each time that it is asked, one after the other. Thread-safe.
 
     The table lock is taken only to schedule and to publish, so that writes go on meanwhile. When the process ends, what
