@@ -18,10 +18,9 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableWriter
+from hudi_locks.spark.index.placing import check_index
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placing import check_index
-from hudi_locks.spark.readable import Readable
-from hudi_locks.spark.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
@@ -30,7 +29,8 @@ from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing import CommitTerms, Writer
+from hudi_locks.spark.writing.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost, ServerSettings

@@ -13,7 +13,7 @@ from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.reading.reader import Reader
 
 pytestmark = pytest.mark.spark
 

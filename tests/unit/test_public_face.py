@@ -63,7 +63,7 @@ def read_public_types(path: Path) -> set[str]:
 
 def test_spark_offers_every_type_that_a_table_returns() -> None:
     folder = Path(hudi_locks.__file__).parent
-    spark = ("hoodie_table", "services/scheduled_service", "services/clustering", "readable", "datasource")
+    spark = ("hoodie_table", "services/scheduled_service", "services/clustering", "reading/readable", "datasource")
     faces = (*(f"spark/{face}" for face in spark), "services/table_services", "services/savepoints")
     returned = set[str]().union(*(read_public_types(folder / f"{face}.py") for face in faces))
     offered = next(

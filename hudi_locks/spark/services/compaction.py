@@ -12,11 +12,11 @@ from hudi_locks.config import compaction_keys
 from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
 from hudi_locks.markers import FinalFiles
 from hudi_locks.services import TableWriter, planned_slice
-from hudi_locks.spark.group_writer import STAT, decode_stat
 from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.table import FileSlice, Table, add_meta_schema
 from hudi_locks.transaction import Transaction
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.group_writer import GroupWriter, encode_stats
-from hudi_locks.spark.log_group_writer import LogGroupWriter, name_log_marker
-from hudi_locks.spark.placement import FileGroup
-from hudi_locks.spark.task import split_by_group
+from hudi_locks.spark.writing.group_writer import GroupWriter, encode_stats
+from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
+from hudi_locks.spark.writing.placement import FileGroup
+from hudi_locks.spark.writing.task import split_by_group
 from hudi_locks.table import (
     FILE_NAME,
     BaseFileFormat,

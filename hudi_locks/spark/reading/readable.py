@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from hudi_locks.config import Options, write_keys
 from hudi_locks.errors import BadInput, NotATable
 from hudi_locks.format import format_time
-from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.reading.reader import Reader
 from hudi_locks.spark.session import check_session
 from hudi_locks.table import PROPERTIES_PATH, Table
 

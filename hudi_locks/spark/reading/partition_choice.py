@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.spark.column_types import to_spark
-from hudi_locks.spark.rows import column_named
+from hudi_locks.spark.writing.rows import column_named
 from hudi_locks.table import PartitionValues
 
 __all__ = ["choose_partitions"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat
 from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.placement import FileGroup
+from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import (
     BaseFileFormat,
     BaseFileWriter,

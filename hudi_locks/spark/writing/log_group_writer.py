@@ -20,8 +20,8 @@ import pyarrow as pa
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat
 from hudi_locks.markers import FinalFiles, StagedFile, staging_folder
-from hudi_locks.spark.group_writer import decode_stat
-from hudi_locks.spark.placement import FileGroup
+from hudi_locks.spark.writing.group_writer import decode_stat
+from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import LogFormat, LogPart, LogWriter, count_log, create_partition_metadata
 
 __all__ = ["LogGroupWriter", "name_log_marker"]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.spark.column_types import convert, to_spark
-from hudi_locks.spark.file_index import Folders, read_files
-from hudi_locks.spark.rows import column_named
+from hudi_locks.spark.reading.file_index import Folders, read_files
+from hudi_locks.spark.writing.rows import column_named
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import CommitMetadata, WriteStat, new_file_id
-from hudi_locks.spark.placement import GROUP, Placement
+from hudi_locks.spark.writing.placement import GROUP, Placement
 from hudi_locks.transaction import Conflict, Transaction
 
 __all__ = ["write_around"]

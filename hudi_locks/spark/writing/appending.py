@@ -12,7 +12,7 @@ from typing import Final
 from hudi_locks.config import Key, Options, datasource_keys, index_keys, table_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import WRITE_ACTIONS, WriteStat, bucket_of_file_id, fixed_bucket_file_id
-from hudi_locks.spark.bucket_index import BucketIndex
+from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.storage import map_in_threads

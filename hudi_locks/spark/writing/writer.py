@@ -16,23 +16,23 @@ from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark.aborting import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back
-from hudi_locks.spark.appending import FixedGroups, refuse_operation
 from hudi_locks.spark.failures import typed_task_errors
-from hudi_locks.spark.group_writer import STAT, decode_report
-from hudi_locks.spark.intake import Intake, KeyedRows, spread_rows
-from hudi_locks.spark.log_task import LogTask
+from hudi_locks.spark.index.placing import Placer
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.partial_rewrite import PartialRewrite, WrittenFiles
-from hudi_locks.spark.placement import Placement
-from hudi_locks.spark.placing import Placer
-from hudi_locks.spark.replacing import find_replaced
 from hudi_locks.spark.result import Attempt, WriteResult
-from hudi_locks.spark.setting_aside import write_around
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.task import WriteTask
-from hudi_locks.spark.task_making import TaskMaker
 from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.appending import FixedGroups, refuse_operation
+from hudi_locks.spark.writing.group_writer import STAT, decode_report
+from hudi_locks.spark.writing.input_preparation import Intake, KeyedRows, spread_rows
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles
+from hudi_locks.spark.writing.placement import Placement
+from hudi_locks.spark.writing.replacing import find_replaced
+from hudi_locks.spark.writing.setting_aside import write_around
+from hudi_locks.spark.writing.task import WriteTask
+from hudi_locks.spark.writing.task_making import TaskMaker
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless

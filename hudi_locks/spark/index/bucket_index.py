@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import BucketCounts, bucket_of_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.placement import GROUP, BucketGroups, FixedBuckets, Placement, Regrouped
+from hudi_locks.spark.writing.placement import GROUP, BucketGroups, FixedBuckets, Placement, Regrouped
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 
 __all__ = ["BucketIndex"]

@@ -15,9 +15,9 @@ from pyspark.sql import types as T  # noqa: N812
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark.column_types import to_arrow, to_spark
-from hudi_locks.spark.keys import field_type, partition_path, record_key
-from hudi_locks.spark.placement import RESERVED
 from hudi_locks.spark.refusals import refuse_null_keys
+from hudi_locks.spark.writing.keys import field_type, partition_path, record_key
+from hudi_locks.spark.writing.placement import RESERVED
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
 __all__ = [

@@ -12,11 +12,13 @@ from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import GROUP
-from hudi_locks.spark.rows import (
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.spark.writing.rows import (
     KeyColumns,
     add_missing_columns,
     check_ordering,
@@ -25,8 +27,6 @@ from hudi_locks.spark.rows import (
     select_user_columns,
     user_schema,
 )
-from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
 
 __all__ = ["Intake", "KeyedRows", "spread_rows"]

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from hudi_locks.format import avro_schema
 from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.log_task import LogTask
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import Groups
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.task import WriteTask
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.placement import Groups
+from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.table import MergeRule, Table, add_meta_schema
 
 __all__ = ["TaskMaker"]

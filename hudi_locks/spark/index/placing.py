@@ -13,15 +13,15 @@ from hudi_locks.config import index_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import is_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.appending import FixedGroups, check_fixed_groups, check_not_replaced
-from hudi_locks.spark.intake import KeyedRows
+from hudi_locks.spark.index.regrouping import regroup
+from hudi_locks.spark.index.simple_index import SimpleIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import Placement, Regrouped
-from hudi_locks.spark.regrouping import regroup
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.simple_index import SimpleIndex
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
+from hudi_locks.spark.writing.appending import FixedGroups, check_fixed_groups, check_not_replaced
+from hudi_locks.spark.writing.input_preparation import KeyedRows
+from hudi_locks.spark.writing.placement import Placement, Regrouped
 from hudi_locks.table import BaseFile, find_bucket_counts
 
 __all__ = ["Placer", "check_index"]

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.spark.file_index import read_files, text_columns
+from hudi_locks.spark.reading.file_index import read_files, text_columns
 from hudi_locks.storage import Storage
 from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.spark.column_types import to_spark
-from hudi_locks.spark.sizing import Pack, SlicePart
 from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.sizing import Pack, SlicePart
 from hudi_locks.storage import Storage
 from hudi_locks.table import MergeRule, PartitionValues, read_slice
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.intake import KeyedRows
+from hudi_locks.spark.index.placing import Placer
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import Placement, Regrouped
-from hudi_locks.spark.placing import Placer
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.input_preparation import KeyedRows
+from hudi_locks.spark.writing.placement import Placement, Regrouped
 from hudi_locks.transaction import Conflict, ReadSet, Transaction
 
 __all__ = ["PartialRewrite", "WrittenFiles"]

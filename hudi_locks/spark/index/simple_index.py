@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.absent_keys import MissedKeys
-from hudi_locks.spark.file_index import read_files, text_columns
+from hudi_locks.spark.index.absent_keys import MissedKeys
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement
-from hudi_locks.spark.sizing import FileSizing
+from hudi_locks.spark.reading.file_index import read_files, text_columns
+from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement
+from hudi_locks.spark.writing.sizing import FileSizing
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
 

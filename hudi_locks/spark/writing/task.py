@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.group_writer import GroupWriter, encode_report, name_marker
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import GROUP, FileGroup, Groups
 from hudi_locks.spark.refusals import refuse_keyless
+from hudi_locks.spark.writing.group_writer import GroupWriter, encode_report, name_marker
+from hudi_locks.spark.writing.placement import GROUP, FileGroup, Groups
 from hudi_locks.table import (
     COMMIT_SEQNO,
     COMMIT_TIME,

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import new_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.absent_keys import MissedKeys
+from hudi_locks.spark.index.absent_keys import MissedKeys
+from hudi_locks.spark.index.simple_index import SimpleIndex, choose_group, choose_rows
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
-from hudi_locks.spark.simple_index import SimpleIndex, choose_group, choose_rows
+from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, find_changed
 
 __all__ = ["regroup"]

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
-from hudi_locks.spark.change_data import compare
 from hudi_locks.spark.column_types import to_spark, widen
-from hudi_locks.spark.files import read_as_stored, read_base_files
-from hudi_locks.spark.merged_reading import MergeTask, read_slices
-from hudi_locks.spark.partition_choice import choose_partitions
-from hudi_locks.spark.rows import column_named
-from hudi_locks.spark.sizing import pack_slices
+from hudi_locks.spark.reading.change_data import compare
+from hudi_locks.spark.reading.files import read_as_stored, read_base_files
+from hudi_locks.spark.reading.merged_reading import MergeTask, read_slices
+from hudi_locks.spark.reading.partition_choice import choose_partitions
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.rows import column_named
+from hudi_locks.spark.writing.sizing import pack_slices
 from hudi_locks.table import (
     COMMIT_TIME,
     PARTITION_METADATA,
