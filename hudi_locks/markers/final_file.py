@@ -133,7 +133,7 @@ class FinalFiles:
             self.announce([marker])
         path = f"{self.folder}/{uuid.uuid4().hex}"
         is_taken = self.storage.exists(marker.data_path)
-        return StagedFile(path, self.storage.native(path), marker.data_path, is_taken)
+        return StagedFile(path, self.storage.address(path), marker.data_path, is_taken)
 
     def finish(self, staged: StagedFile) -> bool:
         """Give the file its final name, and look again; False if an earlier attempt has it: read that one's footer.

@@ -113,7 +113,7 @@ class _Schemas:
             yield from zip(ordered, map_in_threads(self._read_footer, ordered), strict=True)
 
     def _read_footer(self, file: BaseFile) -> StoredTypes:
-        return compare_types(_read_stored(self._storage.native(file.path)), self._columns, file.path)
+        return compare_types(_read_stored(self._storage.address(file.path)), self._columns, file.path)
 
 
 @lru_cache(maxsize=_MOST)

@@ -106,9 +106,9 @@ def _check_content(survey: Survey, file: BaseFile | LogFile, stats: Mapping[str,
 def _check_base(survey: Survey, file: BaseFile, stat: WriteStat | None) -> None:
     if not survey.storage.exists(file.path):
         return
-    rows, columns = describe_base_file(survey.storage.native(file.path))
+    rows, columns = describe_base_file(survey.storage.address(file.path))
     if survey.reads_values:
-        decode_base_file(survey.storage.native(file.path))
+        decode_base_file(survey.storage.address(file.path))
     write = survey.writes.get(file.instant)
     if stat is not None and rows != stat.num_writes:
         raise DamagedTable(f"{rows} rows, and the commit says {stat.num_writes}", path=file.path)

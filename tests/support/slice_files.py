@@ -38,7 +38,7 @@ def wrap(ts: int | None) -> Any:
 
 
 def write_base(storage: LocalStorage, records: list[Record], *, row_group_bytes: int = 1 << 20) -> BaseFile:
-    writer = BaseFileWriter(storage.native("p/base.parquet"), SCHEMA, BaseFileFormat(AVRO, "zstd", row_group_bytes))
+    writer = BaseFileWriter(storage.address("p/base.parquet"), SCHEMA, BaseFileFormat(AVRO, "zstd", row_group_bytes))
     writer.write(make_rows(records))
     writer.close({})
     return BaseFile("p", "f-0", "20240101000000000", "p/base.parquet", 0)
@@ -48,7 +48,7 @@ def write_log(storage: LocalStorage, instant: str, *records: list[Record], stand
     """A log with a block of each of the records, which are rows, or deletes with an ordering value, or without."""
 
     def make(version: int) -> str:
-        return storage.native(f"p/.f-0_{instant}.log.{version}_0-0-0")
+        return storage.address(f"p/.f-0_{instant}.log.{version}_0-0-0")
 
     writer = LogWriter(make, LogFormat(AVRO), instant=instant, partition="p", stands_for=stands_for)
     for piece in records:

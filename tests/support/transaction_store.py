@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, Storage
@@ -136,8 +138,16 @@ class SteppedStorage(Storage):
     def make_folder(self, folder: str) -> None:
         self._world.files.make_folder(folder)  # no step: nobody else sees it
 
-    def native(self, path: str) -> str:
-        return self._world.files.native(path)
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._world.step(f"open {path}")
+        return self._world.files.open_input(path)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self._world.step(f"write {path}")
+        return self._world.files.open_output(path)
+
+    def address(self, path: str) -> str:
+        return self._world.files.address(path)
 
     def now_ms(self) -> int:
         return self._world.now_ms() + (3_600_000 if self._all_dead else 0)

@@ -79,7 +79,7 @@ class MissedKeys:
         return self.known[instant]
 
     def _written(self, path: str, instant: str) -> Iterable[Place]:
-        for piece in read_base_file(self.storage.native(path)):
+        for piece in read_base_file(self.storage.address(path)):
             names = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
             rows = zip(*(piece[name].to_pylist() for name in names), strict=True)
             yield from ((partition, key) for time, partition, key in rows if time == instant)
@@ -165,7 +165,7 @@ class DeedWriter:
         return Placed(deed, operation, groups, bases, reads)
 
     def _look_up(self, bases: Iterable[BaseFile]) -> dict[Place, tuple[str, Row]]:
-        native = self._table.storage.native
+        native = self._table.storage.address
         return {(file.partition, row[0]): (file.file_id, row) for file in bases for row in read_rows(native(file.path))}
 
     def _run(self, transaction: Transaction, placed: Placed) -> list[WriteStat]:

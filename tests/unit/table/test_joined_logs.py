@@ -143,7 +143,7 @@ def test_where_nulls_take_other_values_no_log_is_skipped(storage: LocalStorage) 
     first = write_log(storage, "20240101000000001", [("a", 1, 7)])
     made = write_log(storage, "20240101000000002", [("a", 1, 8)], stands_for=(first.instant,))
     filling = pa.Table.from_pylist([{RECORD_KEY: "a", "ts": 2, "v": None}], SCHEMA)
-    writer = LogWriter(lambda _: storage.native(made.path), LogFormat(AVRO), instant=made.instant, partition="p",
+    writer = LogWriter(lambda _: storage.address(made.path), LogFormat(AVRO), instant=made.instant, partition="p",
                        stands_for=(first.instant,))  # fmt: skip
     writer.write(filling)
     writer.close()

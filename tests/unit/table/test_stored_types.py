@@ -21,8 +21,8 @@ MIDDLE = "20260101000000005"
 
 def make(storage: Storage, name: str, time: str, schema: pa.Schema) -> BaseFile:
     path = f"{name}-0_0-0-0_{time}.parquet"
-    pq.write_table(schema.empty_table(), storage.native(path))
-    found = BaseFile.parse("", path, Path(storage.native(path)).stat().st_size)
+    pq.write_table(schema.empty_table(), storage.address(path))
+    found = BaseFile.parse("", path, Path(storage.address(path)).stat().st_size)
     assert found is not None
     return found
 

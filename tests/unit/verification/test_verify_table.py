@@ -302,7 +302,7 @@ def test_any_damage_of_metadata_of_the_jvm_is_found_or_changes_no_row(
 
 def flip_a_value(storage: LocalStorage, path: str) -> None:
     """The last byte of a page: the footer, the size and the number of rows stay as they were."""
-    chunk = pq.read_metadata(storage.native(path)).row_group(0).column(0)
+    chunk = pq.read_metadata(storage.address(path)).row_group(0).column(0)
     data = bytearray(storage.read(path) or b"")
     start = chunk.data_page_offset if chunk.dictionary_page_offset is None else chunk.dictionary_page_offset
     data[start + chunk.total_compressed_size - 1] ^= 1
