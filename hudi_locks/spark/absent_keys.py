@@ -41,7 +41,7 @@ class MissedKeys:
 
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-        files = [self.storage.native(path) for path in sorted(paths)]
+        files = [self.storage.address(path) for path in sorted(paths)]
         theirs = read_files(self.rows.sparkSession, files, schema).where(F.col(COMMIT_TIME) == instant)
         both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)

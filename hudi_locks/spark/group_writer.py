@@ -110,7 +110,7 @@ class GroupWriter:
 
     def _read_present(self) -> Iterator[pa.Table]:
         if self._group.base is not None:
-            path = self._files.storage.native(self._group.base.path)
+            path = self._files.storage.address(self._group.base.path)
             for rows in read_base_file(path):
                 yield conform(rows, self._schema)
 
@@ -156,7 +156,7 @@ class GroupWriter:
                 writer.close(self._counts)
         create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
         if not files.finish(self._staged):
-            self._counts = read_counts(files.storage.native(self._staged.target))
+            self._counts = read_counts(files.storage.address(self._staged.target))
         return self._make_stat()
 
     def _make_stat(self) -> WriteStat:

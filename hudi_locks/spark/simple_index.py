@@ -44,7 +44,7 @@ class SimpleIndex:
         """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
-        paths = [self.storage.native(file.path) for file in base_files]
+        paths = [self.storage.address(file.path) for file in base_files]
         schema = text_columns(RECORD_KEY, PARTITION_PATH)
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
         known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
