@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import NoSuchFile, StorageError
 
 if TYPE_CHECKING:
@@ -146,9 +147,7 @@ class Storage(ABC):
     def address(self, path: str) -> str:
         """The path as Spark takes it and plans for other writers name it. Nothing in Python opens it."""
 
-    def native(self, path: str) -> str:
-        """See `address`, as it is called now."""
-        return self.address(path)
+    native = RenamedMember("address", removed_in="0.3.0")
 
     @abstractmethod
     def now_ms(self) -> int:

@@ -48,7 +48,7 @@ class WholeTable:
         tx = tx or self.transactions.begin("deltacommit", "UPSERT")
         name = str(BaseFileName(group, tx.instant))
         staged = tx.files.start(_PARTITION, name, io_type=IOType.CREATE)
-        writer = BaseFileWriter(self.storage.address(staged.path), SCHEMA, BaseFileFormat(AVRO))
+        writer = BaseFileWriter(staged, SCHEMA, BaseFileFormat(AVRO))
         writer.write(make_rows([(f"k{n}", n, n) for n in range(rows)]))
         writer.close({"inserts": rows})
         assert tx.files.finish(staged)

@@ -303,6 +303,11 @@ def test_an_address_begins_with_that_of_the_table(storage: Storage) -> None:
     assert storage.address("p/a") == f"{storage.base}/p/a"
 
 
+def test_an_address_is_there_under_the_name_that_it_had(storage: Storage) -> None:
+    with pytest.warns(DeprecationWarning, match=r"^Storage\.native is now \w+Storage\.address"):
+        assert storage.native("p/a") == storage.address("p/a")
+
+
 def test_an_error_of_the_system_is_one_of_the_store() -> None:
     for error, kind, text in (
         (

@@ -57,9 +57,9 @@ def test_of_archived_commits_the_oldest_footer_decides_whether_others_are_read(
     opened: list[str] = []
     read = footers.read_file_schema
 
-    def note(path: str) -> pa.Schema:
+    def note(storage: Storage, path: str) -> pa.Schema:
         opened.append(path)
-        return read(path)
+        return read(storage, path)
 
     monkeypatch.setattr("hudi_locks.table.stored_types.read_file_schema", note)
     files = [make(table.storage, name, f"2026010100000000{n}", NEW) for n, name in enumerate("xyz")]

@@ -247,6 +247,22 @@ def test_writers_and_services_at_work_are_no_damage(tmp_path: Path, every: int) 
     assert verify_table(made.storage).is_sound
 
 
+def test_a_base_file_that_is_cleaned_while_it_is_looked_at_is_no_damage(tmp_path: Path) -> None:
+    made = WholeTable(str(tmp_path / "t"))
+    made.put_base("g-0")
+    path = made.put_base("h-0")
+    opened = list[str]()
+
+    class Cleaned(LocalStorage):
+        def open_input(self, path: str) -> pa.NativeFile:
+            opened.append(path)
+            self.delete(path)
+            return super().open_input(path)
+
+    assert verify_table(Cleaned(made.storage.base)).is_sound
+    assert path in opened
+
+
 # ---- any damage ----
 def rows_of(storage: LocalStorage) -> Any:
     table = Table.load(storage)
