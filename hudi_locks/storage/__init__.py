@@ -2,7 +2,7 @@
 
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
-from hudi_locks.storage.opening import local_path, open_storage
+from hudi_locks.storage.opening import local_path, open_storage, register_storage
 from hudi_locks.storage.storage import Entry, Output, Storage, reporting
 from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
@@ -16,5 +16,6 @@ __all__ = [
     "map_in_threads",
     "open_storage",
     "reading_ahead",
+    "register_storage",
     "reporting",
 ]

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.errors import ConfigError, NoSuchFile, StorageError
-from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, open_storage, reporting
+from hudi_locks.errors import NoSuchFile, StorageError
+from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, reporting
 
 TMP = ".hoodie/.hudi_locks/tmp"
 
@@ -422,31 +422,6 @@ def test_memory_stamps_by_its_clock_and_refuses_to_travel() -> None:
 def test_memory_move_of_nothing_is_an_error_of_the_store() -> None:
     with pytest.raises(StorageError, match="staged"):
         MemoryStorage(ManualClock()).move_if_absent("staged", "final")
-
-
-@pytest.mark.parametrize("path", ["/data/t", "file:/data/t", "file:///data/t/", "file://localhost/data/t", "/data/t/"])
-def test_opens_local_paths_however_written(path: str) -> None:
-    storage = open_storage(path)
-    assert storage.address("x") == "/data/t/x"
-    assert storage.base == path.rstrip("/")
-
-
-def test_opens_a_relative_path_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    storage = open_storage("t")
-    monkeypatch.chdir("/")
-    assert storage.address("x") == str(tmp_path / "t" / "x")
-
-
-def test_percent_signs_of_an_address_are_decoded() -> None:
-    assert open_storage("file:///a%20b").address("x") == "/a b/x"
-
-
-@pytest.mark.parametrize("path", ["s3://bucket/t", "hdfs://name:8020/t", "file://elsewhere/t", "file:relative", " "])
-def test_other_places_are_refused_by_name(path: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        open_storage(path)
-    assert caught.value.path == path
 
 
 def test_memory_keeps_a_folder_that_was_made_until_it_is_deleted() -> None:
