@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage.links import leads_out, refuse_leading_out, without_links
-from hudi_locks.storage.storage import Entry, Storage, reporting
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -41,6 +41,10 @@ class LocalStorage(Storage):
         root: The table's base path as an absolute path of this machine.
         base: The same as the user wrote it; `root` if not given.
     """
+
+    capabilities = StorageCapabilities(
+        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
+    )
 
     def __init__(self, root: str, *, base: str | None = None) -> None:
         self._root = os.path.normpath(root)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import NoSuchFile, refuse_pickling
-from hudi_locks.storage.storage import Entry, Storage
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -27,6 +27,10 @@ class MemoryStorage(Storage):
         clock: Stamps the files.
         base: What the table's base path is called.
     """
+
+    capabilities = StorageCapabilities(
+        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
+    )
 
     def __init__(self, clock: Clock, *, base: str = "memory:/table") -> None:
         self.base = base

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from hudi_locks.deprecation import RenamedMember
-from hudi_locks.errors import NoSuchFile, StorageError
+from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["Entry", "Output", "Storage", "reporting"]
+__all__ = ["Entry", "Output", "Storage", "StorageCapabilities", "refuse_unwritable", "reporting"]
 
 
 class Entry(NamedTuple):
@@ -36,6 +37,32 @@ class Entry(NamedTuple):
     version: str = ""
 
 
+@dataclass(frozen=True)
+class StorageCapabilities:
+    """What a store promises of that on which writers rest. What it does not say it does not keep.
+
+    Attributes:
+        conditional_create: Of all that create one file, also at the same time, one is told that it did.
+        atomic_move: A staged file gets its final name whole and once, or not at all.
+        ended_folders: What was in a folder that was deleted can be moved nowhere any more, however late a task is.
+        renewal_in_place: A file is renewed only while it is there, so that one that was removed never comes back.
+    """
+
+    conditional_create: bool = False
+    atomic_move: bool = False
+    ended_folders: bool = False
+    renewal_in_place: bool = False
+
+
+_NEEDED: Final = {
+    "conditional_create": "claims and instants are made once",
+    "atomic_move": "data files get their names",
+    "ended_folders": "tasks that were given up name no file any more",
+    "renewal_in_place": "heartbeats tell who is alive",
+}
+"""Why a writer asks for each capability."""
+
+
 class Output(Protocol):
     """A file that is to be written. Its writer opens it when it has bytes: many may wait without a handle each."""
 
@@ -55,9 +82,11 @@ class Storage(ABC):
 
     Attributes:
         base: The table's base path as the user wrote it, without a trailing slash.
+        capabilities: What the store promises; without any a table can be read.
     """
 
     base: str
+    capabilities: StorageCapabilities = StorageCapabilities()
 
     @property
     def place(self) -> Hashable:
@@ -169,6 +198,21 @@ class Storage(ABC):
                 yield from self.walk(path)
             else:
                 yield path, entry
+
+
+def refuse_unwritable(storage: Storage) -> None:
+    """Whether the store keeps what writers rest on; asked before anything is written.
+
+    Raises:
+        UnsupportedTable: It does not; the message names what it lacks.
+    """
+    lacking = tuple(name for name in _NEEDED if not getattr(storage.capabilities, name))
+    if lacking:
+        why = "; ".join(f"{name}, by which {_NEEDED[name]}" for name in lacking)
+        message = (
+            f"{storage.base} is read only here, since its store does not promise {why}. Write it where that is kept"
+        )
+        raise UnsupportedTable(message, path=storage.base, lacking=lacking)
 
 
 class reporting:  # noqa: N801  # used as a function; a generator would cost a fifth of a bare create

@@ -88,7 +88,7 @@ class SteppedStorage(Storage):
     """A process's view of the shared files: every call is a step; a claim's answer may be lost, and land late."""
 
     def __init__(self, world: World, *, all_dead: bool = False) -> None:
-        self.base = world.files.base
+        self.base, self.capabilities = world.files.base, world.files.capabilities
         self._world, self._all_dead = world, all_dead
 
     def list(self, folder: str) -> list[Entry]:
