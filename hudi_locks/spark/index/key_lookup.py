@@ -53,7 +53,7 @@ class KeyLookup:
         """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
-        paths = [self.storage.native(file.path) for file in base_files]
+        paths = [self.storage.address(file.path) for file in base_files]
         schema = text_columns(RECORD_KEY, PARTITION_PATH)
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
         known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
@@ -203,7 +203,7 @@ class MissedKeys:
 
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-        files = [self.storage.native(path) for path in sorted(paths)]
+        files = [self.storage.address(path) for path in sorted(paths)]
         theirs = read_files(self.rows.sparkSession, files, schema).where(F.col(COMMIT_TIME) == instant)
         both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)
