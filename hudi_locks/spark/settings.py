@@ -21,11 +21,11 @@ from hudi_locks.config import (
 )
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts
-from hudi_locks.spark.appending import refuse_unfit
-from hudi_locks.spark.bucket_index import BucketIndex
+from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.sizing import FileSizing
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
+from hudi_locks.spark.writing.appending import refuse_unfit
+from hudi_locks.spark.writing.sizing import FileSizing
 from hudi_locks.table import BaseFileFormat, DeleteMarker, LogFormat, MergeRule, TableConfig, read_delete_marker
 
 __all__ = ["PipelineSettings", "check_pipeline"]

@@ -120,7 +120,12 @@ def test_a_stopped_session_is_said_in_one_sentence(create: Callable[..., HoodieT
     table.upsert(rows)
     stopped: Any = StoppedSession()
     table.spark = stopped
-    for use in (table.read, lambda: table.upsert(rows), lambda: table.delete_partitions(["1"]), table.cluster):
+    for use in (
+        table.read,
+        lambda: table.upsert(rows),
+        lambda: table.delete_partitions(["1"]),
+        lambda: table.clustering.run(),
+    ):
         with pytest.raises(SessionRefused, match="was stopped"):
             use()
     with pytest.raises(SessionRefused, match="was stopped"):

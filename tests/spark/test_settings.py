@@ -16,7 +16,7 @@ from hudi_locks.config import Options
 from hudi_locks.format import avro_schema
 from hudi_locks.spark import Operation
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import BaseFileWriter, RowBuffers, TableConfig, add_meta_schema, stamp_rows
 

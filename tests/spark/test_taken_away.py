@@ -12,7 +12,7 @@ from shared_table import SHARED
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.simple_index import SimpleIndex
+from hudi_locks.spark.index.simple_index import SimpleIndex
 
 pytestmark = pytest.mark.spark
 
