@@ -175,7 +175,7 @@ class _Bench:
     def rewrite(self, piece: FileSlice) -> None:
         """The same Parquet read and written by pyarrow, with the same compression."""
         assert piece.base is not None
-        rows = pq.read_table(self.table.storage.native(piece.base.path))
+        rows = pq.read_table(self.table.storage.address(piece.base.path))
         target = Path(self.path, "rewritten.parquet")
         pq.write_table(rows, target, compression="zstd")
         with target.open("rb") as file:

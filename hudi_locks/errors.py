@@ -16,6 +16,7 @@
     │   ├── DamagedLockRecord          the record under the key is not one that we can judge
     │   └── Unsupported                the provider does not offer what was asked
     ├── StorageError                   (OSError) a table's file system failed
+    │   └── NoSuchFile                 (FileNotFoundError) a file that was to be opened or moved is not there
     ├── TableError
     │   ├── NotATable                  the path holds no Hudi table
     │   ├── TableExists                the path holds one already
@@ -57,6 +58,7 @@ __all__ = [
     "LockError",
     "LockLost",
     "NoEffectWarning",
+    "NoSuchFile",
     "NotATable",
     "NotHeld",
     "OutcomeUnknown",
@@ -184,6 +186,10 @@ class StorageError(HudiLocksError, OSError):
     def is_disk_full(self) -> bool:
         """Whether there was no room for a file, or a quota was used up: then it certainly was not made."""
         return self.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+class NoSuchFile(StorageError, FileNotFoundError):
+    """A file that was to be opened or moved is not there, or the folder that was to hold it."""
 
 
 class TableError(HudiLocksError):

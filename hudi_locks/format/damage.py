@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_locks.errors import DamagedTable, StorageError
+from hudi_locks.errors import DamagedTable, NoSuchFile, StorageError
 
 __all__ = ["AMISS", "interpreting", "reading_parquet"]
 
@@ -40,12 +40,16 @@ def reading_parquet(what: str, path: str) -> Iterator[None]:
 
     Raises:
         DamagedTable: The bytes are no such Parquet, or the file is not there; it names `path`.
-        StorageError: The system failed to read them.
+        StorageError: The store failed to give them.
     """
     try:
         yield
+    except NoSuchFile as error:
+        raise DamagedTable(f"{path} is gone: cleaned or removed since the timeline was loaded", path=path) from error
+    except StorageError:
+        raise
     except (pa.ArrowException, OSError, *AMISS) as error:
-        if isinstance(error, OSError) and error.errno and not isinstance(error, FileNotFoundError):
+        if isinstance(error, OSError) and error.errno:
             raise StorageError(f"cannot read {path}: {error}", path=path, errno=error.errno) from error
         message = f"{path}: {what} cannot be read as Parquet: {type(error).__name__}: {error}"
         raise DamagedTable(message, path=path) from error

@@ -93,7 +93,7 @@ class IngestJob:
     def checkpoint(self) -> str:
         """Where Spark keeps what was read."""
         storage = self._table.table.storage
-        return self._settings.checkpoint or storage.native(f"{_CHECKPOINTS}/{self._sink.identifier}")
+        return self._settings.checkpoint or storage.address(f"{_CHECKPOINTS}/{self._sink.identifier}")
 
     def run(self) -> IngestReport:
         """Bring in what is there, or go on until stopped.

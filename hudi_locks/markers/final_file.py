@@ -6,10 +6,11 @@ Commit metadata does not filter files: both of Hudi's readers return the rows of
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
@@ -17,6 +18,9 @@ from hudi_locks.format.claim import PRIVATE_FOLDER
 from hudi_locks.markers.marker_folder import DirectMarkers
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import TimelineLayout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["FinalFiles", "StagedFile", "end_turns", "staging_folder"]
 
@@ -41,16 +45,27 @@ class StagedFile:
     """A data file under preparation.
 
     Attributes:
-        path: Where the task writes it, relative to the base path; nobody else writes there.
-        native: The same as pyarrow takes it. Its folder may be missing.
+        storage: Of the table.
+        path: Where the task writes it, relative to the base path; nobody else writes there. Its folder may be missing.
         target: The final path, relative to the base path.
         is_taken: Whether an earlier attempt has made the final file: write nothing, read its footer after `finish`.
     """
 
+    storage: Storage
     path: str
-    native: str
     target: str
-    is_taken: bool
+    is_taken: bool = False
+
+    def open(self) -> pa.NativeFile:
+        """Where its bytes go; the only way in which a task writes rows to a table."""
+        return self.storage.open_output(self.path)
+
+    @property
+    def native(self) -> str:
+        """Where the file lies, for who opens it by himself; goes in 0.3.0."""
+        message = "StagedFile.native goes in 0.3.0; write to what StagedFile.open() returns"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.storage.address(self.path)
 
 
 class MarkerMaker(Protocol):
@@ -132,8 +147,7 @@ class FinalFiles:
         if not is_announced:
             self.announce([marker])
         path = f"{self.folder}/{uuid.uuid4().hex}"
-        is_taken = self.storage.exists(marker.data_path)
-        return StagedFile(path, self.storage.native(path), marker.data_path, is_taken)
+        return StagedFile(self.storage, path, marker.data_path, is_taken=self.storage.exists(marker.data_path))
 
     def finish(self, staged: StagedFile) -> bool:
         """Give the file its final name, and look again; False if an earlier attempt has it: read that one's footer.

@@ -132,7 +132,7 @@ class CleanPlanner:
     def _by_partition(self, files: Sequence[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for file in files:
-            found[file.partition] = (*found.get(file.partition, ()), self.storage.native(file.path))
+            found[file.partition] = (*found.get(file.partition, ()), self.storage.address(file.path))
         return found
 
     def _read(self, timeline: Timeline, instant: Instant) -> CommitMetadata:

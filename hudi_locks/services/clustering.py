@@ -91,7 +91,7 @@ class Clustering(PlannedService[ClusteringPlan]):
 
     def _make_group(self, files: list[BaseFile]) -> ClusteringGroup:
         storage, size = self.table.storage, sum(file.size for file in files)
-        slices = [ClusteringSlice(file.partition, file.file_id, storage.native(file.path)) for file in files]
+        slices = [ClusteringSlice(file.partition, file.file_id, storage.address(file.path)) for file in files]
         return ClusteringGroup(tuple(slices), max(1, -(-size // self.settings.target_bytes)), size)
 
     def _refuse_buckets(self, files: list[BaseFile]) -> None:

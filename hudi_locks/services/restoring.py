@@ -158,7 +158,7 @@ class Restorer:
         for path in sorted(files):
             partition, _, name = path.rpartition("/")
             if BaseFileName.parse(name) or LogFileName.parse(name):
-                groups[partition] = (*groups.get(partition, ()), self._storage.native(path))
+                groups[partition] = (*groups.get(partition, ()), self._storage.address(path))
         return {partition: RollbackPartition(deleted=paths) for partition, paths in groups.items()}
 
 

@@ -18,7 +18,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableWriter
-from hudi_locks.spark.index.placing import check_index
+from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.result import WriteResult
@@ -30,6 +30,7 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -266,7 +267,8 @@ class HoodieTable(Readable):
         if self._opened is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             check_pipeline(self.options, table.config, self.path, for_writing=True)
-            check_index(PipelineSettings.of(self.options, table.config), Snapshot.load(table))
+            settings = PipelineSettings.of(self.options, table.config)
+            open_index(settings, is_merge_on_read=table.is_merge_on_read).check(Snapshot.load(table))
             name = self.spark.sparkContext.applicationId
             self._opened = TableWriter(table, self.options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
@@ -275,8 +277,10 @@ class HoodieTable(Readable):
     def _writer(self) -> Writer:
         opened = self._open()
         settings = PipelineSettings.of(self.options, opened.table.config)
+        index = open_index(settings, is_merge_on_read=opened.table.is_merge_on_read)
+        strategy = open_strategy(opened.table.config, settings, index)
         host = MarkerHost(ServerSettings.of(self.options), self.metrics)
-        return Writer(opened.table, opened.transactions, settings, self._clock, host)
+        return Writer(opened.table, opened.transactions, settings, strategy, self._clock, host)
 
     @cached_property
     def _clustering(self) -> ClusteringService:

@@ -109,7 +109,7 @@ class Snapshot:
     def sample_keys(self, base_files: Sequence[BaseFile]) -> dict[BaseFile, str]:
         """A record key out of each of a few base files."""
         storage = self.table.storage
-        found = {file: read_first_key(storage.native(file.path)) for file in _sample(base_files)}
+        found = {file: read_first_key(storage, file.path) for file in _sample(base_files)}
         return {file: key for file, key in found.items() if key is not None}
 
     def sample_log_keys(self, files: Sequence[BaseFile | LogFile]) -> dict[BaseFile | LogFile, str]:
@@ -120,7 +120,7 @@ class Snapshot:
     def _read_key(self, file: BaseFile | LogFile) -> str | None:
         storage = self.table.storage
         if isinstance(file, BaseFile):
-            return read_first_key(storage.native(file.path))
+            return read_first_key(storage, file.path)
         entries = read_log(storage.read(file.path) or b"", file.path)
         return next((entry.rows.column(RECORD_KEY)[0].as_py() for entry in entries if entry.rows.num_rows), None)
 

@@ -2,17 +2,22 @@
 
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
-from hudi_locks.storage.opening import local_path, open_storage
-from hudi_locks.storage.storage import Entry, Storage
+from hudi_locks.storage.opening import local_path, open_storage, register_storage
+from hudi_locks.storage.storage import Entry, Output, Storage, StorageCapabilities, refuse_unwritable, reporting
 from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
 __all__ = [
     "Entry",
     "LocalStorage",
     "MemoryStorage",
+    "Output",
     "Storage",
+    "StorageCapabilities",
     "local_path",
     "map_in_threads",
     "open_storage",
     "reading_ahead",
+    "refuse_unwritable",
+    "register_storage",
+    "reporting",
 ]

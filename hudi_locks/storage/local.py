@@ -9,12 +9,14 @@ import stat
 import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage.links import leads_out, refuse_leading_out, without_links
-from hudi_locks.storage.storage import Entry, Storage
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
 __all__ = ["LocalStorage"]
 
@@ -40,6 +42,10 @@ class LocalStorage(Storage):
         base: The same as the user wrote it; `root` if not given.
     """
 
+    capabilities = StorageCapabilities(
+        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
+    )
+
     def __init__(self, root: str, *, base: str | None = None) -> None:
         self._root = os.path.normpath(root)
         self.base = (base if base is not None else root).rstrip("/") or "/"
@@ -54,7 +60,7 @@ class LocalStorage(Storage):
 
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""
-        with _Reporting("list", folder):
+        with reporting("list", folder):
             refuse_leading_out(self._root, folder)
             try:
                 return [child.name for child in without_links(self._locate(folder))]
@@ -63,7 +69,7 @@ class LocalStorage(Storage):
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
-        with _Reporting("list", folder):
+        with reporting("list", folder):
             refuse_leading_out(self._root, folder)
             try:
                 entries = [entry for child in without_links(self._locate(folder)) if (entry := _describe_child(child))]
@@ -73,7 +79,7 @@ class LocalStorage(Storage):
 
     def read(self, path: str) -> bytes | None:
         """See `Storage.read`."""
-        with _Reporting("read", path):
+        with reporting("read", path):
             try:
                 with open(self._locate(path), "rb", buffering=0) as file:
                     return file.read()
@@ -82,7 +88,7 @@ class LocalStorage(Storage):
 
     def stat(self, path: str) -> Entry | None:
         """See `Storage.stat`."""
-        with _Reporting("look at", path):
+        with reporting("look at", path):
             try:
                 return _describe(path.rpartition("/")[2], os.stat(self._locate(path)))
             except (FileNotFoundError, NotADirectoryError):
@@ -92,24 +98,24 @@ class LocalStorage(Storage):
         """See `Storage.create_if_absent`. An empty file needs no staging: its name is all of it."""
         if not data:
             return path in self.create_empty([path])
-        with _Reporting("create", path), self._staged(data) as staged:
+        with reporting("create", path), self._staged(data) as staged:
             return self._link(staged, self._locate(path))
 
     def create_empty(self, paths: Sequence[str]) -> set[str]:
         """See `Storage.create_empty`: each folder is flushed once."""
         made: set[str] = set()
         for path in paths:
-            with _Reporting("create", path):
+            with reporting("create", path):
                 if _create_empty(self._locate(path)):
                     made.add(path)
         for folder in {path.rpartition("/")[0] for path in paths}:
-            with _Reporting("flush", folder):
+            with reporting("flush", folder):
                 _flush_names(self._locate(folder))
         return made
 
     def create_transient(self, path: str, data: bytes) -> bool:
         """See `Storage.create_transient`: nothing is flushed to disk."""
-        with _Reporting("create", path):
+        with reporting("create", path):
             target = self._locate(path)
             if not data:
                 return _create_empty(target)
@@ -118,7 +124,7 @@ class LocalStorage(Storage):
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
-        with _Reporting("replace", path), self._staged(data) as staged:
+        with reporting("replace", path), self._staged(data) as staged:
             target = self._locate(path)
             _make_parent(target)
             _remove_checksum(target)
@@ -127,7 +133,7 @@ class LocalStorage(Storage):
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
-        with _Reporting("touch", path):
+        with reporting("touch", path):
             try:
                 os.utime(self._locate(path))
             except FileNotFoundError:
@@ -136,7 +142,7 @@ class LocalStorage(Storage):
 
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`. False if another attempt took `source` away and `target` is there."""
-        with _Reporting("move to", target):
+        with reporting("move to", target):
             old, new = self._locate(source), self._locate(target)
             if os.path.exists(old):
                 _flush(old)  # else a power failure could leave the name, and a commit that counts on it, without bytes
@@ -148,7 +154,7 @@ class LocalStorage(Storage):
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""
-        with _Reporting("delete", path):
+        with reporting("delete", path):
             target = self._locate(path)
             if leads_out(self._root, path.rpartition("/")[0]):
                 return False
@@ -158,7 +164,7 @@ class LocalStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         """See `Storage.delete_folder`. The kernel links no file that was unlinked everywhere."""
         target = self._locate(folder)
-        with _Reporting("delete", folder):
+        with reporting("delete", folder):
             if os.path.islink(target):
                 _remove(target)
             if leads_out(self._root, folder):
@@ -168,16 +174,30 @@ class LocalStorage(Storage):
 
     def make_folder(self, folder: str) -> None:
         """See `Storage.make_folder`."""
-        with _Reporting("make the folder", folder):
+        with reporting("make the folder", folder):
             os.makedirs(self._locate(folder), exist_ok=True)
 
-    def native(self, path: str) -> str:
-        """See `Storage.native`: a plain absolute path."""
+    def open_input(self, path: str) -> pa.NativeFile:
+        """See `Storage.open_input`. Not mapped: a disk that fails is an error then, and no signal that ends Python."""
+        import pyarrow as pa
+
+        with reporting("open", path):
+            return pa.OSFile(self._locate(path))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """See `Storage.open_output`."""
+        import pyarrow as pa
+
+        with reporting("write", path):
+            return pa.OSFile(self._locate(path), "wb")
+
+    def address(self, path: str) -> str:
+        """See `Storage.address`: a plain absolute path."""
         return self._locate(path)
 
     def now_ms(self) -> int:
         """See `Storage.now_ms`: the stamp of a file made for the purpose."""
-        with _Reporting("stamp a file in", _STAGING), self._staged(b"", durable=False) as staged:
+        with reporting("stamp a file in", _STAGING), self._staged(b"", durable=False) as staged:
             return os.stat(staged).st_mtime_ns // 1_000_000
 
     def _link(self, source: str, target: str) -> bool:
@@ -204,26 +224,6 @@ class LocalStorage(Storage):
             yield staged
         finally:
             _remove(staged)
-
-
-class _Reporting:
-    """Tells an error of the system as a StorageError; a class, since a generator costs a fifth of a bare create."""
-
-    __slots__ = ("_path", "_verb")
-
-    def __init__(self, verb: str, path: str) -> None:
-        self._verb = verb
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError) and not isinstance(error, StorageError):
-            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {error.strerror or error}"
-            raise StorageError(message, path=self._path, errno=error.errno) from error
 
 
 def _describe_child(child: os.DirEntry[str]) -> Entry | None:

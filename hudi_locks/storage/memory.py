@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import threading
+from collections.abc import Callable
 from itertools import count
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hudi_locks.clock import Clock
-from hudi_locks.errors import StorageError, refuse_pickling
-from hudi_locks.storage.storage import Entry, Storage
+from hudi_locks.errors import NoSuchFile, refuse_pickling
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
 __all__ = ["MemoryStorage"]
 
@@ -22,6 +27,10 @@ class MemoryStorage(Storage):
         clock: Stamps the files.
         base: What the table's base path is called.
     """
+
+    capabilities = StorageCapabilities(
+        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
+    )
 
     def __init__(self, clock: Clock, *, base: str = "memory:/table") -> None:
         self.base = base
@@ -66,7 +75,10 @@ class MemoryStorage(Storage):
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
         with self._lock:
-            self._files[path] = (bytes(data), self._clock.wall_ms(), next(self._versions))
+            self._put(path, data)
+
+    def _put(self, path: str, data: bytes) -> None:
+        self._files[path] = (bytes(data), self._clock.wall_ms(), next(self._versions))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
@@ -81,7 +93,7 @@ class MemoryStorage(Storage):
             if target in self._files:
                 return False
             if source not in self._files:
-                raise StorageError(f"cannot move {source!r}: it is not there", path=source)
+                raise NoSuchFile(f"cannot move {source!r}: it is not there", path=source)
             self._files[target] = self._files.pop(source)
             return True
 
@@ -102,8 +114,34 @@ class MemoryStorage(Storage):
         with self._lock:
             self._folders.add(folder)
 
-    def native(self, path: str) -> str:
-        """See `Storage.native`; a name for messages, since neither pyarrow nor Spark can open it."""
+    def open_input(self, path: str) -> pa.NativeFile:
+        """See `Storage.open_input`."""
+        import pyarrow as pa
+
+        data = self.read(path)
+        if data is None:
+            raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
+        return pa.BufferReader(data)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """See `Storage.open_output`."""
+        import pyarrow as pa
+
+        folder = path.rpartition("/")[0]
+        with self._lock:
+            if folder and self.stat(folder) is None:
+                raise NoSuchFile(f"cannot write {path!r}: its folder is not there", path=path)
+            self._put(path, b"")
+        return pa.PythonFile(_Written(lambda data: self._fill(path, data)), mode="w")
+
+    def _fill(self, path: str, data: bytes) -> None:
+        """As on a disk, the bytes of a file that was deleted while it was written are gone."""
+        with self._lock:
+            if path in self._files:
+                self._put(path, data)
+
+    def address(self, path: str) -> str:
+        """See `Storage.address`; a name for messages, since Spark cannot open it."""
         return f"{self.base}/{path}"
 
     def now_ms(self) -> int:
@@ -112,3 +150,16 @@ class MemoryStorage(Storage):
 
     def __reduce__(self) -> NoReturn:
         refuse_pickling(self, "it lives in one process; use LocalStorage where executors take part")
+
+
+class _Written(io.BytesIO):
+    """A file while it is written."""
+
+    def __init__(self, keep: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._keep = keep
+
+    def close(self) -> None:
+        if not self.closed:
+            self._keep(self.getvalue())
+        super().close()

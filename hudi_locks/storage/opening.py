@@ -1,34 +1,71 @@
-"""From a base path to its storage."""
+"""From a table's base path to its storage, by the scheme of the path."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from hudi_locks.errors import ConfigError
+from hudi_locks.errors import ConfigError, ProviderLoadError
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.storage import Storage
 
-__all__ = ["local_path", "open_storage"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+__all__ = ["ENTRY_POINT_GROUP", "local_path", "open_storage", "register_storage"]
+
+ENTRY_POINT_GROUP: Final = "hudi_locks.storages"
+"""Where a package names an opener for each scheme that it serves."""
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_LOCAL: Final = "file"
+
+Opener = Callable[[str], Storage]
+"""Makes the storage of a base path, as the user wrote it; makes no I/O. What it makes can be pickled."""
+
+_registered: dict[str, Callable[[str], object]] = {}
 
 
 def open_storage(path: str | os.PathLike[str]) -> Storage:
     """The storage under a table's base path; makes no I/O.
 
     Args:
-        path: A path of this machine, relative or absolute, or a `file:` address as Spark or a browser writes it.
+        path: A path of this machine, relative or absolute, a `file:` address as Spark or a browser writes it, or an
+            address of a scheme that `register_storage` or an installed package brought.
 
     Raises:
-        ConfigError: The path is empty, or its scheme is not supported.
+        ConfigError: The path is empty, or its scheme is served by none; the message lists those that are.
+        ProviderLoadError: The package that serves the scheme cannot be imported.
     """
     path = os.fspath(path)
     if not path.strip():
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
-    return LocalStorage(str(Path(local_path(path)).absolute()), base=path)
+    match = _ADDRESS.fullmatch(path)
+    scheme = match[1].lower() if match else _LOCAL
+    return _open_local(path) if scheme == _LOCAL else _open_other(path, scheme)
+
+
+def register_storage(scheme: str, opener: Opener) -> None:
+    """Let `open_storage` open the addresses of a scheme, in this process; the last opener of a scheme serves it.
+
+    Executors need none of it, since they get storages and not addresses. A package that serves a scheme in every
+    process where it is installed names its opener under the entry points `hudi_locks.storages` instead.
+
+    Args:
+        scheme: As it stands before the colon, in lower case.
+        opener: Makes the storage of a base path.
+
+    Raises:
+        ConfigError: It is no scheme, or `file`, which this package serves itself.
+    """
+    if scheme == _LOCAL or not _SCHEME.fullmatch(scheme):
+        message = f"{scheme!r} cannot be registered: a scheme is letters, digits, +, - and ., and {_LOCAL!r} is served"
+        raise ConfigError(message, scheme=scheme)
+    _registered[scheme] = opener
 
 
 def local_path(address: str) -> str:
@@ -37,13 +74,49 @@ def local_path(address: str) -> str:
     Raises:
         ConfigError: The scheme is another one, or the address names another machine.
     """
-    match = _SCHEME.fullmatch(address)
+    match = _ADDRESS.fullmatch(address)
     if match is None:
         return address
-    if match[1].lower() != "file":
+    if match[1].lower() != _LOCAL:
         message = f"{address}: scheme {match[1]!r} is not supported; supported are plain paths and file: addresses"
         raise ConfigError(message, path=address, scheme=match[1])
     return _local_part(address, match[2])
+
+
+def _open_local(path: str) -> Storage:
+    return LocalStorage(str(Path(local_path(path)).absolute()), base=path)
+
+
+def _open_other(path: str, scheme: str) -> Storage:
+    opener = _registered.get(scheme) or _load_installed(scheme)
+    if opener is None:
+        known = tuple(sorted({_LOCAL, *_registered, *(point.name for point in _list_installed())}))
+        message = (
+            f"{path}: no storage serves the scheme {scheme!r}; served are plain paths and {', '.join(known)}. Install a"
+            f" package that names one under the entry points {ENTRY_POINT_GROUP!r}, or register_storage one"
+        )
+        raise ConfigError(message, path=path, scheme=scheme, known=known)
+    made = opener(path)
+    if not isinstance(made, Storage):
+        message = f"the opener of the scheme {scheme!r} made a {type(made).__name__} of {path}, which is no Storage"
+        raise ConfigError(message, path=path, scheme=scheme)
+    return made
+
+
+def _load_installed(scheme: str) -> Callable[[str], object] | None:
+    point = next((point for point in _list_installed() if point.name == scheme), None)
+    try:
+        return point and point.load()
+    except (ImportError, AttributeError) as error:
+        message = f"the storage of the scheme {scheme!r} cannot be imported: {error}; its package names {point}"
+        raise ProviderLoadError(message, scheme=scheme) from error
+
+
+def _list_installed() -> Iterable[EntryPoint]:
+    """What installed packages serve; imported late, since a plain path needs none of it."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINT_GROUP)
 
 
 def _local_part(path: str, rest: str) -> str:

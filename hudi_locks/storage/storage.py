@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-__all__ = ["Entry", "Storage"]
+from hudi_locks.deprecation import RenamedMember
+from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # late where it is used: to look at locks needs none of it
+
+__all__ = ["Entry", "Output", "Storage", "StorageCapabilities", "refuse_unwritable", "reporting"]
 
 
 class Entry(NamedTuple):
@@ -28,17 +37,56 @@ class Entry(NamedTuple):
     version: str = ""
 
 
+@dataclass(frozen=True)
+class StorageCapabilities:
+    """What a store promises of that on which writers rest. What it does not say it does not keep.
+
+    Attributes:
+        conditional_create: Of all that create one file, also at the same time, one is told that it did.
+        atomic_move: A staged file gets its final name whole and once, or not at all.
+        ended_folders: What was in a folder that was deleted can be moved nowhere any more, however late a task is.
+        renewal_in_place: A file is renewed only while it is there, so that one that was removed never comes back.
+    """
+
+    conditional_create: bool = False
+    atomic_move: bool = False
+    ended_folders: bool = False
+    renewal_in_place: bool = False
+
+
+_NEEDED: Final = {
+    "conditional_create": "claims and instants are made once",
+    "atomic_move": "data files get their names",
+    "ended_folders": "tasks that were given up name no file any more",
+    "renewal_in_place": "heartbeats tell who is alive",
+}
+"""Why a writer asks for each capability."""
+
+
+class Output(Protocol):
+    """A file that is to be written. Its writer opens it when it has bytes: many may wait without a handle each."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the base path; errors name it."""
+
+    def open(self) -> pa.NativeFile:
+        """Where its bytes go; see `Storage.open_output`."""
+
+
 class Storage(ABC):
     """The files under one base path. Paths are relative to it, with "/" and without a leading one. Thread-safe.
 
-    Every method raises `StorageError` for a failure of the store, with the path as fact `path`. Picklable: executors
-    get a copy that builds its own client.
+    Every byte of a table comes and goes by these methods. Each raises `StorageError` for a failure of the store, with
+    the path as fact `path`. Picklable: executors get a copy that builds its own client.
 
     Attributes:
         base: The table's base path as the user wrote it, without a trailing slash.
+        capabilities: What the store promises; without any a table can be read.
     """
 
     base: str
+    capabilities: StorageCapabilities = StorageCapabilities()
 
     @property
     def place(self) -> Hashable:
@@ -86,7 +134,11 @@ class Storage(ABC):
 
     @abstractmethod
     def move_if_absent(self, source: str, target: str) -> bool:
-        """Give a file its final name, whole or not at all; False, and `source` stays, if the name is taken."""
+        """Give a file its final name, whole or not at all; False, and `source` stays, if the name is taken.
+
+        Raises:
+            NoSuchFile: `source` is not there, and `target` is free.
+        """
 
     @abstractmethod
     def delete(self, path: str) -> bool:
@@ -100,8 +152,31 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def native(self, path: str) -> str:
-        """The path as pyarrow and Spark take it."""
+    def open_input(self, path: str) -> pa.NativeFile:
+        """The bytes of a file for reads at any place, as Arrow's readers take them; the caller closes it.
+
+        What fails at a later read is an OSError; see `reporting`.
+
+        Raises:
+            NoSuchFile: It is not there.
+        """
+
+    @abstractmethod
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Where the bytes of a new file go, which one caller alone writes; it closes it, and gives it its name later.
+
+        The file is whole once it was closed; `move_if_absent` brings it to the disk. Its folder is not made: where that
+        was deleted, nothing can be written any more, or what was written can be moved nowhere.
+
+        Raises:
+            NoSuchFile: The folder is not there.
+        """
+
+    @abstractmethod
+    def address(self, path: str) -> str:
+        """The path as Spark takes it and plans for other writers name it. Nothing in Python opens it."""
+
+    native = RenamedMember("address", removed_in="0.3.0")
 
     @abstractmethod
     def now_ms(self) -> int:
@@ -123,3 +198,45 @@ class Storage(ABC):
                 yield from self.walk(path)
             else:
                 yield path, entry
+
+
+def refuse_unwritable(storage: Storage) -> None:
+    """Whether the store keeps what writers rest on; asked before anything is written.
+
+    Raises:
+        UnsupportedTable: It does not; the message names what it lacks.
+    """
+    lacking = tuple(name for name in _NEEDED if not getattr(storage.capabilities, name))
+    if lacking:
+        why = "; ".join(f"{name}, by which {_NEEDED[name]}" for name in lacking)
+        message = (
+            f"{storage.base} is read only here, since its store does not promise {why}. Write it where that is kept"
+        )
+        raise UnsupportedTable(message, path=storage.base, lacking=lacking)
+
+
+class reporting:  # noqa: N801  # used as a function; a generator would cost a fifth of a bare create
+    """Tells an error of the system as one of the store: `with reporting("read", path)`.
+
+    Raises:
+        NoSuchFile: The block met that something is not there.
+        StorageError: It met another error of the system. What is a StorageError already stays as it is.
+    """
+
+    __slots__ = ("_path", "_verb")
+
+    def __init__(self, verb: str, path: str) -> None:
+        self._verb = verb
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            found = NoSuchFile if isinstance(error, FileNotFoundError) else StorageError
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {reason}"
+            raise found(message, path=self._path, errno=error.errno) from error

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_locks.errors import DamagedTable, StorageError
+from hudi_locks.errors import DamagedTable
 from hudi_locks.format import interpreting, reading_parquet
+from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.row_cuts import cut_rows
@@ -55,16 +55,22 @@ class BaseFileWriter:
 
     The footer carries what the JVM's bloom index reads: key range and a filter that answers "maybe" for every key,
     so that the index looks into the file instead of failing on it, and never takes a key for absent.
+
+    Args:
+        output: Where to; opened when the first row group is full.
+        schema: Of the rows, meta columns included.
+        form: How they are encoded.
     """
 
-    def __init__(self, path: str, schema: pa.Schema, form: BaseFileFormat) -> None:
-        self._path = path
+    def __init__(self, output: Output, schema: pa.Schema, form: BaseFileFormat) -> None:
+        self._output = output
         self._form = form
         self._schema = schema
         self._buffer: list[pa.Table] = []
         self._buffered_bytes = 0
         self._min_key: str | None = None
         self._max_key: str | None = None
+        self._sink: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
@@ -86,46 +92,46 @@ class BaseFileWriter:
     def close(self, counts: Mapping[str, int]) -> None:
         """Write the footer; `counts` can be read back by `read_counts`."""
         self.flush()
-        with self._reporting():
+        with reporting("write", self._output.path):
             writer = self._writer or self._open(self._schema.empty_table())
             writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
-            writer.close()
+            self._end()
 
     def abandon(self) -> None:
         """Close the file handle of a file that nobody will use, whatever the store says to that."""
-        if self._writer is not None:
-            with suppress(OSError):
-                self._writer.close()
+        with suppress(OSError):
+            self._end()
+
+    def _end(self) -> None:
+        """Arrow's writer leaves a handle open that it did not open itself."""
+        writer, sink = self._writer, self._sink
+        self._writer = self._sink = None
+        with sink or nullcontext():
+            if writer is not None:
+                writer.close()
 
     def flush(self) -> None:
         """Close the row group now, to free memory."""
         if self._buffer:
             rows = pa.concat_tables(self._buffer)
-            with self._reporting():
-                self._writer = self._writer or self._open(rows)
-                self._writer.write_table(rows, row_group_size=rows.num_rows)
+            with reporting("write", self._output.path):
+                writer = self._writer or self._open(rows)
+                writer.write_table(rows, row_group_size=rows.num_rows)
         self._buffer, self._buffered_bytes = [], 0
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         codec = None if self._form.codec == "uncompressed" else self._form.codec
-        dictionary = find_repetitive(first)
-        return pq.ParquetWriter(
-            self._path,
+        self._sink = self._output.open()
+        self._writer = pq.ParquetWriter(
+            self._sink,
             self._schema,
             compression=codec,
-            use_dictionary=dictionary,
+            use_dictionary=find_repetitive(first),
             store_schema=False,
             data_page_size=self._form.page_bytes,
             write_page_checksum=True,
         )
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise StorageError(f"cannot write {self._path}: {reason}", path=self._path, errno=error.errno) from error
+        return self._writer
 
     def _widen_range(self, keys: pa.ChunkedArray) -> None:
         found = pc.min_max(keys)
@@ -153,6 +159,7 @@ def _bloom_that_holds_all() -> str:
 
 
 def read_base_file(
+    storage: Storage,
     path: str,
     *,
     columns: Collection[str] | None = None,
@@ -163,7 +170,8 @@ def read_base_file(
     """The rows of a base file in bounded pieces, in file order.
 
     Args:
-        path: As Arrow opens it.
+        storage: Of the table.
+        path: Of the file.
         columns: Only these, as far as the file has them; all if None.
         batch_rows: The bound.
         encoded: Of these, texts that the file has as dictionaries stay dictionaries; one that is the same in every row
@@ -171,17 +179,22 @@ def read_base_file(
         row_groups: Only the rows of these; of all if None.
 
     Raises:
-        DamagedTable: It is no Parquet file; named, since skipping it would lose rows.
+        DamagedTable: It is gone, or no Parquet file; named, since skipping it would lose rows.
         StorageError: The store failed.
     """
-    with reading_parquet(_BASE_FILE, path), _open(path) as found:
+    with _open(storage, path) as (source, found):
         names = [name for name in found.schema_arrow.names if columns is None or name in columns]
         single = find_single(found.metadata, encoded)
         needed = [name for name in names if name not in single] or names[:1]  # rows without columns are not counted
-        with _open(path, metadata=found.metadata, encoded=encoded) if encoded else found as file:
-            batches = file.iter_batches(batch_size=batch_rows, columns=needed, row_groups=row_groups)
-            for rows in _gather(batches, batch_rows):
-                yield add_single(rows, single, names)
+        file = _keep_encoded(source, found, encoded) if encoded else found
+        batches = file.iter_batches(batch_size=batch_rows, columns=needed, row_groups=row_groups)
+        for rows in _gather(batches, batch_rows):
+            yield add_single(rows, single, names)
+
+
+def _keep_encoded(source: pa.NativeFile, file: pq.ParquetFile, names: Collection[str]) -> pq.ParquetFile:
+    """The same file, read with these columns as dictionaries where it has them so."""
+    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=find_encoded(file.metadata, names))
 
 
 def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
@@ -196,73 +209,67 @@ def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Ta
         yield pa.Table.from_batches(gathered)
 
 
-def count_row_groups(path: str) -> int:
-    """How many row groups a base file has."""
-    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+def count_row_groups(storage: Storage, path: str) -> int:
+    """How many row groups a base file has; raises what `read_base_file` raises."""
+    with _open(storage, path) as (_, file):
         return int(file.metadata.num_row_groups)
 
 
-def describe_base_file(path: str) -> tuple[int, tuple[str, ...]]:
+def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) -> tuple[int, tuple[str, ...]]:
     """How many rows a base file has, and its columns, by its footer.
 
+    Args:
+        storage: Of the table.
+        path: Of the file.
+        decodes: Whether to decode every value too, a row group at a time, and compare the checksums of its pages if it
+            has any.
+
     Raises:
-        DamagedTable: It is no Parquet file.
+        DamagedTable: It is no Parquet file, a page of it cannot be decoded, or its checksum is another.
+        NoSuchFile: It is gone.
         StorageError: The store failed.
     """
-    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+    with storage.open_input(path) as source, reading_parquet(_BASE_FILE, path):
+        file = pq.ParquetFile(source, page_checksum_verification=decodes)
+        for group in range(file.num_row_groups if decodes else 0):
+            file.read_row_group(group)
         return int(file.metadata.num_rows), tuple(file.schema_arrow.names)
 
 
-def decode_base_file(path: str) -> None:
-    """Decode every value of a base file, a row group at a time, and compare the checksums of its pages if it has any.
-
-    Raises:
-        DamagedTable: A page cannot be decoded, or its checksum is another.
-        StorageError: The store failed.
-    """
-    with reading_parquet(_BASE_FILE, path), pq.ParquetFile(path, page_checksum_verification=True) as file:
-        for group in range(file.num_row_groups):
-            file.read_row_group(group)
-
-
-def read_file_schema(path: str) -> pa.Schema:
-    """The columns of a base file with their types, by its footer.
-
-    Raises:
-        DamagedTable: It is no Parquet file.
-        StorageError: The store failed.
-    """
-    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+def read_file_schema(storage: Storage, path: str) -> pa.Schema:
+    """The columns of a base file with their types, by its footer; raises what `read_base_file` raises."""
+    with _open(storage, path) as (_, file):
         return file.schema_arrow
 
 
-def read_counts(path: str) -> dict[str, int]:
+def read_counts(storage: Storage, path: str) -> dict[str, int]:
     """The counts that `BaseFileWriter.close` was given.
 
     Raises:
         DamagedTable: The footer has none: another program made a file of this name.
     """
-    counts = _read_footer(path).get(_COUNTS)
+    counts = _read_footer(storage, path).get(_COUNTS)
     if counts is None:
         raise DamagedTable(f"{path} has the name of a file of ours and not its footer; who made it?", path=path)
     with interpreting("counts in its footer", path):
         return {name: int(count) for name, count in json.loads(counts).items()}
 
 
-def read_first_key(path: str) -> str | None:
+def read_first_key(storage: Storage, path: str) -> str | None:
     """The record key of the first row; None for a file without rows. The footer's range may be wider than the keys."""
-    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+    with _open(storage, path) as (_, file):
         for batch in file.iter_batches(batch_size=1, columns=[RECORD_KEY]):
             return str(batch.column(0)[0].as_py())
         return None
 
 
-def _read_footer(path: str) -> dict[str, str]:
-    with reading_parquet(_BASE_FILE, path), _open(path) as file:
+def _read_footer(storage: Storage, path: str) -> dict[str, str]:
+    with _open(storage, path) as (_, file):
         found: dict[bytes, bytes] = file.metadata.metadata or {}
         return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
 
 
-def _open(path: str, *, metadata: pq.FileMetaData | None = None, encoded: Collection[str] = ()) -> pq.ParquetFile:
-    kept = find_encoded(metadata, encoded) if metadata is not None else None
-    return pq.ParquetFile(path, metadata=metadata, read_dictionary=kept)
+@contextmanager
+def _open(storage: Storage, path: str) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+    with reading_parquet(_BASE_FILE, path), storage.open_input(path) as source:
+        yield source, pq.ParquetFile(source)

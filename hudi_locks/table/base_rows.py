@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from hudi_locks.storage import Storage
 from hudi_locks.table.base_file import count_row_groups, read_base_file
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.slice_parts import Part
@@ -20,10 +21,12 @@ class BaseRows:
     """A share of a base file.
 
     Attributes:
-        path: Of the file, as Arrow opens it; None if there is none.
+        storage: Of the table.
+        path: Of the file; None if there is none.
         part: The share.
     """
 
+    storage: Storage
     path: str | None
     part: Part
 
@@ -41,7 +44,12 @@ class BaseRows:
         """The rows in pieces; see `read_base_file`."""
         if self.path is not None:
             yield from read_base_file(
-                self.path, columns=columns, batch_rows=batch_rows, encoded=encoded, row_groups=self._row_groups
+                self.storage,
+                self.path,
+                columns=columns,
+                batch_rows=batch_rows,
+                encoded=encoded,
+                row_groups=self._row_groups,
             )
 
     def read_keys_elsewhere(self, *, batch_rows: int) -> Iterator[pa.ChunkedArray]:
@@ -49,12 +57,14 @@ class BaseRows:
         own = self._row_groups
         others = [] if own is None else [group for group in range(self._count) if group not in own]
         if self.path is not None and others:
-            for rows in read_base_file(self.path, columns=[RECORD_KEY], batch_rows=batch_rows, row_groups=others):
-                yield rows.column(RECORD_KEY)
+            found = read_base_file(
+                self.storage, self.path, columns=[RECORD_KEY], batch_rows=batch_rows, row_groups=others
+            )
+            yield from (rows.column(RECORD_KEY) for rows in found)
 
     @cached_property
     def _count(self) -> int:
-        return 0 if self.path is None else count_row_groups(self.path)
+        return 0 if self.path is None else count_row_groups(self.storage, self.path)
 
     @cached_property
     def _row_groups(self) -> Sequence[int] | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from hudi_locks.errors import StorageError
 from hudi_locks.format.log_block import LogBlock, encode_block
 from hudi_locks.format.log_deletes import wrap_orderings
+from hudi_locks.storage import Output, reporting
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
 from hudi_locks.table.row_cuts import cut_rows
 
@@ -62,7 +62,7 @@ class LogWriter:
     """Writes the log files of one file group block by block. Runs on executors; raises `StorageError` if it fails.
 
     Args:
-        make_path: Where to write the file of a version, as pyarrow takes it; its folder must be there.
+        make_output: Where the file of a version goes.
         form: How blocks are encoded.
         instant: Requested time of the write.
         partition: Partition path, which deletes name.
@@ -71,14 +71,14 @@ class LogWriter:
 
     def __init__(
         self,
-        make_path: Callable[[int], str],
+        make_output: Callable[[int], Output],
         form: LogFormat,
         *,
         instant: str,
         partition: str,
         stands_for: Collection[str] = (),
     ) -> None:
-        self._make_path = make_path
+        self._make_output = make_output
         self._form = form
         self._partition = partition
         self._said: Any = {"instant": instant, "stands_for": stands_for}
@@ -137,7 +137,7 @@ class LogWriter:
             if self._parts:
                 self._parts[-1].close()
             version = len(self._parts) + _FIRST
-            self._parts.append(_OpenPart(self._make_path(version), version))
+            self._parts.append(_OpenPart(self._make_output(version), version))
         self._parts[-1].append(encode_block(block), rows=rows, deletes=deletes)
 
 
@@ -157,15 +157,15 @@ def count_log(data: bytes | memoryview, path: str) -> LogPart:
 class _OpenPart:
     """One log file while it is written."""
 
-    def __init__(self, path: str, version: int) -> None:
+    def __init__(self, output: Output, version: int) -> None:
         self.part = LogPart(version)
         self.digest = hashlib.sha256()
-        self._path = path
+        self._output = output
         self._sink: pa.NativeFile | None = None
 
     def append(self, data: bytes, *, rows: int, deletes: int) -> None:
-        with _reporting(self._path):
-            self._sink = self._sink or pa.OSFile(self._path, "wb")
+        with reporting("write", self._output.path):
+            self._sink = self._sink or self._output.open()
             self._sink.write(data)
         self.digest.update(data)
         part = self.part
@@ -174,14 +174,5 @@ class _OpenPart:
     def close(self) -> None:
         sink, self._sink = self._sink, None
         if sink is not None:
-            with _reporting(self._path):
+            with reporting("write", self._output.path):
                 sink.close()
-
-
-@contextmanager
-def _reporting(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise StorageError(f"cannot write {path}: {reason}", path=path, errno=error.errno) from error

@@ -49,7 +49,7 @@ def read_slice(
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    base = BaseRows(None if piece.base is None else storage.native(piece.base.path), part)
+    base = BaseRows(storage, None if piece.base is None else piece.base.path, part)
     if base.is_left_out:
         return
     encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)

@@ -6,7 +6,8 @@ archived is not looked up: types only ever widen, so where the oldest of these f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -113,13 +114,23 @@ class _Schemas:
             yield from zip(ordered, map_in_threads(self._read_footer, ordered), strict=True)
 
     def _read_footer(self, file: BaseFile) -> StoredTypes:
-        return compare_types(_read_stored(self._storage.native(file.path)), self._columns, file.path)
+        stored = _read_stored(_Place(self._storage.place, file.path, self._storage))
+        return compare_types(stored, self._columns, file.path)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where a base file lies. Whichever storage reads it makes no difference."""
+
+    table: Hashable
+    path: str
+    storage: Storage = dataclasses.field(compare=False)
 
 
 @lru_cache(maxsize=_MOST)
-def _read_stored(path: str) -> pa.Schema:
+def _read_stored(place: _Place) -> pa.Schema:
     """A base file never changes."""
-    return read_file_schema(path)
+    return read_file_schema(place.storage, place.path)
 
 
 def compare_types(stored: pa.Schema, columns: pa.Schema, path: str) -> StoredTypes:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, NotATable, TableExists
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.commit_files import read_completed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
@@ -47,8 +47,10 @@ class Table:
         Raises:
             ConfigError: A table cannot have these settings.
             TableExists: There is one already.
+            UnsupportedTable: The store does not keep what writers rest on.
         """
         check_creatable(config)
+        refuse_unwritable(storage)
         if storage.exists(PROPERTIES_PATH) or storage.exists(_BACKUP_PATH):
             raise _taken(storage)
         storage.make_folder(config.layout.archive)
@@ -86,6 +88,8 @@ class Table:
             zone = infer_zone(storage, config.layout)
         config = config.in_zone(zone)
         (check_writable if for_writing else check_readable)(config, path)
+        if for_writing:
+            refuse_unwritable(storage)
         _check_folders(storage, config, path)
         return cls(storage, config)
 

@@ -127,7 +127,7 @@ class Rollback:
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(
-            RollbackRequest(partition, tuple(self._storage.native(path) for path in paths))
+            RollbackRequest(partition, tuple(self._storage.address(path) for path in paths))
             for partition, paths in _group_by_partition(files)
         )
         layout = self._context.layout
@@ -169,7 +169,7 @@ class Rollback:
 
     def _by_partition(self, deleted: Iterable[str]) -> dict[str, RollbackPartition]:
         return {
-            partition: RollbackPartition(deleted=tuple(self._storage.native(path) for path in paths))
+            partition: RollbackPartition(deleted=tuple(self._storage.address(path) for path in paths))
             for partition, paths in _group_by_partition(deleted)
         }
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from hudi_locks.config import Options, index_keys, is_lock_local, lock_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.lock import Owner
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.timeline import TimelineLayout
 
 __all__ = ["TransactionTable", "TransactionTableConfig", "WriterSettings", "name_this_process", "refuse_unusable"]
@@ -145,8 +145,10 @@ def refuse_unusable(table: TransactionTable, settings: WriterSettings, *, has_lo
     Raises:
         ConfigError: Several writers without a lock provider; non-blocking ones on a table that does not log, or without
             the bucket index.
-        UnsupportedTable: The timeline has no completion times (table version 6).
+        UnsupportedTable: The timeline has no completion times (table version 6), or the store does not keep what
+            writers rest on.
     """
+    refuse_unwritable(table.storage)
     if table.layout.version == 1:
         message = "a table of version 6 has no completion times, and is read only here: upgrade it to version 8"
         raise UnsupportedTable(message, layout_version=1)

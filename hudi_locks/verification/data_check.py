@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, NoSuchFile
 from hudi_locks.format import META_COLUMNS, SavepointMetadata, WriteStat, arrow_schema
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import PARTITION_METADATA, BaseFile, LogFile, read_log, read_partition_metadata
-from hudi_locks.table.base_file import decode_base_file, describe_base_file
+from hudi_locks.table.base_file import describe_base_file
 from hudi_locks.table.commit_files import CommitFiles
 from hudi_locks.table.losses import Scope, find_losses, is_amiss
 from hudi_locks.verification.survey import Survey
@@ -99,16 +99,12 @@ def _check_content(survey: Survey, file: BaseFile | LogFile, stats: Mapping[str,
     try:
         with survey.book.reading(_LOG if is_log else _BASE, file.path, "a file that can be read"):
             check(survey, file, stats.get(file.path))  # type: ignore[arg-type]
-    except FileNotFoundError:
+    except NoSuchFile:
         return
 
 
 def _check_base(survey: Survey, file: BaseFile, stat: WriteStat | None) -> None:
-    if not survey.storage.exists(file.path):
-        return
-    rows, columns = describe_base_file(survey.storage.native(file.path))
-    if survey.reads_values:
-        decode_base_file(survey.storage.native(file.path))
+    rows, columns = describe_base_file(survey.storage, file.path, decodes=survey.reads_values)
     write = survey.writes.get(file.instant)
     if stat is not None and rows != stat.num_writes:
         raise DamagedTable(f"{rows} rows, and the commit says {stat.num_writes}", path=file.path)

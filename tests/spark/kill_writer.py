@@ -128,7 +128,7 @@ def read(path: str) -> dict[str, Any]:
     table = Table.load(LocalStorage(path))
     timeline = table.timeline()
     files = latest_base_files(table.storage, timeline)
-    pieces = [piece for file in files for piece in read_base_file(table.storage.native(file.path))]
+    pieces = [piece for file in files for piece in read_base_file(table.storage, file.path)]
     names = [path for path, _ in table.storage.walk("") if path.endswith(".parquet")]
     return {
         "rows": [row for piece in pieces for row in piece["id"].to_pylist()],

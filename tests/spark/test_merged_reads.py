@@ -128,7 +128,9 @@ def test_a_large_slice_is_read_by_several_tasks(
     table.insert(frame([(f"k{number:03}", "m", 1, 0.5) for number in range(200)]))
     table.compaction.run()
     [base] = (path for path, _ in table.table.storage.walk("") if path.endswith(".parquet"))
-    pq.write_table(pq.read_table(table.table.storage.native(base)), table.table.storage.native(base), row_group_size=30)
+    pq.write_table(
+        pq.read_table(table.table.storage.address(base)), table.table.storage.address(base), row_group_size=30
+    )
     monkeypatch.setattr(losses, "is_amiss", lambda *_: False)  # of another size than its commit says, on purpose
     table.upsert(frame([(f"k{number:03}", "m", 2, 1.5) for number in range(0, 250, 10)]))
     table.delete(frame([("k005", "m", 3, 0.0), ("k195", "m", 3, 0.0)]))

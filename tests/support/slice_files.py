@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_locks.format import avro_schema
-from hudi_locks.storage import LocalStorage
+from hudi_locks.markers import StagedFile
+from hudi_locks.storage import LocalStorage, Storage
 from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
@@ -19,7 +20,7 @@ from hudi_locks.table import (
     add_meta_schema,
 )
 
-__all__ = ["AVRO", "SCHEMA", "Record", "make_rows", "wrap", "write_base", "write_log"]
+__all__ = ["AVRO", "SCHEMA", "Record", "make_rows", "new_file", "wrap", "write_base", "write_log"]
 
 _USER = pa.schema([("ts", pa.int64()), ("v", pa.int64())])
 SCHEMA, AVRO = add_meta_schema(_USER), avro_schema(_USER, "t", with_meta_columns=True)
@@ -37,8 +38,14 @@ def wrap(ts: int | None) -> Any:
     return (f"{_WRAPPER}IntWrapper", {"value": 0}) if ts is None else (f"{_WRAPPER}LongWrapper", {"value": ts})
 
 
+def new_file(storage: Storage, path: str) -> StagedFile:
+    """A file that is written under the name which it will have."""
+    return StagedFile(storage, path, path)
+
+
 def write_base(storage: LocalStorage, records: list[Record], *, row_group_bytes: int = 1 << 20) -> BaseFile:
-    writer = BaseFileWriter(storage.native("p/base.parquet"), SCHEMA, BaseFileFormat(AVRO, "zstd", row_group_bytes))
+    form = BaseFileFormat(AVRO, "zstd", row_group_bytes)
+    writer = BaseFileWriter(new_file(storage, "p/base.parquet"), SCHEMA, form)
     writer.write(make_rows(records))
     writer.close({})
     return BaseFile("p", "f-0", "20240101000000000", "p/base.parquet", 0)
@@ -47,8 +54,8 @@ def write_base(storage: LocalStorage, records: list[Record], *, row_group_bytes:
 def write_log(storage: LocalStorage, instant: str, *records: list[Record], stands_for: tuple[str, ...] = ()) -> LogFile:
     """A log with a block of each of the records, which are rows, or deletes with an ordering value, or without."""
 
-    def make(version: int) -> str:
-        return storage.native(f"p/.f-0_{instant}.log.{version}_0-0-0")
+    def make(version: int) -> StagedFile:
+        return new_file(storage, f"p/.f-0_{instant}.log.{version}_0-0-0")
 
     writer = LogWriter(make, LogFormat(AVRO), instant=instant, partition="p", stands_for=stands_for)
     for piece in records:

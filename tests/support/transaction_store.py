@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, Storage
@@ -86,7 +88,7 @@ class SteppedStorage(Storage):
     """A process's view of the shared files: every call is a step; a claim's answer may be lost, and land late."""
 
     def __init__(self, world: World, *, all_dead: bool = False) -> None:
-        self.base = world.files.base
+        self.base, self.capabilities = world.files.base, world.files.capabilities
         self._world, self._all_dead = world, all_dead
 
     def list(self, folder: str) -> list[Entry]:
@@ -136,8 +138,16 @@ class SteppedStorage(Storage):
     def make_folder(self, folder: str) -> None:
         self._world.files.make_folder(folder)  # no step: nobody else sees it
 
-    def native(self, path: str) -> str:
-        return self._world.files.native(path)
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._world.step(f"open {path}")
+        return self._world.files.open_input(path)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self._world.step(f"write {path}")
+        return self._world.files.open_output(path)
+
+    def address(self, path: str) -> str:
+        return self._world.files.address(path)
 
     def now_ms(self) -> int:
         return self._world.now_ms() + (3_600_000 if self._all_dead else 0)

@@ -1,4 +1,4 @@
-"""A merge-on-read table on disk with a file of every kind, made without Spark: nothing of it is imitated."""
+"""A merge-on-read table with a file of every kind, made without Spark: nothing of it is imitated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slice_files import AVRO, SCHEMA, make_rows
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, LogFileName, WriteStat, avro_schema
 from hudi_locks.format.log_block import encode_block
 from hudi_locks.services import Compaction, TableServices
-from hudi_locks.storage import LocalStorage
+from hudi_locks.storage import LocalStorage, Storage
 from hudi_locks.table import BaseFileFormat, BaseFileWriter, Table, TableConfig, create_partition_metadata
 from hudi_locks.table.log_rows import encode_rows
 from hudi_locks.transaction import Transaction, Transactions
@@ -31,10 +31,10 @@ _KEEP = {
 class WholeTable:
     """The table and its one process."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str | Storage) -> None:
         extra = {"hudi_locks.foreign_writers": "false"}
         config = TableConfig("t", ("v",), ("ts",), ("ts",), table_type="MERGE_ON_READ", hive_style=True, extra=extra)
-        self.table = Table.create(LocalStorage(root), config)
+        self.table = Table.create(LocalStorage(root) if isinstance(root, str) else root, config)
         self.storage = self.table.storage
         create_partition_metadata(self.storage, _PARTITION, instant="20260101000000000")
         self.transactions = Transactions(self.table, None)
@@ -48,7 +48,7 @@ class WholeTable:
         tx = tx or self.transactions.begin("deltacommit", "UPSERT")
         name = str(BaseFileName(group, tx.instant))
         staged = tx.files.start(_PARTITION, name, io_type=IOType.CREATE)
-        writer = BaseFileWriter(self.storage.native(staged.path), SCHEMA, BaseFileFormat(AVRO))
+        writer = BaseFileWriter(staged, SCHEMA, BaseFileFormat(AVRO))
         writer.write(make_rows([(f"k{n}", n, n) for n in range(rows)]))
         writer.close({"inserts": rows})
         assert tx.files.finish(staged)

@@ -1,102 +1,85 @@
-"""The simple index: the keys of the table are joined with the keys of the input (Hudi's SIMPLE index)."""
+"""The simple index: a key is found by reading the keys of the partitions that the input touches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import is_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.index.absent_keys import MissedKeys
+from hudi_locks.spark.index.index import Count, Index
+from hudi_locks.spark.index.key_lookup import KeyLookup, regroup
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.file_index import read_files, text_columns
-from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement
-from hudi_locks.spark.writing.sizing import FileSizing
-from hudi_locks.storage import Storage
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.keyed_rows import KeyedRows, keep_persisted
+from hudi_locks.spark.writing.placement import Placement, Regrouped
 
-__all__ = ["SimpleIndex", "choose_group", "choose_rows"]
-
-_SHARES = f"{RESERVED}shares"
+__all__ = ["SimpleIndex"]
 
 
 @dataclass(frozen=True)
-class SimpleIndex:
-    """Finds the file group of a key by reading the keys of the partitions that the input touches. Runs on the driver.
+class SimpleIndex(Index):
+    """Hudi's HoodieSimpleIndex: reads the keys of the partitions that the input touches."""
 
-    Attributes:
-        storage: Of the table.
-        sizing: How new rows are cut into files.
-        planned: (partition path, file id) of file groups that take no new rows, since a plan will replace them.
-    """
+    @contextmanager
+    def keep(self, keyed: KeyedRows, operation: Operation, *, count: Count) -> Iterator[KeyedRows]:
+        """See `Index.keep`."""
+        del operation
+        with keep_persisted(keyed.frame) as frame:
+            yield replace(keyed, frame=frame, counts=count(frame))
 
-    storage: Storage
-    sizing: FileSizing
-    planned: frozenset[tuple[str, str]] = frozenset()
+    @contextmanager
+    def assign(
+        self, operation: Operation, keyed: KeyedRows, snapshot: Snapshot, *, instant: str
+    ) -> Iterator[Placement]:
+        """See `Index.assign`."""
+        del instant
+        base_files = [] if operation.replaces else snapshot.base_files(keyed.counts)
+        lookup = self._look_up(operation, snapshot)
+        if not self.settings.looks_up(operation):
+            yield lookup.place_new(keyed.frame, base_files, keyed.counts)
+            return
+        with keep_persisted(lookup.tag(keyed.frame, base_files)) as tagged:
+            yield lookup.place(operation, tagged, base_files)
 
-    def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
-        """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
-        return self.locate(rows, base_files, GROUP)
+    @contextmanager
+    def replan(
+        self,
+        operation: Operation,
+        keyed: KeyedRows,
+        made: Placement,
+        *,
+        before: Snapshot,
+        now: Snapshot,
+        written: Iterable[FileGroupId],
+        instant: str,
+    ) -> Iterator[Regrouped]:
+        """See `Index.replan`: keys are looked up in the files that changed."""
+        del written, instant
+        if made.assigned is None:
+            raise ValueError(f"a write that looked no key up cannot be replanned: {operation.value}")
+        old, new = before.base_files(keyed.counts), now.base_files(keyed.counts)
+        lookup, counts = self._look_up(operation, now), keyed.counts
+        with regroup(lookup, operation, made.assigned, before=old, now=new, counts=counts) as regrouped:
+            yield regrouped
 
-    def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> DataFrame:
-        """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
-        if not base_files:
-            return rows.withColumn(column, F.lit(None).cast("string"))
-        paths = [self.storage.native(file.path) for file in base_files]
-        schema = text_columns(RECORD_KEY, PARTITION_PATH)
-        file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-        known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
-        return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
+    def tells_places(self, operation: Operation) -> bool:
+        """See `Index.tells_places`."""
+        return self.settings.looks_up(operation)
 
-    def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
-        """Give those rows of a tagged input file groups that the operation writes; the input should be persisted.
+    def _check_rows(self, snapshot: Snapshot) -> None:
+        base_files = snapshot.base_files()
+        if base_files and all(is_bucket_file_id(file.file_id) for file in base_files):
+            raise UnsupportedTable(
+                f"{base_files[0].path} and all others belong to buckets; set hoodie.index.type=BUCKET and"
+                " hoodie.bucket.index.num.buckets to the number that the table was written with",
+                path=base_files[0].path,
+            )
 
-        Also what is not written rests on what the index found: a row that is left out, and a key that is nowhere.
-        """
-        counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
-        fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
-        groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
-        found = tagged.withColumn(FOUND, F.col(GROUP))
-        placement = self._share(found, base_files, {} if operation is Operation.DELETE else fresh)
-        assigned = placement.rows.withColumn(GROUP, choose_group(operation))
-        absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
-        missed = MissedKeys(absent, self.storage, frozenset(fresh))
-        rows = choose_rows(assigned)
-        return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
-
-    def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
-        """Give rows file groups without looking at their keys."""
-        return self._share(rows.withColumn(GROUP, F.lit(None).cast("string")), base_files, counts)
-
-    def _share(self, tagged: DataFrame, base_files: Sequence[BaseFile], new_rows: Mapping[str, int]) -> Placement:
-        open_files = [file for file in base_files if (file.partition, file.file_id) not in self.planned]
-        shares = self.sizing.share_rows(new_rows, open_files)
-        placed = self._fill(tagged, shares) if shares else tagged
-        new_groups = sum(len(set(ids)) for ids in shares.values())
-        bases = {(file.partition, file.file_id): file for file in base_files}
-        return Placement(placed, ListedGroups(bases), len(base_files) + new_groups)
-
-    def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
-        listed = tagged.sparkSession.createDataFrame(
-            list(shares.items()), f"{PARTITION_PATH} string, {_SHARES} array<string>"
-        )
-        position = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SHARES)) + 1
-        drawn = F.element_at(F.col(_SHARES), position.cast("int"))
-        joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
-        return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
-
-
-def choose_group(operation: Operation) -> Column:
-    """The file group that a row is written to, or null, by FOUND, and by GROUP where it would go if that is null."""
-    if operation is Operation.DELETE:
-        return F.col(FOUND)
-    if operation is Operation.UPSERT:
-        return F.coalesce(FOUND, GROUP)
-    return F.when(F.col(FOUND).isNull(), F.col(GROUP))
-
-
-def choose_rows(assigned: DataFrame) -> DataFrame:
-    """Those that are written."""
-    return assigned.where(F.col(GROUP).isNotNull()).drop(FOUND)
+    def _look_up(self, operation: Operation, snapshot: Snapshot) -> KeyLookup:
+        sizing = self.settings.sizing(snapshot.record_bytes)
+        if operation is Operation.BULK_INSERT:
+            sizing = replace(sizing, small_file_bytes=0)
+        return KeyLookup(snapshot.table.storage, sizing, snapshot.planned_groups)

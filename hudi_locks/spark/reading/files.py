@@ -72,10 +72,10 @@ def read_base_files(
         values: What partition paths tell.
     """
     told = {file.partition: values.read(file.partition) for file in files}
-    known: Folders = {storage.native(partition): found for partition, found in told.items() if found is not None}
+    known: Folders = {storage.address(partition): found for partition, found in told.items() if found is not None}
     frames = []
     for names, folders, is_told in ((values.columns.names, known, True), ((), {}, False)):
-        paths = [storage.native(file.path) for file in files if (told[file.partition] is not None) is is_told]
+        paths = [storage.address(file.path) for file in files if (told[file.partition] is not None) is is_told]
         if paths:
             frames.append(read_files(spark, paths, to_spark(columns), partitioned_by=names, folders=folders))
     return reduce(DataFrame.unionByName, frames)

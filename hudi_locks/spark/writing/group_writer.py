@@ -78,7 +78,7 @@ class GroupWriter:
         return self._staged.is_taken
 
     def _open(self) -> BaseFileWriter:
-        return BaseFileWriter(self._staged.native, self._schema, self._form)
+        return BaseFileWriter(self._staged, self._schema, self._form)
 
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Give incoming rows the meta columns."""
@@ -110,8 +110,7 @@ class GroupWriter:
 
     def _read_present(self) -> Iterator[pa.Table]:
         if self._group.base is not None:
-            path = self._files.storage.native(self._group.base.path)
-            for rows in read_base_file(path):
+            for rows in read_base_file(self._files.storage, self._group.base.path):
                 yield conform(rows, self._schema)
 
     def _write(self, rows: pa.Table) -> None:
@@ -156,7 +155,7 @@ class GroupWriter:
                 writer.close(self._counts)
         create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
         if not files.finish(self._staged):
-            self._counts = read_counts(files.storage.native(self._staged.target))
+            self._counts = read_counts(files.storage, self._staged.target)
         return self._make_stat()
 
     def _make_stat(self) -> WriteStat:

@@ -108,11 +108,11 @@ class LogGroupWriter:
         """Announced by the caller, or before it is named."""
         return self._files.start(marker.partition_path, marker.data_file, io_type=marker.io_type, is_announced=True)
 
-    def _open(self, version: int) -> str:
+    def _open(self, version: int) -> StagedFile:
         if version > _FIRST:
             name = LogFileName(self._group.file_id, self._files.requested, version, self._token)
             self._staged.append(self._stage(MarkerName(self._group.partition, str(name), IOType.CREATE)))
-        return self._staged[-1].native
+        return self._staged[-1]
 
     def _name_further(self) -> None:
         further = self._staged[1:]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from hudi_locks.format import CommitMetadata, WriteStat
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.format import CommitMetadata, WriteStat, new_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.index.placing import Placer
+from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.input_preparation import KeyedRows
-from hudi_locks.spark.writing.placement import Placement, Regrouped
+from hudi_locks.spark.writing.keyed_rows import KeyedRows
+from hudi_locks.spark.writing.placement import GROUP, Placement, Regrouped
 from hudi_locks.transaction import Conflict, ReadSet, Transaction
 
-__all__ = ["PartialRewrite", "WrittenFiles"]
+__all__ = ["PartialRewrite", "WrittenFiles", "write_around"]
+
+_NO_COMMIT = "null"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class PartialRewrite:
         transaction: The write.
         operation: What is done with the rows.
         keyed: All of them.
-        placer: Of the first turn.
+        index: Of the table.
         run: Writes the rows of a placement.
         draft: What a publish would be given.
     """
@@ -53,7 +57,7 @@ class PartialRewrite:
     transaction: Transaction
     operation: Operation
     keyed: KeyedRows
-    placer: Placer
+    index: Index
     run: Callable[[Placement], list[WriteStat]]
     draft: Callable[[WrittenFiles], tuple[CommitMetadata, ReadSet]]
 
@@ -88,14 +92,16 @@ class PartialRewrite:
             return None
         return self._write_again(replace(made, snapshot=snapshot, avoided=(*made.avoided, conflict)), regrouped)
 
-    @contextmanager
-    def _regroup(self, made: WrittenFiles, snapshot: Snapshot) -> Iterator[Regrouped]:
-        placer = replace(self.placer, snapshot=snapshot)
-        before = made.snapshot.base_files(self.keyed.counts)
-        written = frozenset(map(_group, made.stats))
-        again = placer.place_again(self.operation, self.keyed, made=made.placement, before=before, written=written)
-        with again as regrouped:
-            yield regrouped
+    def _regroup(self, made: WrittenFiles, snapshot: Snapshot) -> AbstractContextManager[Regrouped]:
+        return self.index.replan(
+            self.operation,
+            self.keyed,
+            made.placement,
+            before=made.snapshot,
+            now=snapshot,
+            written=frozenset(map(_group, made.stats)),
+            instant=self.transaction.instant,
+        )
 
     def _write_again(self, made: WrittenFiles, regrouped: Regrouped) -> WrittenFiles:
         kept = [stat for stat in made.stats if _group(stat) not in regrouped.touched]
@@ -110,3 +116,44 @@ def _group(stat: WriteStat) -> FileGroupId:
 
 def _count_files(stats: Iterable[WriteStat]) -> int:
     return sum(stat.path is not None for stat in stats)
+
+
+def write_around(
+    transaction: Transaction, placement: Placement, *, run: Callable[[Placement], list[WriteStat]]
+) -> tuple[list[WriteStat], tuple[Conflict, ...]]:
+    """Write the rows, and those that went to file groups in which others were first once more, to new ones.
+
+    Rows that are only added may lie anywhere, and a new file group meets nobody; what went to other file groups stays.
+    The publish removes the files in the old ones, since no stat names them.
+
+    Args:
+        transaction: The write.
+        placement: Of its rows.
+        run: Writes the rows of a placement.
+
+    Returns:
+        The stats of what is to be published, and the conflicts that were avoided.
+    """
+    stats, avoided = run(placement), list[Conflict]()
+    while merged := _find_merged(stats):
+        conflict = transaction.check_conflict(CommitMetadata.of(stats, transaction.operation, schema=None))
+        taken = conflict.groups if conflict is not None else ()
+        moves = {group.file_id: new_file_id() for group in taken if tuple(group) in merged}
+        if conflict is None or not moves:
+            break
+        avoided.append(conflict)
+        stats = [stat for stat in stats if stat.file_id not in moves] + run(_move(placement, moves))
+    return stats, tuple(avoided)
+
+
+def _find_merged(stats: Iterable[WriteStat]) -> frozenset[tuple[str, str]]:
+    """(partition path, file id) of the file groups that were there before, and took rows."""
+    return frozenset((stat.partition_path, stat.file_id) for stat in stats if stat.prev_commit != _NO_COMMIT)
+
+
+def _move(placement: Placement, moves: Mapping[str, str]) -> Placement:
+    """The rows of the file groups that `moves` names, in those that it gives them."""
+    pairs = [F.lit(file_id) for move in moves.items() for file_id in move]
+    rows = placement.rows.where(F.col(GROUP).isin(list(moves)))
+    moved = rows.withColumn(GROUP, F.element_at(F.create_map(*pairs), F.col(GROUP)))
+    return replace(placement, rows=moved, expected_groups=len(moves))

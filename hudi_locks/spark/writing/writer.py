@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
-from hudi_locks.config import Options, write_keys
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark.aborting import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back
 from hudi_locks.spark.failures import typed_task_errors
-from hudi_locks.spark.index.placing import Placer
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.spark.writing.appending import FixedGroups, refuse_operation
 from hudi_locks.spark.writing.group_writer import STAT, decode_report
-from hudi_locks.spark.writing.input_preparation import Intake, KeyedRows, spread_rows
+from hudi_locks.spark.writing.input_preparation import InputPreparer
+from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.log_task import LogTask
-from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles
+from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
 from hudi_locks.spark.writing.replacing import find_replaced
-from hudi_locks.spark.writing.setting_aside import write_around
+from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.spark.writing.task_making import TaskMaker
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
@@ -42,7 +38,6 @@ __all__ = ["CommitTerms", "Report", "Writer"]
 Report = Callable[[str], None]
 
 _RETRY_MS = 100
-_LOGGED = "deltacommit"
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,7 @@ class Writer:
         table: The table.
         transactions: Begins and publishes its instants.
         settings: How to write.
+        strategy: Of the table's type.
         clock: Its source of time.
         host: Gives tasks what makes their markers.
     """
@@ -105,15 +101,9 @@ class Writer:
     table: Table
     transactions: Transactions
     settings: PipelineSettings
+    strategy: WriteStrategy
     clock: Clock
     host: MarkerHost = field(default_factory=MarkerHost)
-
-    @cached_property
-    def _fixed_groups(self) -> FixedGroups | None:
-        index, expects_others = self.settings.bucket_index(), Options(self.table.config.extra)
-        if index is None or not self.table.is_merge_on_read or not expects_others.get_value(write_keys.FOREIGN_WRITERS):
-            return None
-        return FixedGroups(index)
 
     def write(
         self, operation: Operation, rows: DataFrame, *, report: Report, terms: CommitTerms | None = None
@@ -127,20 +117,16 @@ class Writer:
             WriteAborted: The instant was rolled back.
             OutcomeUnknown: The store did not say.
         """
-        self._refuse_unfit(operation)
+        self.strategy.refuse(operation)
         report("reading the input")
-        with Intake(self.table, self.settings).take(operation, rows) as keyed:
+        with InputPreparer(self.table, self.settings, self.strategy.index).prepare(operation, rows) as keyed:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 
     def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
-        self._refuse_unfit(Operation.DELETE_PARTITION)
+        self.strategy.refuse(Operation.DELETE_PARTITION)
         return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, partitions), report)
-
-    def _refuse_unfit(self, operation: Operation) -> None:
-        if self.table.is_merge_on_read:
-            refuse_operation(operation, drops_duplicates=self.settings.drop_duplicates)
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
         attempts: list[Attempt] = []
@@ -171,8 +157,7 @@ class Writer:
         self, operation: Operation, work: _Work, report: Report, attempts: list[Attempt]
     ) -> tuple[PublishResult, CommitMetadata]:
         began_ms, draft = self.clock.wall_ms(), _Draft(CommitMetadata.of((), operation.value.upper(), schema=None))
-        action = _LOGGED if self.table.is_merge_on_read else operation.action
-        transaction = self.transactions.begin(action, operation.value.upper())
+        transaction = self.transactions.begin(self.strategy.action(operation), operation.value.upper())
         try:
             left = self.settings.conflict_retries - len(attempts)
             taken = raise_if_rolled_back(transaction)
@@ -192,11 +177,11 @@ class Writer:
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
         asked.report("finding file groups")
-        placer = Placer(self.settings, snapshot, transaction.instant, self._fixed_groups)
+        index = self.strategy.index
 
         def run(placement: Placement) -> list[WriteStat]:
             with self.host.open(transaction) as files:
-                task = TaskMaker(self.table, self.settings).make(files, operation, schema, placement.groups)
+                task = self.strategy.make_task(files, operation, schema, placement.groups)
                 return self._run_job(task, placement, keyed, asked.report)
 
         def draft(made: WrittenFiles) -> _Draft:
@@ -204,11 +189,11 @@ class Writer:
 
         with (
             cancel_on_abort(transaction, keyed.frame.sparkSession),
-            placer.place(operation, keyed.frame, keyed.counts) as placement,
+            index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
         ):
             made = WrittenFiles(snapshot, placement, *self._run_around(transaction, operation, placement, run))
-            going = PartialRewrite(transaction, operation, keyed, placer, run, lambda made: draft(made).published)
-            with going.finish(made, most=turns if self._may_go_on(operation) else 0) as made:
+            going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
+            with going.finish(made, most=turns if self.strategy.may_go_on(operation) else 0) as made:
                 yield draft(made)
 
     def _draft(self, transaction: Transaction, asked: _Asked, made: WrittenFiles, schema: pa.Schema) -> _Draft:
@@ -219,13 +204,9 @@ class Writer:
             extra=asked.terms.extra,
             replaced_file_ids=find_replaced(made.snapshot, asked.operation, asked.keyed.counts),
         )
-        reads = self._list_reads(asked.operation, asked.keyed, made)
+        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
+        reads = self.strategy.list_reads(asked.operation, asked.keyed, made.placement, left)
         return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
-
-    def _may_go_on(self, operation: Operation) -> bool:
-        """Whether rows are where their keys are looked for, so that it can be told which of them others touched."""
-        finds = self.settings.looks_up(operation) or self.settings.bucket_index() is not None
-        return finds and not operation.replaces and not self.table.is_merge_on_read
 
     @contextmanager
     def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
@@ -233,13 +214,6 @@ class Writer:
         replaced = find_replaced(snapshot, Operation.DELETE_PARTITION, partitions)
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
-
-    def _list_reads(self, operation: Operation, keyed: KeyedRows, made: WrittenFiles) -> ReadSet:
-        if self.table.is_merge_on_read:
-            return ReadSet()
-        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
-        partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
-        return ReadSet(partitions, made.placement.read_groups | left, made.placement.absent_keys)
 
     def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
         if operation is Operation.DELETE:
@@ -253,7 +227,7 @@ class Writer:
     def _run_around(
         self, transaction: Transaction, operation: Operation, placement: Placement, run: _Run
     ) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
-        if operation is not Operation.INSERT or self.settings.looks_up(operation) or self.settings.bucket_index():
+        if not self.strategy.may_move(operation):
             return tuple(run(placement)), ()
         stats, avoided = write_around(transaction, placement, run=run)
         return tuple(stats), avoided
@@ -261,18 +235,10 @@ class Writer:
     def _run_job(
         self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
     ) -> list[WriteStat]:
-        report("writing logs" if self.table.is_merge_on_read else "writing base files")
-        reported = run_in_workers(self._spread(placement, keyed, task.operation), task, f"{STAT} string").collect()
+        report(self.strategy.doing)
+        rows = self.strategy.spread(placement, keyed, task.operation)
+        reported = run_in_workers(rows, task, f"{STAT} string").collect()
         stats, checks_s = decode_report(row[STAT] for row in reported)
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
-
-    def _spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
-        if placement.expected_groups is None and self.table.is_merge_on_read:
-            session, rows = placement.rows.sparkSession, sum(keyed.counts.values())
-            return placement.rows.coalesce(self.settings.count_log_tasks(session, rows, operation=operation))
-        if placement.expected_groups is None:
-            return placement.rows
-        tasks = self.settings.count_tasks(placement.rows.sparkSession, placement.expected_groups, operation=operation)
-        return spread_rows(placement.rows, keyed.columns, tasks=tasks)

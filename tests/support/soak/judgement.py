@@ -59,7 +59,7 @@ def read_ours(path: str) -> list[Row]:
     """The rows as this package lists the files of the snapshot."""
     table = Table.load(open_storage(path))
     files = latest_base_files(table.storage, table.timeline())
-    return [row for file in files for row in read_rows(table.storage.native(file.path))]
+    return [row for file in files for row in read_rows(table.storage, file.path)]
 
 
 def judge(path: str, told: Told, readers: Readers, *, beside_jvm: bool = False) -> Verdict:

@@ -54,9 +54,9 @@ def describe_table(version: int, *, beside_jvm: bool) -> TableConfig:
     return TableConfig("soak", ("id",), ("region",), ("ts",), version=version, hive_style=True, extra=extra)
 
 
-def read_rows(path: str) -> list[Row]:
+def read_rows(storage: Storage, path: str) -> list[Row]:
     """The rows of a base file."""
-    pieces = [piece.select(COLUMNS).to_pydict() for piece in read_base_file(path)]
+    pieces = [piece.select(COLUMNS).to_pydict() for piece in read_base_file(storage, path)]
     return [row for piece in pieces for row in zip(*(piece[name] for name in COLUMNS), strict=True)]
 
 
@@ -79,7 +79,7 @@ class MissedKeys:
         return self.known[instant]
 
     def _written(self, path: str, instant: str) -> Iterable[Place]:
-        for piece in read_base_file(self.storage.native(path)):
+        for piece in read_base_file(self.storage, path):
             names = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
             rows = zip(*(piece[name].to_pylist() for name in names), strict=True)
             yield from ((partition, key) for time, partition, key in rows if time == instant)
@@ -165,8 +165,9 @@ class DeedWriter:
         return Placed(deed, operation, groups, bases, reads)
 
     def _look_up(self, bases: Iterable[BaseFile]) -> dict[Place, tuple[str, Row]]:
-        native = self._table.storage.native
-        return {(file.partition, row[0]): (file.file_id, row) for file in bases for row in read_rows(native(file.path))}
+        storage = self._table.storage
+        rows = ((file, row) for file in bases for row in read_rows(storage, file.path))
+        return {(file.partition, row[0]): (file.file_id, row) for file, row in rows}
 
     def _run(self, transaction: Transaction, placed: Placed) -> list[WriteStat]:
         """What an executor does."""

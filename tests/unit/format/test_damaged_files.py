@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from damages import DEEP, WAYS
+from slice_files import new_file
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.early_conflict import find_reported
@@ -57,7 +58,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, claim_path, decode_claim, encode_claim
 from hudi_locks.format.log_block import encode_block
-from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
 from hudi_locks.table import (
     BaseFileFormat,
     BaseFileWriter,
@@ -115,21 +116,20 @@ def read_whole_log(data: bytes) -> object:
     return [entry.whole for entry in log_rows.read_log(data, "the file")]
 
 
-def read_whole_base_file(path: str) -> object:
+def read_whole_base_file(storage: Storage, path: str) -> object:
     return (
-        list(read_base_file(path)),
-        list(read_base_file(path, encoded=["id"])),
-        read_counts(path),
-        read_first_key(path),
+        list(read_base_file(storage, path)),
+        list(read_base_file(storage, path, encoded=["id"])),
+        read_counts(storage, path),
+        read_first_key(storage, path),
     )
 
 
 def make_base_file(folder: Path) -> bytes:
-    path = folder / "sound.parquet"
-    writer = BaseFileWriter(str(path), SCHEMA, BaseFileFormat(AVRO))
+    writer = BaseFileWriter(new_file(LocalStorage(str(folder)), "sound.parquet"), SCHEMA, BaseFileFormat(AVRO))
     writer.write(ROWS)
     writer.close({"inserts": 50})
-    return path.read_bytes()
+    return (folder / "sound.parquet").read_bytes()
 
 
 def make_kinds(folder: Path) -> list[Kind]:
@@ -153,17 +153,13 @@ def make_kinds(folder: Path) -> list[Kind]:
         found = Beating.decode(data)
         return found and (found.is_over, f"process {found.pid} on {found.host}")
 
-    parquet = f"{folder}/damaged.parquet"
     part_name = f"{LAYOUT_2.archive}/{T}_{T}_0.parquet"
 
     def read_part(storage: LocalStorage) -> object:
         since = list_archived_since(storage, LAYOUT_2, completed_after="20231114000000000")
         return since, find_archived_completions(storage, LAYOUT_2, requested=[T])
 
-    def read_base(data: bytes) -> object:
-        Path(parquet).write_bytes(data)
-        return read_whole_base_file(parquet)
-
+    base = "damaged.parquet"
     partition = b"#partition metadata\ncommitTime=20231114221320000\npartitionDepth=1\n"
     properties = TableConfig("t", ("id",)).to_properties()
     log = {form: encode_block(log_rows.encode_rows(ROWS, AVRO, instant=T, form=form)) for form in ("parquet", "avro")}
@@ -211,7 +207,11 @@ def make_kinds(folder: Path) -> list[Kind]:
             *in_folder(folder, f"p/{PARTITION_METADATA}", lambda storage: read_partition_metadata(storage, "p")),
         ),
         Kind("schema", AVRO.encode(), *by_path(lambda data, path: arrow_schema(data.decode("latin-1"), path))),
-        Kind("base file", make_base_file(folder), parquet, read_base),
+        Kind(
+            "base file",
+            make_base_file(folder),
+            *in_folder(folder, base, lambda storage: read_whole_base_file(storage, base)),
+        ),
         Kind("log of Parquet rows", log["parquet"], "the file", read_whole_log),
         Kind("log of Avro rows", log["avro"], "the file", read_whole_log),
         Kind("log of deletes", deletes, "the file", read_whole_log),

@@ -127,10 +127,10 @@ def test_table_names_become_legal_record_names() -> None:
 def test_footers_of_the_jvm_are_reproduced(golden: Callable[[str], LocalStorage], name: str) -> None:
     storage = golden(name)
     path = next(path for path, entry in storage.walk("") if BaseFileName.parse(entry.name))
-    footer = pq.read_metadata(storage.native(path)).metadata[b"parquet.avro.schema"].decode()
+    footer = pq.read_metadata(storage.address(path)).metadata[b"parquet.avro.schema"].decode()
     schema = arrow_schema(footer, path)
     assert avro_schema(schema, name, with_meta_columns=True) == footer
-    columns = pq.read_schema(Path(storage.native(path)))
+    columns = pq.read_schema(Path(storage.address(path)))
     stored = pa.schema([field for field in columns if field.name not in META_COLUMNS])
     assert canonical_schema(stored) == schema
 

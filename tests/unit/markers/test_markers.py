@@ -174,6 +174,9 @@ def test_what_executors_get_can_travel(tmp_path: Path) -> None:
     files.open_turn()
     copy = pickle.loads(pickle.dumps(files))
     staged = copy.start("p", "f", io_type=IOType.CREATE)
-    Path(staged.native).write_bytes(b"rows")
+    with staged.open() as out:
+        out.write(b"rows")
+    with pytest.warns(DeprecationWarning, match=r"StagedFile\.open"):
+        assert staged.native == str(tmp_path / staged.path)
     assert copy.finish(staged)
     assert (tmp_path / "p/f").read_bytes() == b"rows"

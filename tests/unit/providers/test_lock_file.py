@@ -38,7 +38,7 @@ def test_the_lock_lies_in_the_folder_of_the_table_however_it_is_written(tmp_path
     base = form.format(tmp_path / name)
     options = {"hoodie.write.lock.provider": "filesystem", "hoodie.base.path": base}
     with LockManager.from_options(options) as manager, manager.lock():
-        assert Path(open_storage(base).native(".hoodie/lock")).is_file()
+        assert Path(open_storage(base).address(".hoodie/lock")).is_file()
 
 
 def test_the_record_has_the_fields_of_the_jvm_and_ours(make: Make, lock_file: Path, table: Any, ada: Owner) -> None:

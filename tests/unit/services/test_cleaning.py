@@ -51,7 +51,7 @@ def test_a_clean_leaves_on_the_timeline_what_the_jvm_goes_on_from(desk: ServiceD
     assert requested == inflight
     assert plan.earliest == Instant(times[2], "commit", State.COMPLETED)
     assert (plan.last_completed, plan.policy) == (times[2], "KEEP_LATEST_COMMITS")
-    assert plan.files == {"p": (desk.storage.native(f"p/g-0_0-0-0_{times[0]}.parquet"),)}
+    assert plan.files == {"p": (desk.storage.address(f"p/g-0_0-0-0_{times[0]}.parquet"),)}
     metadata = last_clean(desk)
     assert (metadata.earliest, metadata.last_completed, metadata.deleted) == (times[2], times[2], 1)
     assert metadata.partitions["p"].deleted == (f"g-0_0-0-0_{times[0]}.parquet",)

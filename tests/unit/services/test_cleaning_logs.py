@@ -78,7 +78,7 @@ def test_the_plan_and_what_was_done_name_logs_as_the_jvm_does(at_desk: Compactio
     name = str(LogFileName(ZERO, written))
     path = LAYOUT_2.path(Instant(instant, "clean", State.REQUESTED))
     plan = CleanPlan.decode(at_desk.desk.storage.read(path) or b"", path)
-    assert plan.files == {"p": (at_desk.desk.storage.native(f"p/{name}"),)}
+    assert plan.files == {"p": (at_desk.desk.storage.address(f"p/{name}"),)}
     done = read_last_clean(at_desk.desk.storage, at_desk.desk.timeline())
     assert done is not None
     assert done.partitions["p"].deleted == (name,)

@@ -41,7 +41,7 @@ def desk(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
 
 
 def root(storage: LocalStorage) -> Path:
-    return Path(storage.native(""))
+    return Path(storage.address(""))
 
 
 def test_a_listing_leaves_links_out_and_says_so(
@@ -111,7 +111,7 @@ def test_sweep_and_rollback_leave_alone_what_links_lead_to(desk: ServiceDesk, ou
     strays = [outside / f"{name}-0_0-0-0_{tx.instant}.parquet" for name in ("marked", "listed")]
     for stray in strays:
         stray.write_bytes(b"rows of somebody else")
-    (Path(desk.storage.native("")) / "link").symlink_to(outside)
+    (Path(desk.storage.address("")) / "link").symlink_to(outside)
     folder = DirectMarkers(desk.storage, tx.instant).folder
     desk.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\nodd\n".encode())
     assert tx.abort("enough").outcome.value == "ABORTED"

@@ -49,7 +49,7 @@ def let_die(desk: ServiceDesk, requested: str) -> None:
         desk.clock.advance(7200)
     else:
         old_s = desk.clock.wall_ms() / 1000 - 7200
-        os.utime(storage.native(heartbeat_path(requested)), (old_s, old_s))
+        os.utime(storage.address(heartbeat_path(requested)), (old_s, old_s))
 
 
 def name_lines(instant: str) -> list[bytes]:

@@ -202,7 +202,7 @@ def test_a_restore_is_written_as_hudi_does(desk: ServiceDesk) -> None:
     metadata = RestoreMetadata.decode(read_instant(desk.storage, timeline, instant=done), "it")
     assert metadata.instants == ((later, "commit"),)
     (rollback,) = metadata.rollbacks[later]
-    assert rollback.partitions["p"].deleted == (desk.storage.native(f"p/g-0_0-0-0_{later}.parquet"),)
+    assert rollback.partitions["p"].deleted == (desk.storage.address(f"p/g-0_0-0-0_{later}.parquet"),)
 
 
 def test_a_write_under_way_meets_a_conflict_and_leaves_nothing(desk: ServiceDesk) -> None:

@@ -113,7 +113,7 @@ def test_a_file_group_gets_one_log_with_one_row_for_each_key(table: Table, make_
 def test_stats_are_those_of_a_delta_commit(table: Table, make_task: MakeTask) -> None:
     [stat] = run(make_task(), batch(["a", "b"]))
     assert stat.path
-    size = Path(table.storage.native(stat.path)).stat().st_size
+    size = Path(table.storage.address(stat.path)).stat().st_size
     name = stat.path.removeprefix("p/")
     assert (stat.partition_path, stat.file_id, stat.prev_commit) == ("p", ZERO, INSTANT)
     assert (stat.log_version, stat.log_offset, stat.base_file, stat.log_files) == (1, 0, "", (name,))

@@ -95,7 +95,7 @@ def base_of(stat: WriteStat, requested: str = FIRST) -> BaseFile:
 
 def read(table: Table, stat: WriteStat) -> list[dict[str, Any]]:
     assert stat.path
-    rows: list[dict[str, Any]] = pq.read_table(table.storage.native(stat.path), partitioning=None).to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(table.storage.address(stat.path), partitioning=None).to_pylist()
     return rows
 
 
@@ -103,7 +103,7 @@ def test_a_new_file_group_gets_one_file_and_its_stat(table: Table, make_task: Ma
     [stat] = run(make_task(), batch(["a", "b"]), batch(["a"], ts=2))
     assert data_files(table) == [stat.path] == [f"p/f1_0-0-0_{FIRST}.parquet"]
     assert (stat.num_writes, stat.num_inserts, stat.num_update_writes, stat.prev_commit) == (2, 2, 0, "null")
-    assert stat.file_size_bytes == Path(table.storage.native(stat.path or "")).stat().st_size
+    assert stat.file_size_bytes == Path(table.storage.address(stat.path or "")).stat().st_size
     assert {row["id"]: row["ts"] for row in read(table, stat)} == {"a": 2, "b": 1}
     assert {row["_hoodie_file_name"] for row in read(table, stat)} == {f"f1_0-0-0_{FIRST}.parquet"}
 
@@ -115,9 +115,9 @@ def test_a_second_attempt_gives_the_same_stat_and_no_second_file(
     changes = {"operation": operation, "combine": operation is Operation.UPSERT}
     task = pickle.loads(pickle.dumps(make_task(**changes)))
     first = run(task, batch(["a", "b"]), batch(["c"], group="f2"))
-    bytes_then = [Path(table.storage.native(path)).read_bytes() for path in data_files(table)]
+    bytes_then = [Path(table.storage.address(path)).read_bytes() for path in data_files(table)]
     assert run(task, batch(["a", "b"]), batch(["c"], group="f2")) == first
-    assert [Path(table.storage.native(path)).read_bytes() for path in data_files(table)] == bytes_then
+    assert [Path(table.storage.address(path)).read_bytes() for path in data_files(table)] == bytes_then
     assert list(table.storage.walk(".hoodie/.hudi_locks/staging")) == []
 
 

@@ -6,11 +6,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.errors import ConfigError, StorageError
-from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, open_storage
+from hudi_locks.errors import NoSuchFile, StorageError
+from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, reporting
 
 TMP = ".hoodie/.hudi_locks/tmp"
 
@@ -204,6 +206,136 @@ def test_race_of_moves_has_one_winner(storage: Storage) -> None:
     assert len(storage.list("staged")) == contenders - 1
 
 
+def stage(storage: Storage, path: str, data: bytes) -> None:
+    """Write a file as a task does."""
+    storage.make_folder(path.rpartition("/")[0])
+    with storage.open_output(path) as out:
+        out.write(data)
+
+
+def test_what_was_written_piece_by_piece_gets_its_name_whole(storage: Storage) -> None:
+    storage.make_folder("staged")
+    with storage.open_output("staged/1") as out:
+        out.write(b"first, ")
+        out.write(b"second")
+    assert storage.move_if_absent("staged/1", "p/final")
+    assert storage.read("p/final") == b"first, second"
+    assert storage.list("staged") == []
+
+
+def test_a_file_is_read_at_any_place(storage: Storage) -> None:
+    stage(storage, "p/a", b"0123456789")
+    with storage.open_input("p/a") as found:
+        assert found.size() == 10
+        assert found.seekable()
+        found.seek(7)
+        assert (found.read(2), found.tell()) == (b"78", 9)
+        found.seek(0)
+        assert found.readall() == b"0123456789"
+
+
+def test_an_empty_file_can_be_opened(storage: Storage) -> None:
+    storage.create_if_absent("p/a", b"")
+    with storage.open_input("p/a") as found:
+        assert found.readall() == b""
+
+
+def test_arrow_writes_and_reads_parquet_by_the_storage(storage: Storage) -> None:
+    rows = pa.table({"key": [f"k{number}" for number in range(1_000)]})
+    storage.make_folder("p")
+    with storage.open_output("p/x.parquet") as out, pq.ParquetWriter(out, rows.schema) as writer:
+        writer.write_table(rows)
+    with storage.open_input("p/x.parquet") as found, pq.ParquetFile(found) as file:
+        assert file.metadata.num_rows == 1_000
+        assert file.read().equals(rows)
+
+
+@pytest.mark.parametrize("path", ["a", "p/a", "p/q/a"])
+def test_what_is_not_there_cannot_be_opened(storage: Storage, path: str) -> None:
+    storage.create_if_absent("p/b", b"")
+    with pytest.raises(NoSuchFile, match=f"cannot open '{path}'") as caught:
+        storage.open_input(path)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.path == path
+
+
+def test_a_folder_cannot_be_opened(storage: Storage) -> None:
+    storage.create_if_absent("p/b", b"")
+    with pytest.raises(StorageError, match="cannot open 'p'"):
+        storage.open_input("p")
+
+
+def test_nothing_is_written_where_no_folder_is(storage: Storage) -> None:
+    with pytest.raises(NoSuchFile, match="cannot write 'ended/1'") as caught:
+        storage.open_output("ended/1")
+    assert caught.value.path == "ended/1"
+    assert not storage.exists("ended")
+
+
+def test_what_was_in_a_folder_that_is_deleted_can_never_be_named(storage: Storage) -> None:
+    """Neither what was whole, nor what is written still."""
+    stage(storage, "turn/1", b"late")
+    out = storage.open_output("turn/2")
+    out.write(b"later")
+    storage.delete_folder("turn")
+    out.write(b", and later")
+    out.close()
+    for path in ("turn/1", "turn/2"):
+        with pytest.raises(NoSuchFile):
+            storage.move_if_absent(path, "p/final")
+    assert not storage.exists("p/final")
+
+
+def test_a_reader_keeps_the_bytes_of_a_file_that_is_deleted(storage: Storage) -> None:
+    stage(storage, "p/a", b"0123456789")
+    with storage.open_input("p/a") as found:
+        storage.delete("p/a")
+        assert found.readall() == b"0123456789"
+
+
+def test_a_new_file_takes_the_place_of_what_its_only_writer_left(storage: Storage) -> None:
+    stage(storage, "staged/1", b"a longer text")
+    stage(storage, "staged/1", b"short")
+    assert storage.read("staged/1") == b"short"
+
+
+def test_an_address_begins_with_that_of_the_table(storage: Storage) -> None:
+    assert storage.address("p/a") == f"{storage.base}/p/a"
+
+
+def test_an_address_is_there_under_the_name_that_it_had(storage: Storage) -> None:
+    with pytest.warns(DeprecationWarning, match=r"^Storage\.native is now \w+Storage\.address"):
+        assert storage.native("p/a") == storage.address("p/a")
+
+
+def test_an_error_of_the_system_is_one_of_the_store() -> None:
+    for error, kind, text in (
+        (
+            OSError(28, "Error writing bytes. Detail: [errno 28]"),
+            StorageError,
+            "cannot write 'p/a': No space left on device",
+        ),
+        (OSError("Arrow gives no number"), StorageError, "cannot write 'p/a': Arrow gives no number"),
+        (FileNotFoundError(2, "nothing"), NoSuchFile, "cannot write 'p/a': No such file or directory"),
+    ):
+        with pytest.raises(StorageError) as caught, reporting("write", "p/a"):
+            raise error
+        assert (type(caught.value), str(caught.value), caught.value.path) == (kind, text, "p/a")
+        assert caught.value.errno == error.errno
+
+
+def test_an_error_of_the_store_stays_as_it_is() -> None:
+    said = StorageError("the store said so", path="p/b")
+    with pytest.raises(StorageError) as caught, reporting("write", "p/a"):
+        raise said
+    assert caught.value is said
+
+
+def write_to_full_disk() -> None:
+    with reporting("write", "full"), LocalStorage("/dev").open_output("full") as out:
+        out.write(b"x")
+
+
 class TestLocal:
     @pytest.fixture
     def storage(self, tmp_path: Path) -> LocalStorage:
@@ -257,11 +389,20 @@ class TestLocal:
 
     def test_pickle_reaches_the_same_files(self, storage: LocalStorage) -> None:
         storage.replace("a", b"1")
-        assert pickle.loads(pickle.dumps(storage)).read("a") == b"1"
+        copy = pickle.loads(pickle.dumps(storage))
+        assert copy.read("a") == b"1"
+        with copy.open_input("a") as found, copy.open_output("b") as out:
+            out.write(found.readall())
+        assert storage.read("b") == b"1"
+
+    def test_a_full_disk_is_named_by_who_writes(self) -> None:
+        with pytest.raises(StorageError, match="cannot write 'full': No space left on device") as caught:
+            write_to_full_disk()
+        assert caught.value.is_disk_full
 
     def test_list_shows_sizes_and_times_of_the_disk(self, storage: LocalStorage) -> None:
         storage.replace("a/b", b"123")
-        modified_ms = Path(storage.native("a/b")).stat().st_mtime_ns // 1_000_000
+        modified_ms = Path(storage.address("a/b")).stat().st_mtime_ns // 1_000_000
         [entry] = storage.list("a")
         assert entry == Entry("b", 3, modified_ms, is_folder=False, version=entry.version)
 
@@ -281,31 +422,6 @@ def test_memory_stamps_by_its_clock_and_refuses_to_travel() -> None:
 def test_memory_move_of_nothing_is_an_error_of_the_store() -> None:
     with pytest.raises(StorageError, match="staged"):
         MemoryStorage(ManualClock()).move_if_absent("staged", "final")
-
-
-@pytest.mark.parametrize("path", ["/data/t", "file:/data/t", "file:///data/t/", "file://localhost/data/t", "/data/t/"])
-def test_opens_local_paths_however_written(path: str) -> None:
-    storage = open_storage(path)
-    assert storage.native("x") == "/data/t/x"
-    assert storage.base == path.rstrip("/")
-
-
-def test_opens_a_relative_path_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    storage = open_storage("t")
-    monkeypatch.chdir("/")
-    assert storage.native("x") == str(tmp_path / "t" / "x")
-
-
-def test_percent_signs_of_an_address_are_decoded() -> None:
-    assert open_storage("file:///a%20b").native("x") == "/a b/x"
-
-
-@pytest.mark.parametrize("path", ["s3://bucket/t", "hdfs://name:8020/t", "file://elsewhere/t", "file:relative", " "])
-def test_other_places_are_refused_by_name(path: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        open_storage(path)
-    assert caught.value.path == path
 
 
 def test_memory_keeps_a_folder_that_was_made_until_it_is_deleted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import io
 import json
 import resource
 import struct
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from slice_files import new_file
 
 from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import avro_schema
@@ -31,7 +33,7 @@ from hudi_locks.table import (
     rename_file,
     stamp_rows,
 )
-from hudi_locks.table.base_file import count_row_groups
+from hudi_locks.table.base_file import count_row_groups, describe_base_file, read_file_schema
 
 USER = pa.schema([("value", pa.int64())])
 SCHEMA = add_meta_schema(USER)
@@ -48,9 +50,9 @@ def small_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def fill(path: str, row_group_bytes: int) -> None:
+def fill(storage: LocalStorage, path: str, *, row_group_bytes: int) -> None:
     form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=row_group_bytes)
-    writer = BaseFileWriter(path, SCHEMA, form)
+    writer = BaseFileWriter(new_file(storage, path), SCHEMA, form)
     try:
         writer.write(rows(*(f"k{number}" for number in range(20_000))))
         writer.close({})
@@ -61,16 +63,16 @@ def fill(path: str, row_group_bytes: int) -> None:
 @pytest.mark.parametrize("row_group_bytes", [1, 1 << 30])
 def test_a_disk_that_fails_is_named(tmp_path: Path, row_group_bytes: int) -> None:
     """While rows are written, or when the file is closed."""
-    path = str(tmp_path / "x.parquet")
-    with pytest.raises(StorageError, match=r"x\.parquet: File too large") as caught, small_files():
-        fill(path, row_group_bytes)
-    assert (caught.value.path, caught.value.errno) == (path, errno.EFBIG)
+    storage = LocalStorage(str(tmp_path))
+    with pytest.raises(StorageError, match=r"'x\.parquet': File too large") as caught, small_files():
+        fill(storage, "x.parquet", row_group_bytes=row_group_bytes)
+    assert (caught.value.path, caught.value.errno) == ("x.parquet", errno.EFBIG)
 
 
 def test_a_full_disk_is_named() -> None:
-    with pytest.raises(StorageError, match="/dev/full: No space left on device") as caught:
-        fill("/dev/full", 1)
-    assert (caught.value.path, caught.value.errno) == ("/dev/full", errno.ENOSPC)
+    with pytest.raises(StorageError, match="'full': No space left on device") as caught:
+        fill(LocalStorage("/dev"), "full", row_group_bytes=1)
+    assert (caught.value.path, caught.value.errno) == ("full", errno.ENOSPC)
 
 
 def rows(*keys: str, first: int = 0) -> pa.Table:
@@ -81,7 +83,7 @@ def rows(*keys: str, first: int = 0) -> pa.Table:
 
 def write(path: Path, *pieces: pa.Table, row_group_bytes: int = 1 << 20) -> dict[str, str]:
     form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=row_group_bytes)
-    writer = BaseFileWriter(str(path), SCHEMA, form)
+    writer = BaseFileWriter(new_file(LocalStorage(str(path.parent)), path.name), SCHEMA, form)
     for piece in pieces:
         writer.write(piece)
     writer.close({"num_writes": sum(piece.num_rows for piece in pieces)})
@@ -137,36 +139,101 @@ def test_the_footer_names_the_avro_schema_with_the_meta_columns(tmp_path: Path) 
 
 def test_counts_come_back_and_other_files_have_none(tmp_path: Path) -> None:
     write(tmp_path / "ours.parquet", rows("a", "b"))
-    assert read_counts(str(tmp_path / "ours.parquet")) == {"num_writes": 2}
+    assert read_counts(LocalStorage(str(tmp_path)), "ours.parquet") == {"num_writes": 2}
     pq.write_table(rows("a"), tmp_path / "theirs.parquet")
     with pytest.raises(DamagedTable, match=r"theirs\.parquet"):
-        read_counts(str(tmp_path / "theirs.parquet"))
+        read_counts(LocalStorage(str(tmp_path)), "theirs.parquet")
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 cut off")
     with pytest.raises(DamagedTable, match=r"broken\.parquet"):
-        list(read_base_file(str(tmp_path / "broken.parquet")))
+        list(read_base_file(LocalStorage(str(tmp_path)), "broken.parquet"))
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DamagedTable, match=r"p/x\.parquet is gone") as caught:
+        read_counts(LocalStorage(str(tmp_path)), "p/x.parquet")
+    assert caught.value.path == "p/x.parquet"
+
+
+class Unreachable(LocalStorage):
+    """A store that does not answer, and gives no number of the system for that."""
+
+    is_reached = False
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        if self.is_reached:
+            return pa.PythonFile(_Failing(path), mode="r")
+        raise StorageError(f"no answer for {path}", path=path)
+
+
+class _Failing(io.BytesIO):
+    """Fails at every read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(b"PAR1" * 100)
+        self._path = path
+
+    def read(self, *_: object) -> bytes:
+        raise StorageError(f"no answer for {self._path}", path=self._path)
+
+
+@pytest.mark.parametrize("is_reached", [False, True])
+def test_a_store_that_does_not_answer_is_no_damage(is_reached: bool) -> None:
+    """Neither when a file is opened, nor when it is read."""
+    storage = Unreachable("/nowhere")
+    storage.is_reached = is_reached
+    with pytest.raises(StorageError, match=r"no answer for x\.parquet"):
+        list(read_base_file(storage, "x.parquet"))
+
+
+def test_a_file_that_nobody_wants_is_closed_without_an_error(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    writer = BaseFileWriter(new_file(storage, "x.parquet"), SCHEMA, BaseFileFormat("{}", row_group_bytes=1))
+    writer.abandon()
+    writer.write(rows("a"))
+    writer.abandon()
+    writer.abandon()
+    assert open_handles(tmp_path) == []
+
+
+def open_handles(folder: Path) -> list[str]:
+    """What this process has open in a folder."""
+    found = (handle.resolve() for handle in Path("/proc/self/fd").iterdir())
+    return [str(path) for path in found if path.is_relative_to(folder)]
+
+
+def test_readers_and_writers_leave_no_handle_open(tmp_path: Path) -> None:
+    write(tmp_path / "x.parquet", rows("a", "b"))
+    storage = LocalStorage(str(tmp_path))
+    for read in (read_counts, read_first_key, count_row_groups, read_file_schema, describe_base_file):
+        read(storage, "x.parquet")
+    pieces = read_base_file(storage, "x.parquet", batch_rows=1, encoded=["value"])
+    next(pieces)
+    assert open_handles(tmp_path) == [str(tmp_path / "x.parquet")]
+    pieces.close()  # type: ignore[attr-defined]  # as a consumer that ends early does
+    assert open_handles(tmp_path) == []
 
 
 def test_row_groups_are_closed_as_memory_fills(tmp_path: Path) -> None:
     pieces = [rows(f"k{number}", first=number) for number in range(10)]
     write(tmp_path / "f.parquet", *pieces, row_group_bytes=1)
     assert pq.read_metadata(tmp_path / "f.parquet").num_row_groups == 10
-    read = pa.concat_tables(read_base_file(str(tmp_path / "f.parquet"), batch_rows=3))
+    read = pa.concat_tables(read_base_file(LocalStorage(str(tmp_path)), "f.parquet", batch_rows=3))
     assert read.equals(pa.concat_tables(pieces))
 
 
 def test_many_rows_at_once_are_row_groups_of_about_the_size_asked_for(tmp_path: Path) -> None:
     many = rows(*(f"k{number}" for number in range(1000)))
     write(tmp_path / "f.parquet", many, row_group_bytes=many.nbytes // 4)
-    path = str(tmp_path / "f.parquet")
-    metadata = pq.read_metadata(path)
+    storage, path = LocalStorage(str(tmp_path)), "f.parquet"
+    metadata = pq.read_metadata(tmp_path / path)
     sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    assert len(sizes) == count_row_groups(path)
+    assert len(sizes) == count_row_groups(storage, path)
     assert all(240 <= size <= 290 for size in sizes[:-1])
-    assert pa.concat_tables(read_base_file(path)).equals(many)
-    some = pa.concat_tables(read_base_file(path, row_groups=[1, 2]))
+    assert pa.concat_tables(read_base_file(storage, path)).equals(many)
+    some = pa.concat_tables(read_base_file(storage, path, row_groups=[1, 2]))
     assert some.equals(many.slice(sizes[0], sizes[1] + sizes[2]))
 
 
@@ -187,8 +254,9 @@ def test_rows_of_an_older_schema_get_nulls_and_the_stored_types() -> None:
 def test_the_first_key_is_read_from_the_rows_since_the_range_may_be_wider(tmp_path: Path) -> None:
     write(tmp_path / "some.parquet", rows("ключ"))
     write(tmp_path / "none.parquet")
-    assert read_first_key(str(tmp_path / "some.parquet")) == "ключ"
-    assert read_first_key(str(tmp_path / "none.parquet")) is None
+    storage = LocalStorage(str(tmp_path))
+    assert read_first_key(storage, "some.parquet") == "ключ"
+    assert read_first_key(storage, "none.parquet") is None
 
 
 @pytest.mark.parametrize(("distinct", "has_dictionary"), [(20_000, False), (30, True)])

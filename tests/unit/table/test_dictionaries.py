@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_locks.storage import LocalStorage
 from hudi_locks.table import RECORD_KEY, conform, read_base_file
 from hudi_locks.table.dictionaries import find_encoded, find_repetitive, find_single
 
+NAME = "rows.parquet"
 ROWS = pa.table(
     {
         RECORD_KEY: [f"{number:08d}" for number in range(1000)],
@@ -27,7 +29,7 @@ ROWS = pa.table(
 
 def write(folder: Path, *, dictionaries: list[str] | bool, **how: Any) -> str:
     """Three row groups."""
-    path = str(folder / "rows.parquet")
+    path = str(folder / NAME)
     pq.write_table(ROWS, path, use_dictionary=dictionaries, row_group_size=400, **how)
     return path
 
@@ -48,11 +50,12 @@ def test_texts_that_no_dictionary_holds_are_read_as_they_are(tmp_path: Path) -> 
 
 
 def test_a_base_file_keeps_the_dictionaries_that_it_is_asked_to_keep(tmp_path: Path) -> None:
-    path = write(tmp_path, dictionaries=True)
-    [kept] = read_base_file(path, encoded=["city", "street"])
+    write(tmp_path, dictionaries=True)
+    storage = LocalStorage(str(tmp_path))
+    [kept] = read_base_file(storage, NAME, encoded=["city", "street"])
     assert pa.types.is_dictionary(kept["city"].type)
     assert kept["street"].type == pa.string()
-    [plain] = read_base_file(path)
+    [plain] = read_base_file(storage, NAME)
     assert plain.schema.field("city").type == pa.string()
     assert kept["city"].cast(pa.string()).to_pylist() == plain["city"].to_pylist()
 
@@ -70,10 +73,11 @@ def test_nothing_is_taken_for_the_only_text_where_the_file_does_not_tell(tmp_pat
 
 
 def test_a_text_that_is_not_read_stands_where_it_would(tmp_path: Path) -> None:
-    path = write(tmp_path, dictionaries=True)
-    pieces = list(read_base_file(path, encoded=ROWS.column_names, batch_rows=300))
+    write(tmp_path, dictionaries=True)
+    storage = LocalStorage(str(tmp_path))
+    pieces = list(read_base_file(storage, NAME, encoded=ROWS.column_names, batch_rows=300))
     assert max(rows.num_rows for rows in pieces) == 300
     assert {rows["land"].type.value_type for rows in pieces} == {pa.string()}
     assert pa.concat_tables(conform(rows, ROWS.schema) for rows in pieces).equals(ROWS)
-    [alone] = read_base_file(path, columns=["land"], encoded=["land"])
+    [alone] = read_base_file(storage, NAME, columns=["land"], encoded=["land"])
     assert conform(alone, pa.schema([("land", pa.string())])).equals(ROWS.select(["land"]))

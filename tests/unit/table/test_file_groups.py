@@ -217,7 +217,7 @@ def test_a_damaged_commit_is_named_not_skipped(table: Table) -> None:
 
 
 def rows_of(storage: LocalStorage, paths: list[str]) -> pa.Table:
-    return pa.concat_tables(pq.ParquetFile(storage.native(path)).read() for path in paths)
+    return pa.concat_tables(pq.ParquetFile(storage.address(path)).read() for path in paths)
 
 
 def as_lines(rows: pa.Table) -> list[dict[str, object]]:
@@ -236,7 +236,7 @@ def test_rows_of_the_jvm_are_the_expected_ones(
     for row in expected:
         row["at"] = datetime.fromisoformat(row["at"])
     assert as_lines(rows_of(storage, [file.path for file in files])) == expected
-    assert all(storage.native(file.path).endswith(f"_{file.instant}.parquet") for file in files)
+    assert all(storage.address(file.path).endswith(f"_{file.instant}.parquet") for file in files)
 
 
 @pytest.mark.parametrize("name", ["v8_cow", "v9_cow", "v8_cow_bucket"])

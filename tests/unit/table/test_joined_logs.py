@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slice_files import AVRO, SCHEMA, Record, make_rows, wrap, write_log
+from slice_files import AVRO, SCHEMA, Record, make_rows, new_file, wrap, write_log
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format.log_block import decode_blocks
@@ -143,7 +143,7 @@ def test_where_nulls_take_other_values_no_log_is_skipped(storage: LocalStorage) 
     first = write_log(storage, "20240101000000001", [("a", 1, 7)])
     made = write_log(storage, "20240101000000002", [("a", 1, 8)], stands_for=(first.instant,))
     filling = pa.Table.from_pylist([{RECORD_KEY: "a", "ts": 2, "v": None}], SCHEMA)
-    writer = LogWriter(lambda _: storage.native(made.path), LogFormat(AVRO), instant=made.instant, partition="p",
+    writer = LogWriter(lambda _: new_file(storage, made.path), LogFormat(AVRO), instant=made.instant, partition="p",
                        stands_for=(first.instant,))  # fmt: skip
     writer.write(filling)
     writer.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from slice_files import new_file
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format import avro_schema
@@ -38,7 +39,8 @@ def folder(tmp_path: Path) -> Path:
 def open_writer(folder: Path) -> Open:
     def make(**changes: object) -> LogWriter:
         form = LogFormat(AVRO, **changes)  # type: ignore[arg-type]
-        return LogWriter(lambda version: str(folder / str(version)), form, instant=INSTANT, partition="p")
+        storage = LocalStorage(str(folder))
+        return LogWriter(lambda version: new_file(storage, str(version)), form, instant=INSTANT, partition="p")
 
     return make
 
@@ -106,7 +108,7 @@ def test_nothing_added_makes_no_file(open_writer: Open, folder: Path) -> None:
 
 def test_a_store_that_fails_is_named(open_writer: Open, folder: Path) -> None:
     (folder / "1").mkdir()
-    with pytest.raises(StorageError, match=r"cannot write .*/1"):
+    with pytest.raises(StorageError, match="cannot write '1'"):
         open_writer().write(rows(0, 1))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from slice_files import new_file
 
 from hudi_locks.format import avro_schema
 from hudi_locks.storage import LocalStorage
@@ -32,7 +33,7 @@ def base(tmp_path: Path) -> FileSlice:
     """One row group."""
     keys = pa.array(range(ROWS)).cast(pa.string())
     form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=1 << 30)
-    writer = BaseFileWriter(str(tmp_path / "base.parquet"), SCHEMA, form)
+    writer = BaseFileWriter(new_file(LocalStorage(str(tmp_path)), "base.parquet"), SCHEMA, form)
     writer.write(conform(pa.table({RECORD_KEY: keys, "value": pa.array(range(ROWS))}), SCHEMA))
     writer.close({})
     return FileSlice("", "f", "1", BaseFile("", "f", "1", "base.parquet", 0))

@@ -21,8 +21,8 @@ MIDDLE = "20260101000000005"
 
 def make(storage: Storage, name: str, time: str, schema: pa.Schema) -> BaseFile:
     path = f"{name}-0_0-0-0_{time}.parquet"
-    pq.write_table(schema.empty_table(), storage.native(path))
-    found = BaseFile.parse("", path, Path(storage.native(path)).stat().st_size)
+    pq.write_table(schema.empty_table(), storage.address(path))
+    found = BaseFile.parse("", path, Path(storage.address(path)).stat().st_size)
     assert found is not None
     return found
 
@@ -57,9 +57,9 @@ def test_of_archived_commits_the_oldest_footer_decides_whether_others_are_read(
     opened: list[str] = []
     read = footers.read_file_schema
 
-    def note(path: str) -> pa.Schema:
+    def note(storage: Storage, path: str) -> pa.Schema:
         opened.append(path)
-        return read(path)
+        return read(storage, path)
 
     monkeypatch.setattr("hudi_locks.table.stored_types.read_file_schema", note)
     files = [make(table.storage, name, f"2026010100000000{n}", NEW) for n, name in enumerate("xyz")]

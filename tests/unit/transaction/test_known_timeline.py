@@ -46,7 +46,7 @@ class CountingStorage(MemoryStorage):
         return self.calls["list", LAYOUT_2.folder] + self.calls["list_names", LAYOUT_2.folder]
 
 
-_VERBS = frozenset(name for name in vars(Storage) if not name.startswith("_")) - {"base", "now_ms"}
+_VERBS = frozenset(name for name in vars(Storage) if not name.startswith("_")) - {"base", "capabilities", "now_ms"}
 
 
 def commit(desk: Desk, transactions: Transactions, *groups: str) -> Transaction:

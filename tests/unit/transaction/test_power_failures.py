@@ -33,7 +33,8 @@ def open_table(folder: Path) -> Transactions:
 def write(folder: Path, tx: Transaction, partition: str) -> CommitMetadata:
     files, name = tx.files, str(BaseFileName("group", tx.instant))
     staged = files.start(partition, name, io_type=IOType.CREATE)
-    Path(staged.native).write_bytes(ROWS)
+    with staged.open() as out:
+        out.write(ROWS)
     assert files.finish(staged)
     return CommitMetadata.of([WriteStat(partition, "group", f"{partition}/{name}")], "UPSERT", schema="{}")
 

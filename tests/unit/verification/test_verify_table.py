@@ -15,9 +15,10 @@ import pytest
 from damages import WAYS
 from whole_table import WholeTable
 
+from hudi_locks.clock import SystemClock
 from hudi_locks.errors import HudiLocksError
-from hudi_locks.storage import LocalStorage
-from hudi_locks.table import Table, add_meta_schema, latest_file_slices, read_slice
+from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
+from hudi_locks.table import RECORD_KEY, Table, add_meta_schema, latest_file_slices, read_slice
 from hudi_locks.verification import Report, verify_table
 
 GOLDEN = [
@@ -201,6 +202,18 @@ def test_timelines_of_the_jvm_with_services_lack_the_files_that_were_left_out_of
     assert {finding.kind for finding in verify_table(golden(name)).damages} == {"base-file", "savepoint"}
 
 
+def test_a_table_that_no_path_leads_to_is_written_read_and_looked_at_by_its_storage_alone(sound: WholeTable) -> None:
+    """Whatever opened a path by itself would find nothing: the files are in memory."""
+    made = WholeTable(MemoryStorage(SystemClock())).fill()
+    made.close()
+    report = verify_table(made.storage, reads_values=True)
+    assert report.is_sound, report.damages
+    assert report.checked == verify_table(sound.storage, reads_values=True).checked
+    found = [(row[RECORD_KEY], row["v"]) for row in rows_of(made.storage)]
+    assert found == [(row[RECORD_KEY], row["v"]) for row in rows_of(sound.storage)]
+    assert len(found) > 3
+
+
 # ---- beside writers ----
 class BusyStorage(LocalStorage):
     """Lets something be done to the table at every few of its calls."""
@@ -247,8 +260,24 @@ def test_writers_and_services_at_work_are_no_damage(tmp_path: Path, every: int) 
     assert verify_table(made.storage).is_sound
 
 
+def test_a_base_file_that_is_cleaned_while_it_is_looked_at_is_no_damage(tmp_path: Path) -> None:
+    made = WholeTable(str(tmp_path / "t"))
+    made.put_base("g-0")
+    path = made.put_base("h-0")
+    opened = list[str]()
+
+    class Cleaned(LocalStorage):
+        def open_input(self, path: str) -> pa.NativeFile:
+            opened.append(path)
+            self.delete(path)
+            return super().open_input(path)
+
+    assert verify_table(Cleaned(made.storage.base)).is_sound
+    assert path in opened
+
+
 # ---- any damage ----
-def rows_of(storage: LocalStorage) -> Any:
+def rows_of(storage: Storage) -> Any:
     table = Table.load(storage)
     timeline = table.timeline()
     columns = table.schema(timeline)
@@ -302,7 +331,7 @@ def test_any_damage_of_metadata_of_the_jvm_is_found_or_changes_no_row(
 
 def flip_a_value(storage: LocalStorage, path: str) -> None:
     """The last byte of a page: the footer, the size and the number of rows stay as they were."""
-    chunk = pq.read_metadata(storage.native(path)).row_group(0).column(0)
+    chunk = pq.read_metadata(storage.address(path)).row_group(0).column(0)
     data = bytearray(storage.read(path) or b"")
     start = chunk.data_page_offset if chunk.dictionary_page_offset is None else chunk.dictionary_page_offset
     data[start + chunk.total_compressed_size - 1] ^= 1
