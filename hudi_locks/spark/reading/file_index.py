@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
+from hudi_locks.spark._compat import FileIndexes
 
 __all__ = ["Folders", "read_files", "text_columns"]
 
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
-_TASKS_PER_CORE: Final = 8
-"""Spark lists files in as many tasks as there are files, each of which takes longer to begin than to end."""
-_PARALLELISM: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def read_files(
@@ -43,7 +40,7 @@ def read_files(
     Raises:
         DamagedTable: A file is gone.
     """
-    java = _Java(spark)
+    java = FileIndexes(spark)
     columns = java.translate(schema)
     partitions = java.translate(T.StructType([schema[name] for name in partitioned_by]))
     known = folders or {}
@@ -69,59 +66,3 @@ def _refuse_missing(index: Any, paths: Sequence[str]) -> None:
 def text_columns(*names: str) -> T.StructType:
     """A schema of columns of text."""
     return T.StructType([T.StructField(name, T.StringType()) for name in names])
-
-
-class _Java:
-    """Spark's own file index, which no public call makes from files and their partition values."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._jvm: Any = spark._jvm  # noqa: SLF001  # as PySpark's own modules reach it
-        self.sources = self._jvm.org.apache.spark.sql.execution.datasources
-        self.path = self._jvm.org.apache.hadoop.fs.Path
-        self._python = self._jvm.org.apache.spark.api.python.PythonUtils
-        self.none = self._jvm.scala.Option.apply(None)
-        self.no_options = self._python.toScalaMap(self._jvm.java.util.HashMap())
-
-    def listed(self, values: Iterable[Any]) -> Any:
-        found = self._jvm.java.util.ArrayList()
-        for value in values:
-            found.add(value)
-        return self._python.toSeq(found)
-
-    def qualify(self, folders: Iterable[str]) -> list[Any]:
-        """The folders by the names that files are listed under."""
-        configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001
-        found = [self.path(folder) for folder in folders]
-        return [found[0].getFileSystem(configuration).makeQualified(path) for path in found]
-
-    def translate(self, schema: T.StructType) -> Any:
-        return self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-
-    def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Sequence[Any]:
-        """The values of partitions as Spark's own rows, cast by Spark."""
-        encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
-        given = self._jvm.java.util.ArrayList()
-        for values in texts:
-            given.add(json.dumps(values))
-        made = DataFrame(self._spark._jsparkSession.createDataset(given, encoder).toDF(), self._spark)  # noqa: SLF001
-        casts = [
-            f"cast(from_json(value, 'array<string>')[{place}] as {field.dataType.simpleString()}) c{place}"
-            for place, field in enumerate(fields)
-        ]
-        plan = made.selectExpr(*casts)._jdf.queryExecution().executedPlan()  # noqa: SLF001
-        return plan.executeCollect() if texts else []
-
-    def index(self, paths: Sequence[str], columns: Any, partitions: Any) -> Any:
-        roots = self.listed(map(self.path, paths))
-        options, nothing = self._jvm.scala.Option, self.none
-        cache = getattr(self.sources, "NoopCache$").__getattr__("MODULE$")
-        given = (roots, self.no_options, options.apply(columns), cache, options.apply(partitions), nothing)
-        return self.sources.InMemoryFileIndex(self._listing_session(), *given)
-
-    def _listing_session(self) -> Any:
-        """The user's session is left as it is."""
-        session = self._spark._jsparkSession.cloneSession()  # noqa: SLF001
-        tasks = self._spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
-        session.conf().set(_PARALLELISM, str(min(tasks, int(session.conf().get(_PARALLELISM)))))
-        return session

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from hudi_locks.spark._compat import is_on, reread_shuffled
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import KeyColumns
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY
@@ -66,21 +65,10 @@ def keep_persisted(rows: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def keep_shuffled(shuffled: DataFrame) -> Iterator[DataFrame]:
-    """Rows whose last step is a shuffle, read again from its files by every job.
-
-    Spark plans a DataFrame anew for each job, and then shuffles anew; over one RDD it finds the files that are there.
-    Where Spark's session lacks the way from an RDD to a DataFrame, which is not public, the rows are persisted.
-    """
-    plan = shuffled._jdf  # noqa: SLF001  # PySpark has no public way to its plan
-    rdd = plan.queryExecution().toRdd()
-    try:
-        again = _session(shuffled).internalCreateDataFrame(rdd, plan.schema(), False)
-    except Py4JError:
-        with keep_persisted(shuffled) as kept:
-            yield kept
+    """Rows whose last step is a shuffle, computed once for the length of the block: that shuffle is their memory."""
+    again = reread_shuffled(shuffled) if is_on(shuffled.sparkSession, "shuffle") else None
+    if again is not None:
+        yield again
         return
-    yield DataFrame(again, shuffled.sparkSession)
-
-
-def _session(rows: DataFrame) -> Any:
-    return rows.sparkSession._jsparkSession  # noqa: SLF001  # as above
+    with keep_persisted(shuffled) as kept:
+        yield kept

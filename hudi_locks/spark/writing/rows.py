@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -14,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, canonical_schema
+from hudi_locks.spark._compat import list_java_fields
 from hudi_locks.spark.column_types import to_arrow, to_spark
 from hudi_locks.spark.refusals import refuse_null_keys
 from hudi_locks.spark.writing.keys import field_type, partition_path, record_key
@@ -142,15 +142,11 @@ def refuse_unreadable_types(rows: DataFrame) -> None:
     try:
         _ = rows.schema
     except PySparkException as error:
-        kinds = {field.name(): field.dataType().simpleString() for field in _java_fields(rows)}
+        kinds = {field.name(): field.dataType().simpleString() for field in list_java_fields(rows)}
         odd = next((name for name, kind in kinds.items() if "interval" in kind), None)
         what = f"column {odd!r} of type {kinds[odd]}" if odd else str(error)
         message = f"{what} cannot be stored in a Hudi table; cast it, or leave it out"
         raise BadInput(message, column=odd) from error
-
-
-def _java_fields(rows: DataFrame) -> list[Any]:
-    return list(rows._jdf.schema().fields())  # noqa: SLF001  # PySpark's own list is what cannot be made
 
 
 def _refuse_repeated_columns(names: Sequence[str]) -> None:
