@@ -30,7 +30,7 @@ def measure_costs(lines: DataFrame, folder: str) -> dict[str, dict[str, float]]:
     cow, mor = (create_table(lines.sparkSession, f"{folder}/{kind}", table_type=kind) for kind in _KINDS)
     cow.bulk_insert(lines)
     mor.insert(lines)
-    mor.compact()
+    mor.compaction.run()
     costs: dict[str, dict[str, float]] = {}
     moments: dict[str, str] = {}
     for number in range(1, LOGS[-1] + 1):
@@ -55,7 +55,7 @@ def _list_one_slice(lines: DataFrame, folder: str) -> list[_Read]:
     table = create_table(lines.sparkSession, f"{folder}/one", table_type="MERGE_ON_READ", one_slice=True)
     _fill(table, lines, make_upsert)
     logged = _Read(f"MOR, one slice, {LOGS[-1]} logs", table, as_of=table.table.timeline().newest_time())
-    table.compact()
+    table.compaction.run()
     return [logged, _Read("MOR, one slice, compacted", table)]
 
 
@@ -69,7 +69,7 @@ def _make_small(lines: DataFrame, folder: str) -> HoodieTable:
 def _fill(table: HoodieTable, lines: DataFrame, make: Callable[[DataFrame, int], DataFrame]) -> None:
     """Base files of all rows, and upserts on top of them."""
     table.insert(lines)
-    table.compact()
+    table.compaction.run()
     for number in range(1, LOGS[-1] + 1):
         table.upsert(make(lines, number))
 

@@ -39,7 +39,7 @@ _HUDI_OPTIONS = {
 def write_ours(lines: DataFrame, path: str) -> dict[str, float]:
     table = create_table(lines.sparkSession, path, table_type="MERGE_ON_READ")
     table.insert(lines)
-    table.compact()
+    table.compaction.run()
     return _time_upserts(lambda number: table.upsert(make_upsert(lines, number)))
 
 

@@ -96,7 +96,7 @@ def load(folder: str, data: str) -> None:
             options=options,
         )
         table.insert(read_lines(spark, data))
-        table.compact()
+        table.compaction.run()
     spark.stop()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 __all__ = ["RenamedMember", "forward_renamed"]
@@ -42,7 +43,7 @@ class RenamedMember:
     Every use through an instance warns at the line that uses it.
 
     Args:
-        new: The name that the class has for it now.
+        new: The name that the class has for it now; `part.new` where a part of the object has it.
         removed_in: The version that has the old name no more.
     """
 
@@ -59,4 +60,4 @@ class RenamedMember:
         """What the new name stands for."""
         message = f"{self._old} is now {owner.__name__}.{self._new}; the old name goes in {self._removed_in}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return getattr(owner if instance is None else instance, self._new)
+        return attrgetter(self._new)(owner if instance is None else instance)

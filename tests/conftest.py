@@ -95,7 +95,7 @@ def spark() -> Iterator[Any]:
 @pytest.fixture
 def after_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
     """Lets something happen once, after our next write has made its files and before it publishes them."""
-    from hudi_locks.spark.writing import Writer
+    from hudi_locks.spark.writing.writer import Writer
 
     run_job = Writer._run_job
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.spark_jobs import open_session
-from hudi_locks.cli.tables import open_locks
-from hudi_locks.config import Options, check_options
+from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.services import Clustering, ClusteringSettings
+from hudi_locks.services import Clustering, TableWriter
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
-from hudi_locks.transaction import Transactions
 
 if TYPE_CHECKING:
     from hudi_locks.spark import WriteResult
@@ -55,11 +52,11 @@ def cluster(
     """
     if sum([schedule, bool(run), bool(abort), show]) > 1:
         raise ConfigError("--schedule, --run, --abort and --list exclude each other: give one of them")
-    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    options = read_options(option, config)
     columns = None if sort_by is None else [name.strip() for name in sort_by.split(",") if name.strip()]
     if schedule or abort or show:
-        with _open_clustering(path, options, columns=columns, zone=zone) as clustering:
-            said = _decide(clustering, schedule=schedule, abort=abort)
+        with TableWriter.open(path, options, zone=zone) as writer:
+            said = _decide(writer.clustering(sort_by=columns), schedule=schedule, abort=abort)
     else:
         said = _describe(_run_job(path, options, run=run, columns=columns, zone=zone))
     typer.echo(json.dumps(said) if as_json else "\n".join(_phrase(one) for one in said) or "there is nothing to do")
@@ -85,14 +82,15 @@ def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> lis
 
 
 def _run_job(
-    path: str, options: Options, *, run: str | None, columns: list[str] | None, zone: str | None
+    path: str, options: Mapping[str, str], *, run: str | None, columns: list[str] | None, zone: str | None
 ) -> WriteResult | None:
+    check_options({**options, "hoodie.base.path": path})
     Table.load(open_storage(path), zone=zone)  # before a JVM is started for nothing
     spark = open_session(f"hudi-locks cluster {path}")
     from hudi_locks.spark import HoodieTable
 
     with HoodieTable.load(spark, path, options=options, zone=zone) as table:
-        return table.run_clustering(run) if run else table.cluster(sort_by=columns)
+        return table.clustering.execute(run) if run else table.clustering.run(sort_by=columns)
 
 
 def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
@@ -114,18 +112,3 @@ def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
 def _phrase(said: dict[str, Any]) -> str:
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items() if name != "instant")
     return f"clustering {said['instant']}: {facts}"
-
-
-@contextmanager
-def _open_clustering(
-    path: str, options: Options, *, columns: list[str] | None, zone: str | None
-) -> Iterator[Clustering]:
-    """What needs no executors needs no Spark."""
-    table = Table.load(open_storage(path), zone=zone, for_writing=True)
-    settings = ClusteringSettings.of(options, table_properties=table.config.extra, sort_by=columns)
-    locks = open_locks(options, table.config.name)
-    try:
-        yield Clustering(table, Transactions(table, locks, options=options), settings)
-    finally:
-        if locks is not None:
-            locks.close()

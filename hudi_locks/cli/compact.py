@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.spark_jobs import open_session
-from hudi_locks.cli.tables import open_locks
-from hudi_locks.config import Options, check_options, compaction_keys
+from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.services import Compaction, LogCompaction
+from hudi_locks.services import TableWriter
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
-from hudi_locks.transaction import Transactions
 
 if TYPE_CHECKING:
     from hudi_locks.spark import WriteResult
@@ -52,7 +51,7 @@ def compact(
     """
     if sum([schedule, bool(run), bool(abort)]) > 1:
         raise ConfigError("--schedule, --run and --abort exclude each other: give one of them")
-    options = check_options({**read_options(option, config), "hoodie.base.path": path})
+    options = read_options(option, config)
     if schedule or abort:
         said = _decide(path, options, abort=abort, logs=logs, zone=zone)
     else:
@@ -62,36 +61,29 @@ def compact(
     typer.echo(json.dumps(said) if as_json else "\n".join(phrases) or "there is nothing to do")
 
 
-def _decide(path: str, options: Options, *, abort: str | None, logs: bool, zone: str | None) -> list[dict[str, Any]]:
+def _decide(
+    path: str, options: Mapping[str, str], *, abort: str | None, logs: bool, zone: str | None
+) -> list[dict[str, Any]]:
     """What needs no executors needs no Spark."""
-    table = Table.load(open_storage(path), zone=zone, for_writing=True)
-    locks = open_locks(options, table.config.name)
-    try:
-        compaction = _open(table, Transactions(table, locks, options=options), options, logs=logs)
+    with TableWriter.open(path, options, zone=zone) as writer:
+        compaction = writer.log_compaction if logs else writer.compaction
         if abort:
             return [{"instant": abort, "state": compaction.abort(abort).value.lower()}]
         planned = compaction.schedule()
-    finally:
-        if locks is not None:
-            locks.close()
     return [] if planned is None else [{"instant": planned, "state": "scheduled"}]
 
 
-def _open(table: Table, transactions: Transactions, options: Options, *, logs: bool) -> Compaction:
-    if not logs:
-        return Compaction(table, transactions)
-    return LogCompaction(table, transactions, options.get_value(compaction_keys.LOG_BLOCKS_THRESHOLD))
-
-
-def _run_job(path: str, options: Options, *, run: str | None, logs: bool, zone: str | None) -> WriteResult | None:
+def _run_job(
+    path: str, options: Mapping[str, str], *, run: str | None, logs: bool, zone: str | None
+) -> WriteResult | None:
+    check_options({**options, "hoodie.base.path": path})
     Table.load(open_storage(path), zone=zone)  # before a JVM is started for nothing
     spark = open_session(f"hudi-locks compact {path}")
     from hudi_locks.spark import HoodieTable
 
     with HoodieTable.load(spark, path, options=options, zone=zone) as table:
-        if logs:
-            return table.run_log_compaction(run) if run else table.compact_logs()
-        return table.run_compaction(run) if run else table.compact()
+        service = table.log_compaction if logs else table.compaction
+        return service.execute(run) if run else service.run()
 
 
 def _describe(result: WriteResult | None) -> list[dict[str, Any]]:

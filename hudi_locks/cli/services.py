@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.tables import open_locks
-from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.services import TableServices
-from hudi_locks.storage import open_storage
-from hudi_locks.table import Table
-from hudi_locks.transaction import Transactions
+from hudi_locks.services import Savepoints, TableWriter
 
 __all__ = ["accept_times", "clean", "restore", "savepoint"]
 
@@ -41,10 +33,10 @@ def run_clean(
 
     Give the options that the table's writers have: the same lock provider, and what to keep.
     """
-    with _open_services(path, option, config=config, zone=zone) as services:
-        swept = services.sweep()
-        cleaned = services.clean()
-        archived = services.archive()
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        swept = writer.services.sweep()
+        cleaned = writer.services.clean()
+        archived = writer.services.archive()
     if as_json:
         asdict = dataclasses.asdict
         done = {"swept": asdict(swept), "cleaned": asdict(cleaned), "archived": asdict(archived)}
@@ -74,21 +66,21 @@ def run_savepoint(
     zone: Zone = None,
 ) -> None:
     """Keep what a write of a table shows, until it is deleted: no clean removes its files."""
-    with _open_services(path, option, config=config, zone=zone) as services:
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         if list_all:
-            for found in services.savepoints.list():
+            for found in writer.services.savepoints.list():
                 typer.echo(f"{found.instant}: {found.files} files, by {found.user or 'nobody named'}: {found.comments}")
         elif delete:
-            _delete_savepoint(services, instant)
+            _delete_savepoint(writer.services.savepoints, instant)
         else:
-            made = services.save(instant, user=user, comments=comments)
+            made = writer.services.savepoints.create(instant, user=user, comments=comments)
             typer.echo(f"the savepoint of {made.instant} keeps {made.files} files")
 
 
-def _delete_savepoint(services: TableServices, instant: str | None) -> None:
+def _delete_savepoint(savepoints: Savepoints, instant: str | None) -> None:
     if instant is None:
         raise ConfigError("which savepoint? give --instant; --list shows them")
-    if not services.savepoints.delete(instant):
+    if not savepoints.delete(instant):
         typer.echo(f"there is no savepoint of {instant}", err=True)
         raise typer.Exit(1)
     typer.echo(f"deleted the savepoint of {instant}")
@@ -106,8 +98,8 @@ def run_restore(
     zone: Zone = None,
 ) -> None:
     """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies."""
-    with _open_services(path, option, config=config, zone=zone) as services:
-        done = services.restore(instant)
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        done = writer.services.restore(instant)
     typer.echo(f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files")
 
 
@@ -120,20 +112,6 @@ def run_accept_times(path: BasePath, option: Settings = None, config: ConfigFile
 
     The write that brought it is kept. To undo it, restore the table instead.
     """
-    with _open_services(path, option, config=config, zone=zone) as services:
-        newest = services.accept_times()
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        newest = writer.transactions.accept_times()
     typer.echo(f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock")
-
-
-@contextmanager
-def _open_services(
-    path: str, option: list[str] | None, *, config: Path | None, zone: str | None
-) -> Iterator[TableServices]:
-    options = check_options({**read_options(option, config), "hoodie.base.path": path})
-    table = Table.load(open_storage(path), zone=zone, for_writing=True)
-    locks = open_locks(options, table.config.name)
-    try:
-        yield TableServices(Transactions(table, locks, options=options), options)
-    finally:
-        if locks is not None:
-            locks.close()

@@ -1,16 +1,14 @@
-"""The table at a path that was typed, and its lock."""
+"""The table at a path that was typed."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import NotATable
-from hudi_locks.lock import LockManager
 from hudi_locks.storage import open_storage
 
-__all__ = ["find_table_name", "open_locks", "refuse_no_table"]
+__all__ = ["find_table_name", "refuse_no_table"]
 
 _ELSEWHERE: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:")
 """Paths of storages that only lock providers reach."""
@@ -40,11 +38,3 @@ def refuse_no_table(path: str, *, advice: str) -> None:
     """
     if not _ELSEWHERE.match(path) and find_table_name(path) is None:
         raise NotATable(f"{path} holds no Hudi table, so check the path; {advice}", path=path)
-
-
-def open_locks(options: Options, table_name: str) -> LockManager | None:
-    """The locks of a job on a table, keyed by its name where the options give none; None without a lock provider."""
-    if not options.has(lock_keys.PROVIDER):
-        return None
-    named = options if options.has(table_keys.TABLE_NAME) else options | {table_keys.TABLE_NAME.name: table_name}
-    return LockManager.from_options(named)

@@ -7,11 +7,12 @@ from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.log_compaction import LogCompaction
-from hudi_locks.services.planned import PendingPlan, PlannedService
+from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.table_services import TableServices
+from hudi_locks.services.table_writer import TableWriter
 
 __all__ = [
     "ArchiveResult",
@@ -26,6 +27,7 @@ __all__ = [
     "Janitor",
     "LogCompaction",
     "PendingPlan",
+    "Plan",
     "PlannedService",
     "RestoreResult",
     "Restorer",
@@ -33,5 +35,6 @@ __all__ = [
     "Savepoints",
     "SweepResult",
     "TableServices",
+    "TableWriter",
     "planned_slice",
 ]

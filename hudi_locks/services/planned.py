@@ -12,7 +12,7 @@ from hudi_locks.table import Table, latest_file_slices
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Outcome, Transaction, Transactions
 
-__all__ = ["PendingPlan", "PlannedService"]
+__all__ = ["PendingPlan", "Plan", "PlannedService"]
 
 
 class Plan(Protocol):
@@ -62,6 +62,10 @@ class PlannedService(ABC, Generic[P]):
     @abstractmethod
     def schedule(self) -> str | None:
         """Put a plan on the timeline; None if there is nothing to do."""
+
+    @abstractmethod
+    def count_commits(self, timeline: Timeline) -> int:
+        """Writes completed since the last time that the service was planned."""
 
     @abstractmethod
     def _schedule_anew(self, pending: PendingPlan[P]) -> str | None:

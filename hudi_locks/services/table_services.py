@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hudi_locks.config import Options, service_keys
+from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.restoring import Restorer, RestoreResult
-from hudi_locks.services.savepoints import Savepoint, Savepoints
+from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.transaction import Transactions
 
@@ -23,7 +24,9 @@ _log = open_log(__name__)
 
 
 class TableServices:
-    """The services of one table in one process. Thread-safe. Runs on the driver.
+    """What keeps one table small and quick, in one process. Thread-safe. Runs on the driver; no Spark in it.
+
+    Any number of processes may do the same at the same time, also while others write.
 
     Every method that works raises AcquireTimeout if the table lock could not be had, DamagedTable if the timeline
     cannot be read, and StorageError if the store failed: what was left undone is done by a later call, of anybody.
@@ -31,6 +34,9 @@ class TableServices:
     Args:
         transactions: Of the table.
         options: Hudi's keys, as the process was given them.
+
+    Attributes:
+        savepoints: Makes, lists and deletes them.
 
     Raises:
         ConfigError: An option cannot be used.
@@ -49,7 +55,11 @@ class TableServices:
         self.savepoints = Savepoints(self._table)
 
     def clean(self) -> CleanResult:
-        """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says."""
+        """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says.
+
+        Without options of its own a table is cleaned after each write (`hoodie.clean.automatic`), and its timeline
+        archived (`hoodie.archive.automatic`).
+        """
         self._roll_back_failed()
         with self._working:
             return self._cleaner.run()
@@ -65,16 +75,16 @@ class TableServices:
             return self._archiver.run()
 
     def restore(self, instant: str) -> RestoreResult:
-        """Go back to what the write begun at `instant` showed; see `Restorer.run`."""
+        """Go back to what the write begun at `instant` showed; every later write is undone, for good.
+
+        Writes under way meet a conflict, and none begins before this is done. If it dies, repeat it.
+
+        Raises:
+            SavepointRefused: Files of that snapshot are gone, or another restore is not finished.
+        """
         return Restorer(self._table).run(instant)
 
-    def accept_times(self) -> str | None:
-        """Let writers go on after a time that is far ahead of the store's clock; see `Transactions.accept_times`."""
-        return self._transactions.accept_times()
-
-    def save(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
-        """Keep what a write shows; see `Savepoints.create`."""
-        return self.savepoints.create(instant, user=user, comments=comments)
+    save = RenamedMember("savepoints.create", removed_in="0.3.0")
 
     def precede_write(self) -> tuple[str, ...]:
         """What the options ask for before a write; what went wrong, in words."""

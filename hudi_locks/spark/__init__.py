@@ -10,30 +10,45 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hudi_locks.services import ArchiveResult, CleanResult, RestoreResult, Savepoint, SweepResult
+    from hudi_locks.services import (
+        ArchiveResult,
+        CleanResult,
+        RestoreResult,
+        Savepoint,
+        Savepoints,
+        SweepResult,
+        TableServices,
+    )
     from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.operation import Operation
-    from hudi_locks.spark.reading import Reader
+    from hudi_locks.spark.reading.reader import Reader
     from hudi_locks.spark.result import Attempt, WriteResult
+    from hudi_locks.spark.services.clustering import ClusteringService
+    from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
     from hudi_locks.spark.streaming import StreamSink
-    from hudi_locks.spark.writing import CommitTerms
+    from hudi_locks.spark.writing.writer import CommitTerms
     from hudi_locks.transaction import Conflict, Outcome
 
 __all__ = [
     "ArchiveResult",
     "Attempt",
     "CleanResult",
+    "ClusteringService",
     "CommitTerms",
+    "CompactionService",
     "Conflict",
     "HoodieTable",
+    "LogCompactionService",
     "Operation",
     "Outcome",
     "Reader",
     "RestoreResult",
     "Savepoint",
+    "Savepoints",
     "StreamSink",
     "SweepResult",
+    "TableServices",
     "WriteResult",
     "read",
     "write",
@@ -43,16 +58,21 @@ _MODULES: Final = {
     "ArchiveResult": "hudi_locks.services",
     "Attempt": "hudi_locks.spark.result",
     "CleanResult": "hudi_locks.services",
-    "CommitTerms": "hudi_locks.spark.writing",
+    "ClusteringService": "hudi_locks.spark.services.clustering",
+    "CommitTerms": "hudi_locks.spark.writing.writer",
+    "CompactionService": "hudi_locks.spark.services.compaction",
     "Conflict": "hudi_locks.transaction",
     "HoodieTable": "hudi_locks.spark.hoodie_table",
+    "LogCompactionService": "hudi_locks.spark.services.compaction",
     "Operation": "hudi_locks.spark.operation",
     "Outcome": "hudi_locks.transaction",
-    "Reader": "hudi_locks.spark.reading",
+    "Reader": "hudi_locks.spark.reading.reader",
     "RestoreResult": "hudi_locks.services",
     "Savepoint": "hudi_locks.services",
+    "Savepoints": "hudi_locks.services",
     "StreamSink": "hudi_locks.spark.streaming",
     "SweepResult": "hudi_locks.services",
+    "TableServices": "hudi_locks.services",
     "WriteResult": "hudi_locks.spark.result",
     "read": "hudi_locks.spark.datasource",
     "write": "hudi_locks.spark.datasource",

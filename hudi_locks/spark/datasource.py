@@ -14,10 +14,10 @@ from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
-from hudi_locks.spark.rows import check_ordering, make_key_columns, refuse_unreadable_types
 from hudi_locks.spark.session import prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
+from hudi_locks.spark.writing.rows import check_ordering, make_key_columns, refuse_unreadable_types
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 from hudi_locks.table import Table, TableConfig, check_creatable
 

@@ -6,42 +6,41 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Options
+from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
-from hudi_locks.lock import LockManager
 from hudi_locks.observe import Metrics
-from hudi_locks.services import TableServices
-from hudi_locks.spark.clustering_service import ClusteringService
-from hudi_locks.spark.compacted import CompactedTable
-from hudi_locks.spark.compaction_service import CompactionService
-from hudi_locks.spark.log_compaction_service import LogCompactionService
+from hudi_locks.services import TableServices, TableWriter
+from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.placing import check_index
-from hudi_locks.spark.readable import Readable
-from hudi_locks.spark.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.result import WriteResult
-from hudi_locks.spark.serviced import ServicedTable
+from hudi_locks.spark.services.clustering import ClusteringService
+from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
 from hudi_locks.spark.session import prepare_session, show_progress
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing import CommitTerms, Writer
+from hudi_locks.spark.writing.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.writing.strategy import open_strategy
+from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost, ServerSettings
-from hudi_locks.transaction import Outcome, Transactions
+from hudi_locks.transaction import Outcome
 
 __all__ = ["HoodieTable"]
 
 
-class HoodieTable(Readable, ServicedTable, CompactedTable):
+class HoodieTable(Readable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -65,12 +64,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         self.metrics = Metrics()
         self._clock = clock or SystemClock()
         self._writing = threading.Lock()
-        self._locks: LockManager | None = None
-        self._writer: Writer | None = None
-        self._service: ClusteringService | None = None
-        self._compactions: CompactionService | None = None
-        self._log_compactions: LogCompactionService | None = None
-        self._services: TableServices | None = None
+        self._opened: TableWriter | None = None
         self._is_closed = False
 
     @classmethod
@@ -199,7 +193,7 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         """
         with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
             named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
-            return self._with_services(lambda: self._open_writer().delete_partitions(named, report=report))
+            return self._with_services(lambda: self._writer.delete_partitions(named, report=report))
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
         """The write that `operation` names; see the methods of these names.
@@ -216,57 +210,31 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
         if operation is Operation.DELETE_PARTITION:
             return self.delete_partitions(choose_partitions(self.table, self.options, rows))
         with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
-            return self._with_services(lambda: self._open_writer().write(operation, rows, report=report, terms=terms))
+            return self._with_services(lambda: self._writer.write(operation, rows, report=report, terms=terms))
 
-    def cluster(self, *, sort_by: Sequence[str] | None = None) -> WriteResult | None:
-        """Join the small files of each partition into large ones, sorted; what changes while it runs makes it fail.
+    @property
+    def services(self) -> TableServices:
+        """Cleaning, archival, savepoints and restores: what needs no rows."""
+        self._check_usable()
+        return self._open().services
 
-        A plan that waits is run first, with its own columns. Readers see the same rows, and `incremental` none again.
+    @property
+    def clustering(self) -> ClusteringService:
+        """Joins the small files of each partition into large ones, sorted."""
+        self._check_usable()
+        return self._clustering
 
-        Args:
-            sort_by: Columns to sort by, in place of `hoodie.clustering.plan.strategy.sort.columns`.
+    @property
+    def compaction(self) -> CompactionService:
+        """Merges the logs of each file group into a new base file, while others write."""
+        self._check_usable()
+        return self._compaction
 
-        Returns:
-            What was done; None if there is nothing to cluster.
-
-        Raises:
-            BadInput: There is no such column.
-            UnsupportedTable: The table has a bucket index.
-            WriteConflict: A write changed one of the file groups first.
-        """
-        return self._clustering().cluster(sort_by)
-
-    def schedule_clustering(self, *, sort_by: Sequence[str] | None = None) -> str | None:
-        """Put a plan on the timeline, to be run here or elsewhere; None if there is nothing to cluster.
-
-        From then on a write that changes one of its file groups meets a conflict, until the plan was run or taken back.
-        For arguments and errors see `cluster`.
-        """
-        return self._clustering().schedule(sort_by)
-
-    def run_clustering(self, instant: str | None = None) -> WriteResult | None:
-        """Run the plan `instant`, or the oldest of this package that waits; None if none waits.
-
-        A plan whose process has died is rolled back, and its file groups planned anew.
-
-        Raises:
-            WriteAborted: `instant` is no plan of this package that waits, or was rolled back meanwhile.
-            WriteConflict: A write changed one of the file groups first; the plan is taken back.
-            OutcomeUnknown: The store did not say; `resolve` finds out.
-        """
-        return self._clustering().run(instant)
-
-    def abort_clustering(self, instant: str) -> Outcome:
-        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
-
-        Raises:
-            WriteAborted: There is no such plan of this package.
-        """
-        return self._clustering().abort(instant)
-
-    def wait_for_clustering(self) -> tuple[WriteResult, ...]:
-        """Wait for the thread of `hoodie.clustering.async.enabled`; what it clustered since this object was opened."""
-        return () if self._service is None else self._service.wait()
+    @property
+    def log_compaction(self) -> LogCompactionService:
+        """Merges the logs of each file slice that has many into one log."""
+        self._check_usable()
+        return self._log_compaction
 
     def stream_sink(self, operation: Operation = Operation.UPSERT, *, identifier: str | None = None) -> StreamSink:
         """What `DataStreamWriter.foreachBatch` takes: writes each micro-batch exactly once, over restarts too.
@@ -282,74 +250,64 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with this requested time, after an `OutcomeUnknown`; decides it if nobody has."""
         self._check_usable()
-        return self._open_writer().transactions.resolve(instant)
+        return self._open().transactions.resolve(instant)
 
     def close(self) -> None:
         """Wait for table services, and let go of the lock provider's connection. The object can still read."""
         self._is_closed = True
-        self.wait_for_clustering()
-        if self._compactions is not None:
-            self._compactions.wait()
-        if self._services is not None:
-            self._services.close()
-        if self._locks is not None:
-            self._locks.close()
-        self._locks = self._writer = self._service = self._services = None
-        self._compactions = self._log_compactions = None
+        opened = vars(self)
+        for name in ("_clustering", "_compaction"):
+            if name in opened:
+                opened.pop(name).wait()
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = None
 
-    def _open_writer(self) -> Writer:
-        if self._writer is None:
+    def _open(self) -> TableWriter:
+        if self._opened is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             check_pipeline(self.options, table.config, self.path, for_writing=True)
-            application = self.spark.sparkContext.applicationId
-            if self.options.has(lock_keys.PROVIDER):
-                self._locks = LockManager.from_options(
-                    self.options, clock=self._clock, application=application, metrics=self.metrics
-                )
-            clock, metrics = self._clock, self.metrics
-            transactions = Transactions(table, self._locks, options=self.options, clock=clock, metrics=metrics)
             settings = PipelineSettings.of(self.options, table.config)
-            check_index(settings, Snapshot.load(table))
-            host = MarkerHost(ServerSettings.of(self.options), metrics)
-            self._writer = Writer(table, transactions, settings, self._clock, host)
-        return self._writer
+            open_index(settings, is_merge_on_read=table.is_merge_on_read).check(Snapshot.load(table))
+            name = self.spark.sparkContext.applicationId
+            self._opened = TableWriter(table, self.options, clock=self._clock, metrics=self.metrics, application=name)
+        return self._opened
+
+    @cached_property
+    def _writer(self) -> Writer:
+        opened = self._open()
+        settings = PipelineSettings.of(self.options, opened.table.config)
+        index = open_index(settings, is_merge_on_read=opened.table.is_merge_on_read)
+        strategy = open_strategy(opened.table.config, settings, index)
+        host = MarkerHost(ServerSettings.of(self.options), self.metrics)
+        return Writer(opened.table, opened.transactions, settings, strategy, self._clock, host)
+
+    @cached_property
+    def _clustering(self) -> ClusteringService:
+        return ClusteringService(self.spark, self._open())
+
+    @cached_property
+    def _compaction(self) -> CompactionService:
+        return CompactionService(self.spark, self._open())
+
+    @cached_property
+    def _log_compaction(self) -> LogCompactionService:
+        return LogCompactionService(self.spark, self._open())
 
     def _with_services(self, write: Callable[[], WriteResult]) -> WriteResult:
         """A write with the services that the options ask for: a sweep before it, all others after."""
-        services = self._open_services()
+        services = self._open().services
         before = services.precede_write()
-        result = self._compaction().follow(self._clustering().follow(write()))
-        result = self._log_compaction().follow(result)
+        result = write()
+        for service in (self._clustering, self._compaction, self._log_compaction):
+            result = service.follow(result)
         return replace(result, warnings=(*before, *result.warnings, *services.follow_write()))
-
-    def _open_services(self) -> TableServices:
-        if self._services is None:
-            self._services = TableServices(self._open_writer().transactions, self.options)
-        return self._services
 
     def _check_usable(self) -> None:
         if self._is_closed:
             message = f"this HoodieTable object was closed; load the table at {self.path} again to write to it"
             raise WriteError(message, path=self.path)
         self._check_there()
-
-    def _clustering(self) -> ClusteringService:
-        self._check_usable()
-        if self._service is None:
-            self._service = ClusteringService(self.spark, self._open_writer(), self.options)
-        return self._service
-
-    def _compaction(self) -> CompactionService:
-        self._check_usable()
-        if self._compactions is None:
-            self._compactions = CompactionService(self.spark, self._open_writer(), self.options)
-        return self._compactions
-
-    def _log_compaction(self) -> LogCompactionService:
-        self._check_usable()
-        if self._log_compactions is None:
-            self._log_compactions = LogCompactionService(self.spark, self._open_writer(), self.options)
-        return self._log_compactions
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
@@ -363,6 +321,28 @@ class HoodieTable(Readable, ServicedTable, CompactedTable):
             yield
         finally:
             self._writing.release()
+
+    cluster = RenamedMember("clustering.run", removed_in="0.3.0")
+    schedule_clustering = RenamedMember("clustering.schedule", removed_in="0.3.0")
+    run_clustering = RenamedMember("clustering.execute", removed_in="0.3.0")
+    abort_clustering = RenamedMember("clustering.abort", removed_in="0.3.0")
+    wait_for_clustering = RenamedMember("clustering.wait", removed_in="0.3.0")
+    compact = RenamedMember("compaction.run", removed_in="0.3.0")
+    schedule_compaction = RenamedMember("compaction.schedule", removed_in="0.3.0")
+    run_compaction = RenamedMember("compaction.execute", removed_in="0.3.0")
+    abort_compaction = RenamedMember("compaction.abort", removed_in="0.3.0")
+    wait_for_compaction = RenamedMember("compaction.wait", removed_in="0.3.0")
+    compact_logs = RenamedMember("log_compaction.run", removed_in="0.3.0")
+    schedule_log_compaction = RenamedMember("log_compaction.schedule", removed_in="0.3.0")
+    run_log_compaction = RenamedMember("log_compaction.execute", removed_in="0.3.0")
+    abort_log_compaction = RenamedMember("log_compaction.abort", removed_in="0.3.0")
+    clean = RenamedMember("services.clean", removed_in="0.3.0")
+    sweep = RenamedMember("services.sweep", removed_in="0.3.0")
+    archive = RenamedMember("services.archive", removed_in="0.3.0")
+    restore = RenamedMember("services.restore", removed_in="0.3.0")
+    savepoint = RenamedMember("services.savepoints.create", removed_in="0.3.0")
+    delete_savepoint = RenamedMember("services.savepoints.delete", removed_in="0.3.0")
+    list_savepoints = RenamedMember("services.savepoints.list", removed_in="0.3.0")
 
     def __enter__(self) -> HoodieTable:
         return self

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from hudi_locks.errors import SessionRefused
+from hudi_locks.spark._compat import is_stopped
 
 __all__ = ["WAY_OUT", "check_session", "prepare_session", "show_progress"]
 
@@ -75,7 +76,7 @@ def check_session(spark: SparkSession) -> None:
             "this is a session of Spark Connect, which has no SparkContext to run the tasks of a write with; make one"
             " by SparkSession.builder.master(...), or run the job by spark-submit"
         )
-    if spark.sparkContext._jsc is None:  # noqa: SLF001  # PySpark has no other way to ask
+    if is_stopped(spark):
         raise SessionRefused("this Spark session was stopped; make a new one, and load the table with it")
 
 

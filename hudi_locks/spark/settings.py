@@ -21,15 +21,14 @@ from hudi_locks.config import (
 )
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts
-from hudi_locks.spark.appending import refuse_unfit
-from hudi_locks.spark.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.sizing import FileSizing
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
+from hudi_locks.spark.writing.sizing import FileSizing
 from hudi_locks.table import BaseFileFormat, DeleteMarker, LogFormat, MergeRule, TableConfig, read_delete_marker
 
 __all__ = ["PipelineSettings", "check_pipeline"]
 
+_MERGE_ON_READ: Final = "MERGE_ON_READ"
 _INDEXES = ("SIMPLE", "BUCKET")
 _GLOBAL = ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "HBASE", "FLINK_STATE", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
@@ -147,10 +146,6 @@ class PipelineSettings:
         """How many tasks log so many rows: a PySpark task costs as much as logging a good many, whatever it does."""
         return self.tasks[operation] or max(spark.sparkContext.defaultParallelism, rows // _LOG_ROWS)
 
-    def bucket_index(self) -> BucketIndex | None:
-        """The bucket index, if that is what the options ask for."""
-        return BucketIndex(self.hash_fields, self.buckets) if self.index_type == "BUCKET" else None
-
     def base_file_format(self, avro: str) -> BaseFileFormat:
         """How base files are encoded whose rows have this Avro schema."""
         return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes)
@@ -205,8 +200,38 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
         check_writer_options(options)
         PipelineSettings.of(checked, config)
         refuse_other_table(options, config, base_path)
-        refuse_unfit(_with_index_of(config, checked), config)
+        _refuse_unfit(_with_index_of(config, checked), config)
     return checked
+
+
+def _refuse_unfit(options: Options, config: TableConfig) -> None:
+    """Whether a writer with these options may write to the table, as far as its settings tell.
+
+    Raises:
+        ConfigError: A merge-on-read table needs the simple bucket index; non-blocking writers such a table, and an
+            order of rows that all of them know.
+    """
+    mode = options.get_value(write_keys.CONCURRENCY_MODE).upper()
+    if config.table_type == _MERGE_ON_READ:
+        _demand(options, index_keys.INDEX_TYPE, "BUCKET", why="logs go where the bucket of a key says")
+        _demand(options, index_keys.BUCKET_INDEX_ENGINE, "SIMPLE", why="buckets stay as they are")
+    if mode != write_keys.NON_BLOCKING:
+        return
+    key = write_keys.CONCURRENCY_MODE.name
+    if config.table_type != _MERGE_ON_READ:
+        message = f"{key}={mode} needs a {_MERGE_ON_READ} table, and this one is {config.table_type}: writers that do"
+        raise ConfigError(f"{message} not wait for each other cannot rewrite base files", key=key)
+    if not config.ordering_fields and config.declared_merge_mode != "COMMIT_TIME_ORDERING":
+        message = f"{key}={mode} needs a column that orders rows of one key, since writers complete in any order; name"
+        way_out = f"say {table_keys.RECORD_MERGE_MODE.name}=COMMIT_TIME_ORDERING, if the write begun last is to win"
+        raise ConfigError(f"{message} one, or {way_out}", key=key)
+
+
+def _demand(options: Options, key: Key[str], needed: str, *, why: str) -> None:
+    found = options.get_value(key).upper()
+    if found != needed:
+        message = f"a {_MERGE_ON_READ} table is written with {key.name}={needed} only, since {why}; it is {found}"
+        raise ConfigError(message, key=key.name, value=found)
 
 
 def _refuse_read_options(options: Options) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING
-from zipimport import zipimporter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from hudi_locks.spark.worker_connection import acknowledge_early
+from hudi_locks.spark._compat import acknowledge_early, forget_archives, freeze_imported, is_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerTask", "run_in_workers"]
 
+_QUICKENING: Final = ("connection", "archives", "freeze")
 WorkerTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -30,33 +27,27 @@ def run_in_workers(rows: DataFrame, task: WorkerTask, columns: T.StructType | st
         task: Picklable; made on the driver, called on executors.
         columns: Of the batches that it gives.
     """
-    return rows.mapInArrow(lambda batches: run_task(task, batches), columns)
+    spark = rows.sparkSession
+    quick = frozenset(name for name in _QUICKENING if is_on(spark, name))
+    return rows.mapInArrow(lambda batches: run_task(task, batches, quick=quick), columns)
 
 
-def run_task(task: WorkerTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run a task, and leave the process so that the next one begins sooner. Runs on executors."""
-    acknowledge_early()
+def run_task(
+    task: WorkerTask, batches: Iterable[pa.RecordBatch], *, quick: Collection[str] = _QUICKENING
+) -> Iterator[pa.RecordBatch]:
+    """Run a task, and leave the process so that the next one begins sooner. Runs on executors.
+
+    Args:
+        task: See `run_in_workers`.
+        batches: Its input.
+        quick: Which of connection, archives and freeze are quickened; see `hudi_locks.spark._compat`.
+    """
+    if "connection" in quick:
+        acknowledge_early()
     try:
         yield from task(batches)
     finally:
-        _forget_archives()
-        freeze_imported()
-
-
-@cache
-def freeze_imported() -> None:
-    """Once in a process: PySpark collects garbage between tasks, through all that was ever imported.
-
-    To ask Python whether it was done takes longer than the rest of an empty task.
-    """
-    gc.freeze()
-
-
-def _forget_archives() -> None:
-    """PySpark has every archive that something was imported from read anew for each task: that is most of an empty one.
-
-    Whatever is imported next finds them again.
-    """
-    for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter):
-            sys.path_importer_cache.pop(path, None)
+        if "archives" in quick:
+            forget_archives()
+        if "freeze" in quick:
+            freeze_imported()

@@ -14,6 +14,7 @@ from hudi_locks.transaction.context import View
 from hudi_locks.transaction.coordinator import TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.participants import CommitParticipant, PreparedCommit
 from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.settings import TransactionTable
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
@@ -26,6 +27,7 @@ __all__ = [
     "STOP_AT",
     "AbsentKeys",
     "BucketIndexConcurrentFileWrites",
+    "CommitParticipant",
     "ConcurrentOperation",
     "Conflict",
     "ConflictResolutionStrategy",
@@ -34,6 +36,7 @@ __all__ = [
     "Notices",
     "Outcome",
     "PreferWriter",
+    "PreparedCommit",
     "PublishResult",
     "ReadSet",
     "SimpleConcurrentFileWrites",

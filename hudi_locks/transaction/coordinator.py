@@ -13,6 +13,7 @@ from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.forward import Place, RollForward
+from hudi_locks.transaction.participants import CommitParticipant
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Hold, Locks, hold_table
@@ -29,10 +30,12 @@ class TableCoordinator(TableContext):
     Attributes:
         locks: Of the table; None in a single writer without one.
         strategy: Says which writes may not both be published.
+        participants: What is prepared before a claim publishes a write, in this order.
     """
 
     locks: Locks | None
     strategy: ConflictResolutionStrategy
+    participants: tuple[CommitParticipant, ...]
 
     @cached_property
     def rollback(self) -> Rollback:

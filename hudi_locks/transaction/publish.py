@@ -8,7 +8,7 @@ from dataclasses import replace
 from hudi_locks.errors import ClockRefused, LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
-from hudi_locks.markers import DirectMarkers, reconcile, staging_folder
+from hudi_locks.markers import DirectMarkers, staging_folder
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
@@ -19,6 +19,7 @@ from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.coordinator import TableCoordinator
 from hudi_locks.transaction.foreign_writers import list_seen
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
+from hudi_locks.transaction.participants import PreparedCommit
 from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.table_lock import Hold
 from hudi_locks.transaction.write_state import INFLIGHT_GONE, WriteState, describe_rollback
@@ -151,7 +152,7 @@ class Publish:
         if isinstance(found, Conflict):
             return self._give_up("a conflict", conflict=found)
         self._table.trace(StopPoint.PUBLISH_CHECKED)
-        return self._reconcile() or self._claim(view, hold)
+        return self._prepare(view.timeline) or self._claim(view, hold)
 
     def _find_own(self, head: ClaimEntry, claims: list[Claim]) -> Claim | None:
         own = next((claim for claim in reversed(claims) if claim.instant == self._instant), None)
@@ -199,10 +200,11 @@ class Publish:
         self._metadata = united
         return clash
 
-    def _reconcile(self) -> PublishResult | None:
+    def _prepare(self, timeline: Timeline) -> PublishResult | None:
+        commit = PreparedCommit(self._state.instant, self._metadata, timeline)
         try:
-            fail = self._table.settings.fail_on_stray
-            reconcile(self._table.storage, self._instant, written=self._metadata.paths, fail_on_stray=fail)
+            for participant in self._table.participants:
+                participant.prepare(commit)
         except WriteAborted as error:
             return self._give_up(str(error))
         self._table.trace(StopPoint.PUBLISH_RECONCILED)

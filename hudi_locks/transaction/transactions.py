@@ -20,6 +20,7 @@ from hudi_locks.transaction.early import EarlyConflictDriver
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.operations import find_plan
 from hudi_locks.transaction.outcome import Outcome
+from hudi_locks.transaction.participants import CommitParticipant, DataFiles
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
     CompactionPlanning,
@@ -52,6 +53,7 @@ class Transactions:
         owner: Who writes, for the others to read; by default this process.
         trace: Called at every stop point; a seam for tests.
         metrics: Gets the ages of heartbeats, and how conflict resolution went.
+        participants: What is to be durable before a claim publishes a write, beside its data files.
 
     Attributes:
         coordinator: What table services share with the writes of this process.
@@ -74,6 +76,7 @@ class Transactions:
         owner: Owner | None = None,
         trace: Tracer | None = None,
         metrics: Metrics | None = None,
+        participants: Iterable[CommitParticipant] = (),
     ) -> None:
         settings = WriterSettings.of(options or {}, table.config.extra)
         refuse_unusable(table, settings, has_lock=locks is not None)
@@ -91,6 +94,7 @@ class Transactions:
             metrics=metrics or Metrics(),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
+            participants=(DataFiles(table.storage, settings.fail_on_stray), *participants),
         )
         self.early = EarlyConflictDriver(self.coordinator, options or {})
 

@@ -95,7 +95,7 @@ def test_our_compaction_leaves_out_what_the_flag_took(shared: Callable[..., Shar
     both.ours([(*row("a", 6), True), (*row("b", 4), True)])
     both.theirs([(*row("c", 6), True)])
     with HoodieTable.load(both.spark, both.path, options={**OURS, **both.shape}) as table:
-        table.compact()
+        table.compaction.run()
         assert all_read(table) == [row("b", 5)]
 
 

@@ -13,7 +13,7 @@ from other_readers import THEIRS, Jvm
 from hudi_locks import LockManager
 from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.clustering import ClusteringJob
+from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.table import latest_base_files
 from hudi_locks.transaction.settings import WriterSettings
 
@@ -281,7 +281,7 @@ def test_both_read_and_write_on_after_either_clustered(
     table = create(options={"hoodie.parquet.small.file.limit": "0"})
     fill_with_small_files(table, frame)
     before = table.bulk_insert(frame([("x", "eu", 1, 1.0, "x")]))
-    result = table.cluster(sort_by=["ts", "id"])
+    result = table.clustering.run(sort_by=["ts", "id"])
     assert result is not None
     assert (result.file_groups, result.file_groups_replaced) == (3, 5)
     state = [*ROWS, ("x", "eu", 1, 1.0, "x")]
@@ -313,16 +313,16 @@ def test_each_respects_what_the_other_plans_to_cluster(
     [theirs] = [instant.requested for instant in table.table.timeline().pending(("clustering",))]
     with pytest.raises(WriteConflict, match=f"clustering {theirs}"):
         table.upsert(frame([newer(ROWS[0], 2, "ours")]))
-    assert table.cluster(sort_by=["ts"]) is None
+    assert table.clustering.run(sort_by=["ts"]) is None
     with pytest.raises(WriteError, match="planned by a JVM writer"):
-        table.run_clustering(theirs)
+        table.clustering.execute(theirs)
     table.bulk_insert(frame([("n", "eu", 2, 2.0, "n")]))
     jvm.cluster(table, "execute", order="ts", instants=theirs)
     table.upsert(frame([newer(ROWS[0], 2, "ours")]))
     state = [newer(ROWS[0], 2, "ours"), *ROWS[1:], ("n", "eu", 2, 2.0, "n")]
     assert all_read(table) == in_order(state)
     # And the reverse: a JVM writer meets our plan, while it waits and while it runs, and can run it.
-    ours = table.schedule_clustering(sort_by=["id"])
+    ours = table.clustering.schedule(sort_by=["id"])
     assert ours is not None
     with pytest.raises(Exception, match=r"Conflict|HoodieClusteringUpdateException"):
         jvm.write(table, [newer(ROWS[1], 3, "theirs")])
@@ -351,7 +351,7 @@ def test_a_jvm_writer_works_beside_our_clustering(
         return run_job(self, *args)
 
     monkeypatch.setattr(ClusteringJob, "_run_job", beside)
-    result = table.cluster(sort_by=["ts"])
+    result = table.clustering.run(sort_by=["ts"])
     assert result is not None
     assert result.file_groups_replaced == 4
     assert all_read(table) == in_order([*ROWS, ("m", "asia", 3, 3.0, "m")])

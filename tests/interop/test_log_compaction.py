@@ -73,14 +73,14 @@ def test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on(
     table = create_mor(**form)
     first = table.insert(frame(rows(KEYS, 1, "ours")))
     if is_compacted:
-        table.compact()
+        table.compaction.run()
     table.upsert(frame([*rows(KEYS[:2], 3, "newer"), *rows(KEYS[2:3], 0, "older"), *rows(KEYS[3:4], 1, "a tie")]))
     table.delete(frame([*rows(KEYS[4:6], 0, ""), *rows(["nobody"], 0, "")]))
     last = table.upsert(frame([*rows(KEYS[:1], 3, "a tie"), *rows(["new"], 1, "ours")]))
     state = [*rows(KEYS[:1], 3, "a tie"), *rows(KEYS[1:2], 3, "newer"), *rows(KEYS[2:3], 1, "ours")]
     state += [*rows(KEYS[3:4], 1, "a tie"), *rows(KEYS[6:], 1, "ours"), *rows(["new"], 1, "ours")]
     assert four_read(table) == in_order(state)
-    result = table.compact_logs()
+    result = table.log_compaction.run()
     assert result is not None
     assert result.file_groups == 2
     assert len(merged_logs(table)) >= 2
@@ -100,7 +100,7 @@ def test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on(
     ]  # the first, or a compaction of bundle 1.0.2 would show what is older than its base row
     table.upsert(frame(rows(again, 2, "ours again")))
     state = [row for row in state if row[0] not in again] + rows(again, 2, "ours again")
-    assert table.compact_logs() is not None
+    assert table.log_compaction.run() is not None
     assert four_read(table) == in_order(state)
     run_compaction(jvm, table, "schedule")
     table.upsert(frame(rows(["late"], 1, "beside the plan")))
@@ -120,7 +120,7 @@ def test_a_key_that_was_deleted_and_came_again_is_there_after_a_log_compaction(
     table.upsert(frame([*rows(KEYS[:2], 1, "again"), *rows(KEYS[3:4], 6, "newer")]))
     state = in_order([*rows(KEYS[:2], 1, "again"), *rows(KEYS[3:4], 6, "newer"), *rows(KEYS[4:], 5, "ours")])
     assert four_read(table) == state
-    assert table.compact_logs() is not None
+    assert table.log_compaction.run() is not None
     assert four_read(table) == state
     jvm.write(table, rows(KEYS[2:3], 0, "theirs"), **THEIRS)
     assert four_read(table) == in_order([*state, *rows(KEYS[2:3], 0, "theirs")])
@@ -141,10 +141,10 @@ def test_a_log_compaction_of_the_jvm_is_read_and_built_upon(
     table.upsert(frame(rows(KEYS[1:], 4, "ours again")))
     table.upsert(frame(rows(KEYS[1:], 3, "too late")))
     state = rows(KEYS[1:], 4, "ours again")
-    assert table.compact_logs() is not None
+    assert table.log_compaction.run() is not None
     assert len(merged_logs(table)) > len(merged)
     assert four_read(table) == in_order(state)
-    table.compact()
+    table.compaction.run()
     assert four_read(table) == in_order(state)
     assert table.read(read_optimized=True).count() == len(state)
 
@@ -153,16 +153,16 @@ def test_a_plan_of_ours_may_be_run_by_the_jvm(jvm: Any, create_mor: Create, fram
     table = create_mor()
     table.insert(frame(rows(KEYS, 1, "ours")))
     table.upsert(frame(rows(KEYS[:2], 2, "ours")))
-    instant = str(table.schedule_log_compaction())
+    instant = str(table.log_compaction.schedule())
     jvm.write(table, rows(KEYS[1:3], 3, "theirs"), **THEIRS_MERGING)
     done = table.table.timeline().get(instant)
     assert done is not None
     assert done.is_completed
     state = [*rows(KEYS[:1], 2, "ours"), *rows(KEYS[1:3], 3, "theirs"), *rows(KEYS[3:], 1, "ours")]
     assert four_read(table) == in_order(state)
-    assert table.run_log_compaction() is None
+    assert table.log_compaction.execute() is None
     table.upsert(frame(rows(KEYS[:1], 3, "on top")))
-    table.compact()
+    table.compaction.run()
     assert four_read(table) == in_order([*rows(KEYS[:1], 3, "on top"), *state[1:]])
 
 
@@ -174,9 +174,9 @@ def test_nothing_is_merged_while_a_jvm_writer_is_under_way(
     table.upsert(frame(rows(KEYS[:2], 2, "ours")))
     theirs = jvm.begin_write(table, rows(KEYS[1:3], 3, "theirs"), gate=gate.path, **THEIRS)
     with gate.closed():
-        assert table.compact_logs() is None
+        assert table.log_compaction.run() is None
     theirs.result(DEADLINE_S)
-    assert table.compact_logs() is not None
+    assert table.log_compaction.run() is not None
     state = [*rows(KEYS[:1], 2, "ours"), *rows(KEYS[1:3], 3, "theirs"), *rows(KEYS[3:], 1, "ours")]
     assert four_read(table) == in_order(state)
 
@@ -192,7 +192,7 @@ def test_were_the_order_not_kept_bundles_would_disagree(
     table.insert(frame(rows(KEYS, 1, "first")))
     table.upsert(frame(rows(KEYS, 1, "second")))
     other = HoodieTable.load(spark, table.path, options=table.options)
-    after_job(lambda: other.compact_logs())
+    after_job(lambda: other.log_compaction.run())
     table.upsert(frame(rows(KEYS[:1], 1, "late")))
     assert merged_logs(table)
     stale, right = (

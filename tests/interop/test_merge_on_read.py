@@ -111,7 +111,7 @@ def test_a_jvm_compaction_that_is_not_told_the_ordering_field_keeps_what_is_newe
     """By its procedure, which bundle 1.0.2 runs without what the table says of it, unless it has the writer's name."""
     table = create_mor()
     table.insert(frame(rows(KEYS, 5, "base")))
-    table.compact()
+    table.compaction.run()
     table.upsert(frame([*rows(KEYS[:3], 3, "older"), *rows(KEYS[3:5], 7, "newer")]))
     state = [*rows(KEYS[:3], 5, "base"), *rows(KEYS[3:5], 7, "newer"), *rows(KEYS[5:], 5, "base")]
     assert all_read(table) == in_order(state)
@@ -128,7 +128,7 @@ def test_the_jvm_reads_and_adds_to_what_we_compacted(
     table = create_mor()
     table.insert(frame([*rows(KEYS, 1, "ours"), *rows(KEYS[:1], 1, "ours", "us")]))
     table.delete(frame([*rows(KEYS[:1], 0, ""), *rows(KEYS[:1], 0, "", "us")]))
-    table.compact()
+    table.compaction.run()
     assert all_read(table) == in_order(rows(KEYS[1:], 1, "ours"))
     assert table.read(read_optimized=True).count() == len(KEYS) - 1
     jvm.write(table, rows([*KEYS[1:3], "new"], 2, "theirs"), **THEIRS)
@@ -136,7 +136,7 @@ def test_the_jvm_reads_and_adds_to_what_we_compacted(
     state = [*rows(KEYS[1:2], 2, "theirs"), *rows(KEYS[2:4], 3, "on top"), *rows(KEYS[4:], 1, "ours")]
     state += rows(["new"], 2, "theirs")
     assert all_read(table) == in_order(state)
-    instant = table.schedule_compaction()
+    instant = table.compaction.schedule()
     table.upsert(frame(rows(["late"], 1, "beside the plan")))
     run_compaction(jvm, table, "execute")
     assert all_read(table) == in_order([*state, *rows(["late"], 1, "beside the plan")])
@@ -204,7 +204,7 @@ def test_twenty_commits_of_each_side_meet_no_conflict_while_either_compacts(
     beside = threading.Thread(target=write_theirs)
     beside.start()
     results = [table.upsert(frame(change)) for change in changes[0][:10]]
-    assert table.compact() is not None
+    assert table.compaction.run() is not None
     results += [table.upsert(frame(change)) for change in changes[0][10:]]
     beside.join(DEADLINE_S)
     assert failed == []
@@ -230,9 +230,9 @@ def test_a_log_that_began_before_a_compaction_and_ended_after_it_is_archived_onc
     slow = HoodieTable.load(spark, table.path, options={**OURS, **TOGETHER})
     with paused(slow, StopPoint.BEGIN_INFLIGHT, lambda: slow.upsert(frame(rows(KEYS[:2], 3, "late")))) as writer:
         table.upsert(frame(rows(KEYS[1:3], 2, "early")))
-        assert table.schedule_compaction() is not None
+        assert table.compaction.schedule() is not None
         straddling = writer.finish().instant
-    assert table.compact() is not None
+    assert table.compaction.run() is not None
     expected = in_order([*rows(KEYS[:2], 3, "late"), *rows(KEYS[2:3], 2, "early"), *rows(KEYS[3:], 1, "ours")])
     for _ in range(4):
         table.upsert(frame(rows(KEYS[3:4], 1, "ours")))
@@ -240,7 +240,7 @@ def test_a_log_that_began_before_a_compaction_and_ended_after_it_is_archived_onc
     assert table.table.timeline().get(straddling) is not None
     assert all_read(table) == expected
 
-    assert table.compact() is not None
+    assert table.compaction.run() is not None
     for _ in range(4):
         table.upsert(frame(rows(KEYS[3:4], 1, "ours")))
     assert archive_now(table) > 1
@@ -290,16 +290,16 @@ def test_the_jvm_reads_and_adds_to_what_we_took_back_to_a_savepoint(
     table.upsert(frame(rows(KEYS[:2], 2, "ours")))
     table.upsert(frame(rows(KEYS[:1], 3, "ours")))
     state = in_order([*rows(KEYS[:1], 3, "ours"), *rows(KEYS[1:2], 2, "ours"), *rows(KEYS[2:], 1, "ours")])
-    kept = table.savepoint(user="ours", comments="before")
+    kept = table.services.savepoints.create(user="ours", comments="before")
     for n in range(4, 7):
         jvm.write(table, rows(KEYS[:3], n, "theirs"), **THEIRS_SERVED)
-    table.clean()
-    assert table.restore(kept.instant).savepoint == kept.instant
+    table.services.clean()
+    assert table.services.restore(kept.instant).savepoint == kept.instant
     assert all_read(table) == state
 
     jvm.write(table, rows(KEYS[:1], 10, "theirs"), **THEIRS)
     table.upsert(frame(rows(KEYS[1:2], 10, "ours")))
-    table.compact()
+    table.compaction.run()
     changed = [*rows(KEYS[:1], 10, "theirs"), *rows(KEYS[1:2], 10, "ours"), *rows(KEYS[2:], 1, "ours")]
     assert all_read(table) == in_order(changed)
     jvm.sql("set hoodie.datasource.write.recordkey.field=id")

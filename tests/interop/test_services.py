@@ -73,11 +73,11 @@ def test_savepoints_and_restores_of_both_kinds_are_understood(
     table = create(options=KEEP)
     table.bulk_insert(frame(ROWS))
     table.upsert(frame(updated(2)))
-    kept = table.savepoint(user="ours", comments="before")
+    kept = table.services.savepoints.create(user="ours", comments="before")
     for n in (3, 4, 5):
         jvm.write(table, updated(n), **THEIR_SERVICES)
     assert kept.instant in versions(table)
-    assert table.restore(kept.instant).savepoint == kept.instant
+    assert table.services.restore(kept.instant).savepoint == kept.instant
     assert versions(table)[-1] == kept.instant
     assert all_read(table) == state(2)
 

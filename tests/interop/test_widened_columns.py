@@ -105,7 +105,7 @@ def test_clustering_writes_older_files_in_the_new_types(jvm: Any, create: Create
     write(jvm, path, "b", "r", new(), **apart)
     before = theirs(jvm, path)
     assert ours(table.read()) == before
-    assert table.cluster() is not None
+    assert table.clustering.run() is not None
     assert theirs(jvm, path) == ours(table.read()) == before
 
 

@@ -37,7 +37,7 @@ def test_each_span_tells_what_became_of_its_rows(create: Create, frame: Frame, h
     third = table.delete(frame([("c", "2", 5, 1.0)]))
     fourth = table.upsert(frame([("c", "2", 6, 3.0), ("a", "1", 7, 7.0)]))
     if how:
-        table.compact()
+        table.compaction.run()
     times = [result.completion_time for result in (first, second, third, fourth)]
     spans: dict[tuple[str, Any], list[Change]] = {
         ("0", times[0]): [("i", None, (key, 1)) for key in "abc"],
@@ -73,7 +73,7 @@ def test_a_replaced_or_clustered_partition_tells_the_rows_that_differ(create: Cr
     table = create()
     table.bulk_insert(frame([("a", "1", 1, 1.0), ("c", "2", 1, 1.0)]))
     first = table.bulk_insert(frame([("b", "1", 1, 1.0)]))
-    assert table.cluster() is not None
+    assert table.clustering.run() is not None
     assert changes_of(table.change_data(str(first.completion_time))) == []
     table.insert_overwrite(frame([("a", "1", 1, 1.0), ("x", "1", 1, 1.0)]))
     found = changes_of(table.change_data(str(first.completion_time)))
@@ -84,7 +84,7 @@ def test_what_was_cleaned_is_refused_and_not_left_out(create: Create, frame: Fra
     table = create()
     results = [table.upsert(frame([("a", "1", number, 1.0)])) for number in range(5)]
     settings = replace(CleanSettings.of({}), commits=2)
-    assert Cleaner(table._open_writer().transactions.coordinator, settings).run().deleted == 2
+    assert Cleaner(table._open().transactions.coordinator, settings).run().deleted == 2
     times = [str(result.completion_time) for result in results]
     assert changes_of(table.change_data(times[3])) == [("u", ("a", 3), ("a", 4))]
     assert changes_of(table.change_data("0")) == [("i", None, ("a", 4))]

@@ -19,7 +19,7 @@ import shared_table
 from hudi_locks.cli import main
 from hudi_locks.errors import BadInput, UnsupportedTable, WriteConflict
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.clustering import ClusteringJob
+from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.table import latest_base_files
 from hudi_locks.transaction import Outcome
 
@@ -54,7 +54,7 @@ def test_small_files_become_sorted_ones_and_every_row_stays_as_it_was(
     table = create()
     commits = fill(table, frame)
     before, meta = rows_of(table), rows_of(table.read(), *META)
-    result = table.cluster(sort_by=["ts", "id"])
+    result = table.clustering.run(sort_by=["ts", "id"])
     assert result is not None
     assert (result.file_groups, result.file_groups_replaced, result.rows_written, result.rows_inserted) == (2, 5, 7, 0)
     assert rows_of(table) == before
@@ -83,7 +83,7 @@ def test_large_groups_are_cut_into_files_of_the_target_size(
         table.bulk_insert(rows)
     files = files_of(table)
     wanted = -(-sum(file.size for file in files) // 2_000)
-    result = table.cluster(sort_by=sort_by)
+    result = table.clustering.run(sort_by=sort_by)
     assert result is not None
     assert (result.file_groups, wanted > 2) == (wanted, True)
     assert rows_of(table, "ts") == sorted(((number,) for number in range(1000)), key=repr)
@@ -98,9 +98,9 @@ def test_what_cannot_be_clustered_is_refused_before_anything_is_planned(create: 
     bucket = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
     bucket.upsert(frame([("a", "1", 1, 1.0), ("b", "1", 1, 1.0), ("c", "1", 1, 1.0)]))
     with pytest.raises(UnsupportedTable, match="buckets of a bucket index"):
-        bucket.cluster()
+        bucket.clustering.run()
     with pytest.raises(BadInput, match="no column 'nope'"):
-        bucket.cluster(sort_by=["nope"])
+        bucket.clustering.run(sort_by=["nope"])
     assert bucket.table.timeline().pending() == ()
 
 
@@ -109,13 +109,13 @@ def test_an_update_meets_a_plan_and_an_insert_goes_elsewhere(create: Create, fra
     table = create(options={**SHARED, "hoodie.parquet.small.file.limit": "1000000"})
     table.bulk_insert(frame([("a", "1", 1, 1.0)]))
     table.bulk_insert(frame([("b", "1", 1, 1.0)]))
-    planned = table.schedule_clustering()
+    planned = table.clustering.schedule()
     assert planned is not None
     with pytest.raises(WriteConflict, match=f"clustering {planned}") as caught:
         table.upsert(frame([("a", "1", 2, 2.0)]))
     assert (caught.value.other, caught.value.partition) == (planned, "1")
     assert table.insert(frame([("n", "1", 1, 1.0)])).conflicts == ()
-    assert table.abort_clustering(planned) is Outcome.ABORTED
+    assert table.clustering.abort(planned) is Outcome.ABORTED
     table.upsert(frame([("a", "1", 2, 2.0)]))
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1), ("n", 1)]
 
@@ -157,7 +157,7 @@ def test_a_thread_clusters_beside_the_writes_of_its_process(
     with pytest.raises(WriteConflict, match="Let that clustering end"):
         table.upsert(frame([("a", "1", 2, 2.0)]))
     go_on.set()
-    done = table.wait_for_clustering()
+    done = table.clustering.wait()
     assert done[0].file_groups_replaced == 2
     table.upsert(frame([("a", "1", 2, 2.0)]))
     table.close()
@@ -195,7 +195,7 @@ from pyspark.sql import SparkSession
 from hudi_locks.spark import HoodieTable
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
 spark = builder.config("spark.pyspark.python", sys.executable).getOrCreate()
-HoodieTable.load(spark, sys.argv[1]).cluster()
+HoodieTable.load(spark, sys.argv[1]).clustering.run()
 """
 
 
@@ -211,7 +211,7 @@ def test_what_a_killed_clustering_left_is_removed_and_clustered_anew(
     assert killed.returncode == -9, killed.stderr
     assert rows_of(table) == before
     [dead] = table.table.timeline().pending(("clustering",))
-    result = table.cluster()  # its process is certainly gone
+    result = table.clustering.run()  # its process is certainly gone
     assert result is not None
     assert result.file_groups_replaced == 5
     assert rows_of(table) == before

@@ -13,7 +13,7 @@ import shared_table
 from hudi_locks.cli import main
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.compaction import CompactionJob
+from hudi_locks.spark.services.compaction import CompactionJob
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +44,7 @@ def test_rows_are_the_same_before_and_after_and_later_logs_lie_on_top(
     table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 0, 0.0)]))
     table.delete(frame([("c", "2")], KEYS))
     before, changes = table.read().collect(), rows_of(table.incremental(first.completion_time))
-    result = table.compact()
+    result = table.compaction.run()
     assert result is not None
     assert (result.rows_written, result.rows_inserted, result.file_groups) == (2, 0, 2)
     state = [("a", "1", 2, 2.0), FIRST[1]]
@@ -55,11 +55,11 @@ def test_rows_are_the_same_before_and_after_and_later_logs_lie_on_top(
     assert rows_of(table.as_of(first.completion_time)) == FIRST
     assert rows_of(table.incremental(first.completion_time)) == changes == state[:1]
     assert rows_of(table.incremental(result.instant)) == []
-    assert table.compact() is None
+    assert table.compaction.run() is None
     table.upsert(frame([("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]))
     assert rows_of(table) == [state[0], ("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]
     assert rows_of(table.read(read_optimized=True)) == state
-    table.compact()
+    table.compaction.run()
     assert rows_of(table.read(read_optimized=True)) == rows_of(table)
     assert len(bases_of(path)) == 4
 
@@ -68,7 +68,7 @@ def test_a_write_that_begins_before_a_compaction_and_completes_after_it_stays(
     table: HoodieTable, load: Load, frame: Frame, rows_of: RowsOf, after_job: Callable[..., None]
 ) -> None:
     table.insert(frame(FIRST))
-    after_job(lambda: load(TOGETHER).compact())
+    after_job(lambda: load(TOGETHER).compaction.run())
     result = table.upsert(frame([("a", "1", 5, 5.0), ("n", "1", 1, 1.0)]))
     assert (result.retries, result.conflicts) == (0, ())
     assert rows_of(table.read(read_optimized=True)) == FIRST
@@ -88,10 +88,10 @@ def test_a_compaction_that_fails_is_taken_back_and_done_anew(
 
     monkeypatch.setattr(CompactionJob, "_run_job", fail_late)
     with pytest.raises(RuntimeError, match="no more memory"):
-        table.compact()
+        table.compaction.run()
     assert bases_of(path) == []
     assert rows_of(table) == FIRST
-    assert table.compact() is not None
+    assert table.compaction.run() is not None
     assert rows_of(table) == rows_of(table.read(read_optimized=True)) == FIRST
 
 
@@ -99,14 +99,14 @@ def test_the_command_does_what_waits(
     table: HoodieTable, frame: Frame, rows_of: RowsOf, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table.insert(frame(FIRST))
-    instant = table.schedule_compaction()
+    instant = table.compaction.schedule()
     options = [word for key, value in TOGETHER.items() for word in ("-o", f"{key}={value}")]
     with pytest.raises(SystemExit) as caught:
         main(["compact", path, "--json", *options])
     assert not caught.value.code
     [said] = json.loads(capsys.readouterr().out)
     assert (said["instant"], said["state"], said["rows"], said["file_groups"]) == (instant, "done", 3, 2)
-    assert table.run_compaction() is None
+    assert table.compaction.execute() is None
     assert rows_of(table.read(read_optimized=True)) == FIRST
 
 
@@ -114,7 +114,7 @@ def test_a_copy_on_write_table_is_refused(create: Create, frame: Frame) -> None:
     plain = create()
     plain.insert(frame(FIRST))
     with pytest.raises(UnsupportedTable, match="no logs to compact"):
-        plain.compact()
+        plain.compaction.run()
 
 
 @pytest.mark.parametrize("switch", ["hoodie.compact.inline", "hoodie.datasource.compaction.async.enable"])
@@ -125,11 +125,11 @@ def test_writes_are_followed_by_a_compaction_when_enough_of_them_came(
     following.insert(frame(FIRST))
     assert rows_of(table.read(read_optimized=True)) == []
     following.upsert(frame([("a", "1", 2, 2.0)]))
-    following.wait_for_compaction()
+    following.compaction.wait()
     compacted = [("a", "1", 2, 2.0), *FIRST[1:]]
     assert rows_of(table.read(read_optimized=True)) == compacted
     following.upsert(frame([("a", "1", 3, 3.0)]))
-    following.wait_for_compaction()
+    following.compaction.wait()
     assert rows_of(table.read(read_optimized=True)) == compacted
     assert rows_of(table) == [("a", "1", 3, 3.0), *FIRST[1:]]
 
@@ -140,7 +140,7 @@ def test_a_write_may_only_schedule_and_a_plan_can_be_taken_back(
     scheduling = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     load({**TOGETHER, **scheduling}).insert(frame(FIRST))
     [planned] = table.table.timeline().pending(("compaction",))
-    assert table.abort_compaction(planned.requested).name == "ABORTED"
+    assert table.compaction.abort(planned.requested).name == "ABORTED"
     assert table.table.timeline().pending(("compaction",)) == ()
     assert rows_of(table.read(read_optimized=True)) == []
     assert rows_of(table) == FIRST
@@ -160,12 +160,12 @@ def test_logs_become_one_log_and_rows_are_as_they_were(
 ) -> None:
     merging = load({**TOGETHER, **OFTEN})
     first = table.insert(frame(FIRST))
-    table.compact()
+    table.compaction.run()
     second = table.upsert(frame([("a", "1", 2, 2.0), ("b", "1", 0, 0.0), ("c", "2", 2, 2.0)]))
     table.delete(frame([("c", "2")], KEYS))
     before, changes = table.read().collect(), rows_of(table.incremental(first.completion_time))
-    assert table.compact_logs() is None
-    result = merging.compact_logs()
+    assert table.log_compaction.run() is None
+    result = merging.log_compaction.run()
     assert result is not None
     assert (result.rows_written, result.rows_inserted, result.rows_deleted, result.file_groups) == (0, 0, 0, 1)
     state = [("a", "1", 2, 2.0), FIRST[1]]
@@ -180,12 +180,12 @@ def test_logs_become_one_log_and_rows_are_as_they_were(
     table.upsert(frame([("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]))
     state = [state[0], ("b", "1", 3, 3.0), ("c", "2", 0, 0.0)]
     assert rows_of(table) == state
-    assert merging.compact_logs() is not None
+    assert merging.log_compaction.run() is not None
     assert rows_of(table) == state
     assert len([name for name in logs_of(path) if str(result.instant) in name]) == 1
-    table.compact()
+    table.compaction.run()
     assert rows_of(table.read(read_optimized=True)) == rows_of(table) == state
-    assert merging.compact_logs() is None
+    assert merging.log_compaction.run() is None
 
 
 def test_a_write_that_is_under_way_keeps_logs_from_being_merged(
@@ -194,10 +194,10 @@ def test_a_write_that_is_under_way_keeps_logs_from_being_merged(
     merging, done = load({**TOGETHER, **OFTEN}), []
     table.insert(frame(FIRST))
     table.upsert(frame(FIRST[:1]))
-    after_job(lambda: done.append(merging.compact_logs()))
+    after_job(lambda: done.append(merging.log_compaction.run()))
     table.upsert(frame([("a", "1", 1, 5.0)]))
     assert done == [None]
-    assert merging.compact_logs() is not None
+    assert merging.log_compaction.run() is not None
     assert rows_of(table) == [("a", "1", 1, 5.0), *FIRST[1:]]
 
 
@@ -214,7 +214,7 @@ def test_a_write_that_begins_while_logs_are_merged_lies_on_top(
         return run_job(self, task)
 
     monkeypatch.setattr(CompactionJob, "_run_job", write_meanwhile)
-    assert merging.compact_logs() is not None
+    assert merging.log_compaction.run() is not None
     assert rows_of(table) == [("a", "1", 1, 5.0), *FIRST[1:]]
 
 
@@ -255,4 +255,4 @@ def test_a_table_whose_rows_fill_nulls_is_refused(create: Create, frame: Frame) 
     result = table.upsert(frame(FIRST))
     assert ["take the values of nulls" in warning for warning in result.warnings] == [True]
     with pytest.raises(UnsupportedTable, match="take the values of nulls"):
-        table.compact_logs()
+        table.log_compaction.run()

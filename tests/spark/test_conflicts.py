@@ -14,7 +14,7 @@ import shared_table
 
 from hudi_locks.errors import AcquireTimeout, SecondWriterRefused, WriteConflict, WriteError
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.transaction import Outcome
 
 pytestmark = pytest.mark.spark

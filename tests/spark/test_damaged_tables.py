@@ -53,8 +53,8 @@ def test_a_lost_base_file_is_neither_read_over_nor_built_on(
         lambda: table.change_data(first.completion_time),
         lambda: table.upsert(frame([("a", "1", 3, 3.0)])),
         lambda: table.delete(frame([("a", "1")], "id string, month string")),
-        table.cluster,
-        table.savepoint,
+        lambda: table.clustering.run(),
+        lambda: table.services.savepoints.create(),
     ):
         refused(act, file)
     assert rows_of(table.as_of(first.completion_time), "id", "ts") == [("a", 1), ("b", 1)]
@@ -82,12 +82,12 @@ def test_a_lost_log_is_neither_read_over_nor_compacted(
         table.read,
         lambda: table.as_of(second.completion_time),
         lambda: table.incremental(first.completion_time),
-        table.compact,
-        table.compact_logs,
+        lambda: table.compaction.run(),
+        lambda: table.log_compaction.run(),
     ):
         refused(act, file)
     assert rows_of(table.as_of(first.completion_time), "id", "ts") == [("a", 1), ("b", 1)]
     file.write_bytes(sound)
-    assert table.compact() is not None
+    assert table.compaction.run() is not None
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 3)]
     assert verify_table(table.table.storage).is_sound

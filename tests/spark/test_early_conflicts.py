@@ -68,7 +68,7 @@ def test_the_later_of_two_writers_gives_up_before_it_writes(
     assert (error.partition, error.other, error.other_is_pending) == ("1", result.instant, True)
     assert "let it finish, then write again" in str(error)
     assert not [file for file in Path(ours.path).rglob("*.parquet") if error.instant in file.name]
-    theirs.sweep()  # a task that had begun beside the one that gave up makes its marker however late
+    theirs.services.sweep()  # a task that had begun beside the one that gave up makes its marker however late
     assert not [file for file in Path(ours.path).rglob("*") if error.instant in file.parts]
     assert theirs.metrics.counter(EARLY_CONFLICT_MARKER) == 1
     assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]

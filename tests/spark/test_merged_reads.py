@@ -126,7 +126,7 @@ def test_a_large_slice_is_read_by_several_tasks(
         options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"},
     )
     table.insert(frame([(f"k{number:03}", "m", 1, 0.5) for number in range(200)]))
-    table.compact()
+    table.compaction.run()
     [base] = (path for path, _ in table.table.storage.walk("") if path.endswith(".parquet"))
     pq.write_table(
         pq.read_table(table.table.storage.address(base)), table.table.storage.address(base), row_group_size=30

@@ -97,7 +97,7 @@ def test_a_folder_that_was_deleted_under_a_loaded_table_is_said_to_be_gone(creat
         lambda: table.incremental("0"),
         lambda: table.upsert(frame(FIRST)),
         lambda: table.delete_partitions(["1"]),
-        table.cluster,
+        lambda: table.clustering.run(),
     ]
     for use in uses:
         with pytest.raises(NotATable, match="is gone"):
@@ -115,8 +115,8 @@ def test_a_closed_table_reads_and_does_not_write(create: Create, frame: Any, row
         lambda: table.upsert(frame(FIRST)),
         lambda: table.delete_partitions(["1"]),
         lambda: table.resolve("1"),
-        table.cluster,
-        table.compact,
+        lambda: table.clustering.run(),
+        lambda: table.compaction.run(),
     ]
     for use in uses:
         with pytest.raises(WriteError, match="was closed; load"):

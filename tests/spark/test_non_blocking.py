@@ -13,7 +13,7 @@ import shared_table
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import LogFileName
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing.writer import Writer
 
 pytestmark = pytest.mark.spark
 

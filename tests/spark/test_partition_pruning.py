@@ -119,7 +119,7 @@ def test_values_with_marks_of_patterns_and_paths(create: Create, frame: Frame, u
 def test_a_condition_on_partition_columns_spares_logs_too(create: Create, frame: Frame) -> None:
     table = create(table_type="MERGE_ON_READ", options=BUCKETS)
     table.upsert(frame(ROWS))
-    table.compact()
+    table.compaction.run()
     table.upsert(frame([("k1", "a", 2, 9.0), ("k1", "b", 2, 9.0)]))
     state = table.table.timeline().completed_between("")[-1].completion
     lose(table, "b", "c")

@@ -13,7 +13,7 @@ from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.reading import Reader
+from hudi_locks.spark.reading.reader import Reader
 
 pytestmark = pytest.mark.spark
 
@@ -100,7 +100,7 @@ def test_a_time_that_is_none_is_refused(create: Create) -> None:
 def archive(table: HoodieTable) -> None:
     """Leave two commits on the active timeline, however young the others are."""
     settings = ArchiveSettings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
-    coordinator = table._open_writer().transactions.coordinator
+    coordinator = table._open().transactions.coordinator
     Archiver(coordinator, replace(settings, min_age_ms=0), clean_settings=CleanSettings.of({})).run()
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.spark import HoodieTable, intake, task_making
-from hudi_locks.spark.task import WriteTask
+from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from shared_table import SHARED
 
 from hudi_locks.errors import WriteConflict
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.clustering import ClusteringJob
+from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.transaction import StopPoint
 
 pytestmark = pytest.mark.spark
@@ -65,7 +65,7 @@ def test_a_single_writer_writes_on_while_its_process_clusters(
     beside = [table.upsert(frame([("c", "2", ts, 1.0)])) for ts in (1, 2)]
     assert [result.retries for result in beside] == [0, 0]
     clustering.end()
-    [done] = table.wait_for_clustering()
+    [done] = table.clustering.wait()
     assert done.file_groups_replaced == 2
     assert rows_of(table, "id", "ts") == [("a", 1), ("b", 1), ("c", 2)]
     assert rows_of(table.incremental(str(before)), "id", "ts") == [("c", 2)]
@@ -84,7 +84,7 @@ def test_writers_that_are_preferred_never_wait_for_clustering(
     [planned] = table.table.timeline().pending(("clustering",))
     assert table.upsert(frame([("a", "1", 2, 2.0)])).retries == 0
     clustering.end()
-    assert planned.requested not in [result.instant for result in table.wait_for_clustering()]
+    assert planned.requested not in [result.instant for result in table.clustering.wait()]
     assert table.table.timeline().get(planned.requested) is None
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1)]
 
@@ -101,7 +101,7 @@ def test_clustering_gives_way_to_a_living_writer_that_is_preferred(
 
     def cluster() -> None:
         with pytest.raises(WriteConflict, match="once the other has ended") as caught:
-            load(options).cluster()
+            load(options).clustering.run()
         gave_way.append(caught.value)
 
     after_job(cluster)
@@ -124,5 +124,5 @@ def test_a_stream_with_services_of_its_own_and_a_backfill_share_a_table(
         assert old.finish().retries == 0
     stream.upsert(frame([("y", "8", 2, 2.0)]))
     clustering.end()
-    assert [result.file_groups_replaced for result in stream.wait_for_clustering()][:1] == [2]
+    assert [result.file_groups_replaced for result in stream.clustering.wait()][:1] == [2]
     assert rows_of(stream, "id", "ts") == [("a", 0), ("b", 1), ("x", 1), ("y", 2)]

@@ -13,8 +13,10 @@ import pytest
 
 from hudi_locks.errors import SessionRefused
 from hudi_locks.spark import HoodieTable
+from hudi_locks.spark._compat import SWITCHES
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.session import prepare_session
+from hudi_locks.spark.writing import keyed_rows
 
 pytestmark = pytest.mark.spark
 
@@ -120,7 +122,12 @@ def test_a_stopped_session_is_said_in_one_sentence(create: Callable[..., HoodieT
     table.upsert(rows)
     stopped: Any = StoppedSession()
     table.spark = stopped
-    for use in (table.read, lambda: table.upsert(rows), lambda: table.delete_partitions(["1"]), table.cluster):
+    for use in (
+        table.read,
+        lambda: table.upsert(rows),
+        lambda: table.delete_partitions(["1"]),
+        lambda: table.clustering.run(),
+    ):
         with pytest.raises(SessionRefused, match="was stopped"):
             use()
     with pytest.raises(SessionRefused, match="was stopped"):
@@ -148,3 +155,23 @@ def test_what_spark_says_of_unfit_workers_becomes_one_sentence(said: str, advice
         raise PySparkException(said)
     assert "PYSPARK_PYTHON" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_nothing_is_lost_without_what_is_private_in_pyspark(
+    spark: Any, create: Callable[..., HoodieTable], frame: Any, rows_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(keyed_rows, "reread_shuffled", lambda rows: asked.append(rows))
+    table = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2})
+    rows = [("a", "1", 1, 1.0), ("b", "2", 1, 2.0)]
+    table.upsert(frame(rows))
+    assert len(asked) == 1
+    for key in SWITCHES.values():
+        spark.conf.set(key, "false")
+    try:
+        table.upsert(frame([("a", "1", 2, 3.0)]))
+    finally:
+        for key in SWITCHES.values():
+            spark.conf.unset(key)
+    assert len(asked) == 1
+    assert rows_of(table) == [("a", "1", 2, 3.0), ("b", "2", 1, 2.0)]

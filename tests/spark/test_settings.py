@@ -17,7 +17,7 @@ from hudi_locks.config import Options
 from hudi_locks.format import avro_schema
 from hudi_locks.spark import Operation
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import BaseFileWriter, RowBuffers, TableConfig, add_meta_schema, stamp_rows
 
@@ -103,10 +103,8 @@ def test_an_earlier_write_is_waited_for_as_long_as_asked(monkeypatch: pytest.Mon
 def test_the_fields_that_are_named_choose_the_bucket() -> None:
     bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "64"}
     keys = pa.array([f"id:{number},day:1" for number in range(50)])
-    by_day = read_settings({**bucket, "hoodie.bucket.index.hash.field": "day"}).bucket_index()
-    by_all = read_settings(bucket).bucket_index()
-    assert by_day is not None
-    assert by_all is not None
+    by_day = read_settings({**bucket, "hoodie.bucket.index.hash.field": "day"})
+    by_all = read_settings(bucket)
     found = [set(one.buckets.assign(keys, one.hash_fields).to_pylist()) for one in (by_day, by_all)]
     assert len(found[0]) == 1
     assert len(found[1]) > 10

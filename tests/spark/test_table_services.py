@@ -42,22 +42,22 @@ def test_old_versions_go_after_writes_and_a_savepoint_brings_the_rows_back(
 ) -> None:
     table = create(options={"hoodie.clean.commits.retained": "1", "hudi_locks.sweep_before_write": "true"})
     first = table.bulk_insert(frame(FIRST)).instant
-    kept = table.savepoint(user="ada", comments="before the change")
+    kept = table.services.savepoints.create(user="ada", comments="before the change")
     later = [table.upsert(frame([("a", "1", n, float(n))])) for n in (6, 7, 8)]
     assert all(result.warnings == () for result in later)
     assert instants_of(path) == [first, later[1].instant, later[2].instant]
-    assert table.list_savepoints() == [kept]
+    assert table.services.savepoints.list() == [kept]
 
-    assert table.restore(kept.instant).undone == tuple(result.instant for result in reversed(later))
+    assert table.services.restore(kept.instant).undone == tuple(result.instant for result in reversed(later))
     assert (rows_of(table), instants_of(path)) == (FIRST, [first])
-    assert table.delete_savepoint(kept.instant)
+    assert table.services.savepoints.delete(kept.instant)
 
     replaced = table.insert_overwrite(frame([("x", "1", 9, 9.0)])).instant
     last = table.upsert(frame([("c", "2", 9, 9.0)]))
     assert last.warnings == ()
     assert instants_of(path) == [replaced]
     assert rows_of(table) == [("c", "2", 9, 9.0), ("x", "1", 9, 9.0)]
-    assert table.clean().deleted == table.sweep().leftovers == table.archive().archived == 0
+    assert table.services.clean().deleted == table.services.sweep().leftovers == table.services.archive().archived == 0
     table.close()
 
 
@@ -83,7 +83,7 @@ def test_streams_of_logs_are_compacted_cleaned_and_archived_as_they_go(
     assert rows_of(table.incremental("0")) == state
     assert sink.write(frame([("a", "1", 99, 0.0)]), 9) is None
     sink.write(frame([("a", "1", 10, 10.0)]), 10)
-    table.compact()
+    table.compaction.run()
     assert rows_of(table) == rows_of(table.read(read_optimized=True)) == [("a", "1", 10, 10.0), *state[1:]]
     with pytest.raises(TableError, match="was cleaned"):
         table.incremental("0", second.completion_time)
@@ -101,20 +101,20 @@ def test_a_savepoint_brings_back_rows_that_lay_in_logs(
     table.upsert(frame(FIRST))
     table.upsert(frame([("a", "1", 6, 6.0)]))
     shown = rows_of(table)
-    kept = table.savepoint(user="ada", comments="before the change")
+    kept = table.services.savepoints.create(user="ada", comments="before the change")
     later = [table.upsert(frame([("a", "1", n, float(n)), ("b", "1", n, 0.0)])) for n in range(7, 13)]
     table.delete(frame([("c", "2")], "id string, month string"))
     assert all(result.warnings == () for result in later)
-    assert table.list_savepoints() == [kept]
+    assert table.services.savepoints.list() == [kept]
 
-    undone = table.restore(kept.instant).undone
+    undone = table.services.restore(kept.instant).undone
     assert set(undone) > {result.instant for result in later}
     assert rows_of(table) == rows_of(table.as_of(requested=kept.instant)) == shown
     assert rows_of(table.incremental(kept.completion_time)) == []
     assert not any(instant in file.name for instant in undone for file in Path(path).rglob(".*.log.*"))
-    assert table.delete_savepoint(kept.instant)
+    assert table.services.savepoints.delete(kept.instant)
     again = table.upsert(frame([("b", "1", 9, 9.0)]))
-    table.compact()
+    table.compaction.run()
     assert rows_of(table) == rows_of(table.read(read_optimized=True)) == [shown[0], ("b", "1", 9, 9.0), shown[2]]
     assert rows_of(table.incremental(kept.completion_time)) == [("b", "1", 9, 9.0)]
     assert again.warnings == ()

@@ -12,7 +12,7 @@ from shared_table import SHARED
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.simple_index import SimpleIndex
+from hudi_locks.spark.index.key_lookup import KeyLookup
 
 pytestmark = pytest.mark.spark
 
@@ -29,17 +29,17 @@ def test_a_write_says_that_it_was_rolled_back_and_blames_no_file(
     table = create(options=SHARED)
     table.insert(frame([("a", "1", 1, 1.0)]))
     (base,) = Path(path).rglob("*.parquet")
-    locate = SimpleIndex.locate
+    locate = KeyLookup.locate
 
     def locate_late(*arguments: Any) -> Any:
-        monkeypatch.setattr(SimpleIndex, "locate", locate)
+        monkeypatch.setattr(KeyLookup, "locate", locate)
         shutil.rmtree(Path(path, ".hoodie/.heartbeat"))
         other = load({**SHARED, "hoodie.clean.commits.retained": "1"})
         for ts in (3, 4):
             other.upsert(frame([("a", "1", ts, 1.0)]))
         return locate(*arguments)
 
-    monkeypatch.setattr(SimpleIndex, "locate", locate_late)
+    monkeypatch.setattr(KeyLookup, "locate", locate_late)
     with pytest.raises(WriteAborted, match=r"rolled the instant back by claim .* begin a new write") as caught:
         table.upsert(frame([("a", "1", 2, 2.0)]))
     assert not base.exists()

@@ -25,7 +25,7 @@ class PausedWrite:
         self.result: Any = None
         self.error: BaseException | None = None
         self._reached, self._go = threading.Event(), threading.Event()
-        context = table._open_writer().transactions.coordinator
+        context = table._open().transactions.coordinator
         object.__setattr__(context, "trace", lambda at: self._stop() if at is point else None)
         self._thread = threading.Thread(target=self._run, args=(write,))
         self._thread.start()

@@ -23,9 +23,9 @@ THEIR_SERVICES = {
 
 def archive_now(table: HoodieTable) -> int:
     """Archive what was completed a moment ago."""
-    archiver = table._open_services()._archiver
+    archiver = table.services._archiver
     archiver._settings = replace(archiver._settings, min_age_ms=0)
-    return table.archive().archived
+    return table.services.archive().archived
 
 
 def archived(table: HoodieTable) -> list[list[str]]:

@@ -89,7 +89,7 @@ class WholeTable:
         self.put_base("h-0")
         self.put_log("h-0")
         assert self.services.clean().deleted
-        self.services.save(user="me", comments="why")
+        self.services.savepoints.create(user="me", comments="why")
         assert self.services.archive().archived
         self.begin()
         return self

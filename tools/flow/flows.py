@@ -90,16 +90,16 @@ def compact(folder: Path, spark: Any) -> Iterator[Callable[[], object]]:
     """Merge the logs of a merge-on-read table with its base files."""
     with _open_table(folder, spark, "MERGE_ON_READ", {**_SHARED, **_BUCKETS}) as table:
         table.upsert(_make_rows(spark, ts=2))
-        table.compact()
+        table.compaction.run()
         table.upsert(_make_rows(spark, ts=3))
-        yield table.compact
+        yield table.compaction.run
 
 
 @contextmanager
 def read(folder: Path, spark: Any) -> Iterator[Callable[[], object]]:
     """Plan a read of a merge-on-read table that has base files and logs; what Spark does with it does not count."""
     with _open_table(folder, spark, "MERGE_ON_READ", {**_SHARED, **_BUCKETS}) as table:
-        table.compact()
+        table.compaction.run()
         table.upsert(_make_rows(spark, ts=2))
         table.read()
         yield table.read

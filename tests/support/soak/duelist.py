@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.writing import Writer
+from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.transaction import Conflict
 
 __all__ = ["COLUMNS"]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks import SystemClock
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.async_service import SERVICE_ERRORS
+from hudi_locks.spark.services.background import SERVICE_ERRORS
 from soak.flight_events import SCHEMA
 from soak.streams import StreamSpec
 
@@ -71,7 +71,7 @@ def compact(spec: StreamSpec, table: HoodieTable) -> None:
     """Compact again and again beside the writers."""
     while not spec.is_ending:
         try:
-            done = table.compact()
+            done = table.compaction.run()
         except SERVICE_ERRORS as error:
             tell("compaction failed", error=f"{type(error).__name__}: {error}")
         else:

@@ -14,12 +14,12 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager
 from hudi_locks.services import TableServices
 from hudi_locks.spark import Operation
-from hudi_locks.spark.group_writer import STAT, decode_stat
-from hudi_locks.spark.placement import GROUP, ListedGroups
-from hudi_locks.spark.replacing import find_replaced
-from hudi_locks.spark.sizing import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.task import WriteTask
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.writing.placement import GROUP, ListedGroups
+from hudi_locks.spark.writing.replacing import find_replaced
+from hudi_locks.spark.writing.sizing import FileSizing
+from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
     COMMIT_TIME,

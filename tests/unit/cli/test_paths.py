@@ -71,9 +71,9 @@ def test_jobs_lock_under_the_name_of_the_table(
     seen: list[Any] = []
     make = LockManager.from_options
 
-    def note(options: Any) -> LockManager:
+    def note(options: Any, **how: Any) -> LockManager:
         seen.append(options)
-        return make(options)
+        return make(options, **how)
 
     monkeypatch.setattr(LockManager, "from_options", note)
     hudi_locks(job[0], table, *job[1:], "-o", "hoodie.write.lock.provider=in_process")

@@ -327,7 +327,7 @@ def test_a_time_of_which_a_clean_kept_no_whole_snapshot_is_refused(at_desk: Comp
 def test_a_savepoint_may_be_read_and_so_may_what_is_the_newest_after_a_restore(at_desk: CompactionDesk) -> None:
     kept = at_desk.append(ZERO)
     services = TableServices(at_desk.desk.open(**NON_BLOCKING), {"hoodie.clean.commits.retained": 1})
-    savepoint = services.save()
+    savepoint = services.savepoints.create()
     at_desk.desk.clock.advance(1)
     over = at_desk.append(ZERO)
     compact(at_desk)

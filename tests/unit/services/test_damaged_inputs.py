@@ -45,7 +45,7 @@ def test_a_lost_base_file_is_not_left_out_of_clustering_and_savepoints(desk: Any
     sound = desk.storage.read(path := f"p/{BaseFileName('g-0', last)}")
     desk.storage.delete(path)
     before = names(desk)
-    for act in (clustering.take, TableServices(desk.open(), {}).save):
+    for act in (clustering.take, TableServices(desk.open(), {}).savepoints.create):
         with pytest.raises(DamagedTable, match="is gone"):
             act()
         assert names(desk) == before
@@ -57,7 +57,7 @@ def test_a_restore_is_the_way_out_of_a_lost_file(desk: Any) -> None:
     create_partition_metadata(desk.storage, "p", instant="0")
     desk.put("p/g-0")
     services = TableServices(desk.open(), {})
-    kept = services.save()
+    kept = services.savepoints.create()
     lost = desk.put("p/g-0")
     desk.storage.delete(f"p/{BaseFileName('g-0', lost)}")
     with pytest.raises(DamagedTable, match="restore the table to a savepoint"):

@@ -94,10 +94,10 @@ def test_snapshots_stay_whole_while_instants_are_archived(at_desk: LogCompaction
 
 def test_a_restore_takes_it_back_and_a_savepoint_of_it_keeps_it(at_desk: LogCompactionDesk) -> None:
     written = [append(at_desk, ZERO), append(at_desk, ZERO, ONE)]
-    before = services(at_desk).save(written[-1])
+    before = services(at_desk).savepoints.create(written[-1])
     merged = merge(at_desk)
     later = [append(at_desk, ZERO), append(at_desk, ZERO)]
-    kept = services(at_desk).save(later[0])
+    kept = services(at_desk).savepoints.create(later[0])
     again = merge(at_desk)
     compact(at_desk)
     append(at_desk, ZERO)
@@ -114,7 +114,7 @@ def test_a_restore_takes_it_back_and_a_savepoint_of_it_keeps_it(at_desk: LogComp
 
 def test_one_that_is_under_way_at_a_restore_is_not_published(at_desk: LogCompactionDesk) -> None:
     written = [append(at_desk, ZERO), append(at_desk, ZERO)]
-    services(at_desk).save(written[-1])
+    services(at_desk).savepoints.create(written[-1])
     merging = at_desk.log_compaction()
     merging.schedule()
     taken = merging.take()

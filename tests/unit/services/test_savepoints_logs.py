@@ -32,7 +32,7 @@ def services(at_desk: CompactionDesk, trace: Any = None, **options: Any) -> Tabl
 
 
 def save(at_desk: CompactionDesk, instant: str | None = None) -> Savepoint:
-    made = services(at_desk).save(instant)
+    made = services(at_desk).savepoints.create(instant)
     at_desk.desk.clock.advance(1)
     return made
 

@@ -128,7 +128,7 @@ def test_cleaning_and_sweeping_by_hand_roll_back_what_failed(desk: ServiceDesk) 
 def test_a_savepoint_and_a_restore_by_hand(desk: ServiceDesk) -> None:
     first = desk.put("p/g-0")
     table = services(desk)
-    assert table.save(user="me", comments="why").instant == first
+    assert table.savepoints.create(user="me", comments="why").instant == first
     desk.clock.advance(1)
     desk.put("p/g-0")
     assert table.restore(first).savepoint == first

@@ -17,11 +17,10 @@ from hudi_locks.format import fixed_bucket_file_id as name_bucket
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark import Operation
-from hudi_locks.spark.compact_task import CompactTask
-from hudi_locks.spark.group_writer import STAT, decode_stat
-from hudi_locks.spark.log_compact_task import LogCompactTask
-from hudi_locks.spark.log_task import LogTask
-from hudi_locks.spark.placement import GROUP, FixedBuckets
+from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     COMMIT_TIME,

@@ -15,9 +15,9 @@ from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, LogFileName, State, WriteStat, avro_schema, fixed_bucket_file_id
 from hudi_locks.markers import DirectMarkers, FinalFiles, reconcile
 from hudi_locks.spark import Operation
-from hudi_locks.spark.group_writer import STAT, decode_stat
-from hudi_locks.spark.log_task import LogTask
-from hudi_locks.spark.placement import GROUP, FixedBuckets
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     PARTITION_PATH,

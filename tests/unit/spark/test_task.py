@@ -17,9 +17,9 @@ from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, State, WriteStat, avro_schema
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark import Operation
-from hudi_locks.spark.group_writer import STAT, decode_stat
-from hudi_locks.spark.placement import GROUP, ListedGroups
-from hudi_locks.spark.task import WriteTask
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.writing.placement import GROUP, ListedGroups
+from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     PARTITION_PATH,

@@ -14,7 +14,8 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
-from hudi_locks.spark.worker_tasks import freeze_imported, run_task
+from hudi_locks.spark._compat import freeze_imported
+from hudi_locks.spark.worker_tasks import run_task
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1, 2]})
 
@@ -85,3 +86,10 @@ def test_a_task_that_fails_or_is_given_up_leaves_the_process_so_too(archive: str
     assert next(running) == BATCH
     running.close()
     assert archives() == []
+
+
+@pytest.mark.parametrize("left_out", ["archives", "freeze"])
+def test_each_part_can_be_left_out(archive: str, frozen: list[bool], left_out: str) -> None:
+    quick = {"archives", "freeze"} - {left_out}
+    assert len(list(run_task(double, [BATCH], quick=quick))) == 2
+    assert (archive in archives(), frozen == []) == (left_out == "archives", left_out == "freeze")

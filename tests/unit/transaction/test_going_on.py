@@ -80,7 +80,7 @@ def test_a_write_that_a_restore_undid_does_not_go_on(desk: Any) -> None:
     create_partition_metadata(desk.storage, "p", instant="0")
     desk.commit("g-0")
     services = TableServices(desk.open(), {})
-    first = services.save().instant
+    first = services.savepoints.create().instant
     tx, made = overtake(desk, "k-0")
     services.restore(first)
     assert tx.look_again() is None

@@ -1,0 +1,124 @@
+"""A table opened for writing: its lock, its transactions and its services, wired once for whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+
+from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.config import Options, check_options, compaction_keys, lock_keys, table_keys
+from hudi_locks.lock import LockManager
+from hudi_locks.observe import Metrics
+from hudi_locks.services.clustering import Clustering
+from hudi_locks.services.clustering_settings import ClusteringSettings
+from hudi_locks.services.compaction import Compaction
+from hudi_locks.services.log_compaction import LogCompaction
+from hudi_locks.services.table_services import TableServices
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+from hudi_locks.transaction import Transactions
+
+__all__ = ["TableWriter"]
+
+
+class TableWriter:
+    """One table in the hands of one process that writes to it. Engine-free; lives on the driver. A context manager.
+
+    The lock is keyed by the table's own name and path where the options give none; there is none without
+    `hoodie.write.lock.provider`. `close` waits for services of the writes, and lets go of the lock provider.
+
+    Args:
+        table: Loaded for writing.
+        options: Hudi's keys, checked.
+        clock: Source of time.
+        metrics: Gets what locks, heartbeats and publishes report.
+        application: Names the job in the records of its locks.
+
+    Attributes:
+        table: The table.
+        options: Hudi's keys, with the table's name and path.
+        clock: Source of time.
+        locks: Of the table; None without a lock provider.
+        transactions: Its writes.
+        services: Cleaning, archival, savepoints.
+
+    Raises:
+        ConfigError: An option cannot be used.
+        UnsupportedTable: The table must not be written by this package.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        options: Mapping[str, object],
+        *,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+        application: str = "",
+    ) -> None:
+        given = Options(options)
+        named = {} if given.has(table_keys.TABLE_NAME) else {table_keys.TABLE_NAME.name: table.config.name}
+        self.table = table
+        self.options = given | {table_keys.BASE_PATH.name: table.storage.base, **named}
+        self.clock = clock or SystemClock()
+        self.locks = self._open_locks(application, metrics)
+        self.transactions = Transactions(table, self.locks, options=self.options, clock=self.clock, metrics=metrics)
+        self.services = TableServices(self.transactions, self.options)
+
+    @classmethod
+    def open(
+        cls, path: str | PathLike[str], options: Mapping[str, object] | None = None, *, zone: str | None = None
+    ) -> TableWriter:
+        """Load the table at `path`, and open it.
+
+        Args:
+            path: Base path.
+            options: Hudi's keys.
+            zone: Time zone of the writers of a table whose timeline is in LOCAL time.
+
+        Raises:
+            NotATable: There is none.
+            DamagedTable: Its properties cannot be read.
+            ConfigError: An option cannot be used.
+            UnsupportedTable: The table must not be written by this package.
+        """
+        checked = check_options(Options(options) | {table_keys.BASE_PATH.name: str(path)})
+        return cls(Table.load(open_storage(path), zone=zone, for_writing=True), checked)
+
+    @cached_property
+    def compaction(self) -> Compaction:
+        """Plans of compaction."""
+        return Compaction(self.table, self.transactions)
+
+    @cached_property
+    def log_compaction(self) -> LogCompaction:
+        """Plans of log compaction."""
+        threshold = self.options.get_value(compaction_keys.LOG_BLOCKS_THRESHOLD)
+        return LogCompaction(self.table, self.transactions, threshold)
+
+    def clustering(self, *, sort_by: Sequence[str] | None = None) -> Clustering:
+        """Plans of clustering.
+
+        Args:
+            sort_by: Columns to sort by, in place of those of the options.
+        """
+        settings = ClusteringSettings.of(self.options, table_properties=self.table.config.extra, sort_by=sort_by)
+        return Clustering(self.table, self.transactions, settings)
+
+    def close(self) -> None:
+        """Wait for services on threads, and let go of the lock provider's connection."""
+        self.services.close()
+        if self.locks is not None:
+            self.locks.close()
+
+    def _open_locks(self, application: str, metrics: Metrics | None) -> LockManager | None:
+        if not self.options.has(lock_keys.PROVIDER):
+            return None
+        return LockManager.from_options(self.options, clock=self.clock, application=application, metrics=metrics)
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,201 @@
+"""What touches the private parts of PySpark, in one place; written for 3.5 to 4.3.
+
+A part that only makes Spark quicker is switched off by a key of Spark's configuration (`SWITCHES`), such as
+`--conf spark.hudi_locks.shuffle=false`. docs/design.md has what each gains.
+
+- `shuffle`: a write shuffles its rows once, and each of its jobs reads the files of that shuffle, not persisted rows.
+- `connection`: a worker acknowledges the first part of a task at once; of its set-up until PySpark 4.1.
+- `archives`: a worker does not read every archive anew for the next task.
+- `freeze`: a worker does not look for garbage in what it has imported.
+
+`FileIndexes`, `list_java_fields` and `is_stopped` have no switch, since no public call does the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import socket
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+from zipimport import zipimporter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T  # noqa: N812
+
+__all__ = [
+    "SWITCHES",
+    "FileIndexes",
+    "acknowledge_early",
+    "forget_archives",
+    "freeze_imported",
+    "is_on",
+    "is_stopped",
+    "list_java_fields",
+    "reread_shuffled",
+]
+
+SWITCHES: Final = MappingProxyType(
+    {name: f"spark.hudi_locks.{name}" for name in ("shuffle", "connection", "archives", "freeze")}
+)
+"""Keys of Spark's configuration; `false` switches a part off."""
+_AT_ONCE: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
+_OPEN_FILES: Final = Path("/proc/self/fd")
+_TASKS_PER_CORE: Final = 8
+"""Spark lists files in as many tasks as there are files, each of which takes longer to begin than to end."""
+_PARALLELISM: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def is_on(spark: SparkSession, name: str) -> bool:
+    """Whether a part of `SWITCHES` is to be used."""
+    return (spark.conf.get(SWITCHES[name], None) or "true").strip().lower() != "false"
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session's context was stopped."""
+    return spark.sparkContext._jsc is None  # noqa: SLF001
+
+
+def list_java_fields(rows: DataFrame) -> list[Any]:
+    """The columns as the JVM has them, also those of types that PySpark cannot name."""
+    return list(rows._jdf.schema().fields())  # noqa: SLF001
+
+
+def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:
+    """Rows whose last step is a shuffle, read again from its files by every job; None where Spark has no such way.
+
+    Spark plans a DataFrame anew for each job, and then shuffles anew; over one RDD it finds the files that are there.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.sql import DataFrame
+
+    session, plan = shuffled.sparkSession, shuffled._jdf  # noqa: SLF001
+    rdd = plan.queryExecution().toRdd()
+    try:
+        again = session._jsparkSession.internalCreateDataFrame(rdd, plan.schema(), False)  # noqa: SLF001
+    except Py4JError:
+        return None
+    return DataFrame(again, session)
+
+
+def acknowledge_early() -> None:
+    """Acknowledge what this process has read so far, and from now on the first part of each of its tasks.
+
+    TCP holds the second part of a small task back until the first is acknowledged, with which Linux waits for 40 ms:
+    longer than the task takes. To be called when a task begins, before it asks for rows: with PySpark 4 these are the
+    second part. With 3.5 that comes earlier, while a task is set up. Runs on executors. Does nothing on other systems
+    than Linux, and for connections other than TCP.
+    """
+    if _AT_ONCE is None or not _OPEN_FILES.is_dir():
+        return
+    _acknowledge_all()
+    if not any(isinstance(finder, _SetupListener) for finder in sys.meta_path):
+        sys.meta_path.append(_SetupListener())
+
+
+class _SetupListener:
+    """Finds no modules: until 4.1 PySpark has every finder forget what it knows while it sets up a task."""
+
+    def find_spec(self, *_: object) -> None:
+        """Leave every module to others."""
+
+    def invalidate_caches(self) -> None:
+        """Called when the first part of a task was read, and the second is about to be."""
+        _acknowledge_all()
+
+
+def _acknowledge_all() -> None:
+    for link in _OPEN_FILES.iterdir():
+        with suppress(OSError):  # no TCP connection, or closed meanwhile
+            _acknowledge(int(link.name))
+
+
+def _acknowledge(descriptor: int) -> None:
+    borrowed = socket.socket(fileno=descriptor)
+    try:
+        borrowed.setsockopt(socket.IPPROTO_TCP, _AT_ONCE or 0, 1)
+    finally:
+        borrowed.detach()
+
+
+@cache
+def freeze_imported() -> None:
+    """Once in a process: PySpark collects garbage between tasks, through all that was ever imported.
+
+    To ask Python whether it was done takes longer than the rest of an empty task.
+    """
+    gc.freeze()
+
+
+def forget_archives() -> None:
+    """PySpark has every archive that something was imported from read anew for each task: that is most of an empty one.
+
+    Whatever is imported next finds them again.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter):
+            sys.path_importer_cache.pop(path, None)
+
+
+class FileIndexes:
+    """Spark's own file index, which no public call makes from files and their partition values."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm  # noqa: SLF001  # as PySpark's own modules reach it
+        self.sources = self._jvm.org.apache.spark.sql.execution.datasources
+        self.path = self._jvm.org.apache.hadoop.fs.Path
+        self._python = self._jvm.org.apache.spark.api.python.PythonUtils
+        self.none = self._jvm.scala.Option.apply(None)
+        self.no_options = self._python.toScalaMap(self._jvm.java.util.HashMap())
+
+    def listed(self, values: Iterable[Any]) -> Any:
+        found = self._jvm.java.util.ArrayList()
+        for value in values:
+            found.add(value)
+        return self._python.toSeq(found)
+
+    def qualify(self, folders: Iterable[str]) -> list[Any]:
+        """The folders by the names that files are listed under."""
+        configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        found = [self.path(folder) for folder in folders]
+        return [found[0].getFileSystem(configuration).makeQualified(path) for path in found]
+
+    def translate(self, schema: T.StructType) -> Any:
+        return self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+
+    def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Sequence[Any]:
+        """The values of partitions as Spark's own rows, cast by Spark."""
+        encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
+        given = self._jvm.java.util.ArrayList()
+        for values in texts:
+            given.add(json.dumps(values))
+        from pyspark.sql import DataFrame
+
+        made = DataFrame(self._spark._jsparkSession.createDataset(given, encoder).toDF(), self._spark)  # noqa: SLF001
+        casts = [
+            f"cast(from_json(value, 'array<string>')[{place}] as {field.dataType.simpleString()}) c{place}"
+            for place, field in enumerate(fields)
+        ]
+        plan = made.selectExpr(*casts)._jdf.queryExecution().executedPlan()  # noqa: SLF001
+        return plan.executeCollect() if texts else []
+
+    def index(self, paths: Sequence[str], columns: Any, partitions: Any) -> Any:
+        roots = self.listed(map(self.path, paths))
+        options, nothing = self._jvm.scala.Option, self.none
+        cache = getattr(self.sources, "NoopCache$").__getattr__("MODULE$")
+        given = (roots, self.no_options, options.apply(columns), cache, options.apply(partitions), nothing)
+        return self.sources.InMemoryFileIndex(self._listing_session(), *given)
+
+    def _listing_session(self) -> Any:
+        """The user's session is left as it is."""
+        session = self._spark._jsparkSession.cloneSession()  # noqa: SLF001
+        tasks = self._spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
+        session.conf().set(_PARALLELISM, str(min(tasks, int(session.conf().get(_PARALLELISM)))))
+        return session

@@ -1,0 +1,1 @@
+"""Which file group holds the rows of a key."""

@@ -1,0 +1,131 @@
+"""Where the rows of a key lie, and where new ones go: what a write asks of the index of a table. Runs on the driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from hudi_locks.config import import_class
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.table_options import LAYOUT_KEYS
+from hudi_locks.spark.writing.keyed_rows import KeyedRows
+from hudi_locks.spark.writing.placement import Placement, Regrouped
+
+__all__ = ["Count", "Index", "open_index"]
+
+Count = Callable[[DataFrame], Mapping[str, int]]
+"""Rows by partition path, after a look at each."""
+
+
+@dataclass(frozen=True)
+class Index(ABC):
+    """The index of one table, as its writer has it (Hudi's HoodieIndex). Lives on the driver.
+
+    A writer checks it once; for each write it keeps the input, assigns file groups, and replans what others touched.
+
+    Attributes:
+        settings: How to write.
+    """
+
+    settings: PipelineSettings
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Whether the rows of a table lie where this index looks for them.
+
+        A table that this package made remembers its index; of others a few rows are looked at, for a writer with
+        another index would double them.
+
+        Raises:
+            UnsupportedTable: They lie elsewhere.
+            ConfigError: The table names other settings of the index.
+        """
+        if not any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
+            self._check_rows(snapshot)
+
+    @abstractmethod
+    def keep(self, keyed: KeyedRows, operation: Operation, *, count: Count) -> AbstractContextManager[KeyedRows]:
+        """The input as every attempt and every task computed again sees it, for the length of the block.
+
+        Args:
+            keyed: With record keys and partition paths.
+            operation: What is done with the rows.
+            count: Counts them, and refuses some.
+        """
+
+    @abstractmethod
+    def assign(
+        self, operation: Operation, keyed: KeyedRows, snapshot: Snapshot, *, instant: str
+    ) -> AbstractContextManager[Placement]:
+        """Rows with file groups; what was persisted for it is let go at the end.
+
+        Args:
+            operation: What is done with the rows.
+            keyed: What `keep` gave.
+            snapshot: What the attempt builds on.
+            instant: Its requested time.
+
+        Raises:
+            UnsupportedTable: A file group of the snapshot is none of this index.
+        """
+
+    @abstractmethod
+    def replan(
+        self,
+        operation: Operation,
+        keyed: KeyedRows,
+        made: Placement,
+        *,
+        before: Snapshot,
+        now: Snapshot,
+        written: Iterable[FileGroupId],
+        instant: str,
+    ) -> AbstractContextManager[Regrouped]:
+        """What a later snapshot makes outdated; what was persisted for it is let go at the end.
+
+        Asked only where `tells_places`.
+
+        Args:
+            operation: What is done with the rows.
+            keyed: What `keep` gave.
+            made: How they were placed on the snapshot before.
+            before: That snapshot.
+            now: The later one.
+            written: The file groups that tasks looked at since then.
+            instant: Requested time of the write.
+
+        Raises:
+            UnsupportedTable: See `assign`.
+        """
+
+    @abstractmethod
+    def tells_places(self, operation: Operation) -> bool:
+        """Whether rows go where their keys are looked for, so that it can be told which of them others touched."""
+
+    @abstractmethod
+    def _check_rows(self, snapshot: Snapshot) -> None:
+        """Whether a few rows lie where this index looks for them; see `check`."""
+
+
+_COPY_ON_WRITE = {
+    "SIMPLE": "hudi_locks.spark.index.simple_index:SimpleIndex",
+    "BUCKET": "hudi_locks.spark.index.bucket_index:BucketIndex",
+}
+_MERGE_ON_READ = {"BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex"}
+
+
+def open_index(settings: PipelineSettings, *, is_merge_on_read: bool) -> Index:
+    """The index that a writer's settings name, for its kind of table.
+
+    Raises:
+        ConfigError: There is none of this name for such a table.
+    """
+    known = _MERGE_ON_READ if is_merge_on_read else _COPY_ON_WRITE
+    name = known.get(settings.index_type, settings.index_type)
+    return import_class(name, Index, key="hoodie.index.type", known=known)(settings)  # type: ignore[type-abstract]

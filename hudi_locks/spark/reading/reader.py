@@ -1,0 +1,247 @@
+"""Reads as DataFrames: Spark's own vectorised Parquet reader, and a merge on the executors where there are logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.errors import BadInput
+from hudi_locks.format import META_COLUMNS, is_time, parse_moment
+from hudi_locks.spark.column_types import to_spark, widen
+from hudi_locks.spark.reading.change_data import compare
+from hudi_locks.spark.reading.files import read_as_stored, read_base_files
+from hudi_locks.spark.reading.merged_reading import MergeTask, read_slices
+from hudi_locks.spark.reading.partition_choice import choose_partitions
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.rows import column_named
+from hudi_locks.spark.writing.sizing import pack_slices
+from hudi_locks.table import (
+    COMMIT_TIME,
+    PARTITION_METADATA,
+    RECORD_KEY,
+    BaseFile,
+    FileSlice,
+    OvertakenSnapshot,
+    PartitionValues,
+    Table,
+    add_meta_schema,
+    files_changed,
+    latest_file_slices,
+    list_partitions,
+    refuse_altered,
+    refuse_cleaned,
+    refuse_inexact,
+    refuse_removed,
+    slices_changed,
+)
+from hudi_locks.timeline import end_before_holes
+
+__all__ = ["Reader"]
+
+_NAMED = 5
+"""So many partitions are named in an error."""
+_ATTEMPTS = 10
+"""A cleaner that overtakes a reader so often keeps too little for it."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one table. Runs on the driver.
+
+    A DataFrame shows the table as it was when it was made: a later commit does not change it, and cleaning the files
+    away makes it fail instead of showing less.
+
+    Attributes:
+        spark: Session of the DataFrames.
+        table: The table.
+        meta_columns: Whether the five meta columns come first, as in Hudi.
+        columns: Only these of the user's; all if None.
+        partitions: Only the rows of these partition paths; all if None.
+        where: Of a snapshot, only rows for which this condition on partition columns is true; all if None.
+    """
+
+    spark: SparkSession
+    table: Table
+    meta_columns: bool
+    columns: Sequence[str] | None = None
+    partitions: Sequence[str] | None = None
+    where: str | Column | None = None
+
+    def snapshot(
+        self, *, completed: str | None = None, requested: str | None = None, read_optimized: bool = False
+    ) -> DataFrame:
+        """The rows now, or as of a completion time, or as of a requested time as the JVM's `as.of.instant` means it.
+
+        Of a merge-on-read table `read_optimized` shows the base files alone: what is in logs comes with compaction.
+        """
+        times = {"as_of": completed, "as_of_requested": requested}
+        limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            slices = self._choose(snapshot.schema)._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
+            if read_optimized:
+                slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
+            if self.where is None:
+                return self._select(self._merge(slices, snapshot))
+            return self._select(self._merge(slices, snapshot, also=self._partition_fields).where(self.where))
+
+        return self._read_newest(read)
+
+    def _choose(self, schema: pa.Schema | None) -> Reader:
+        """The same for the partitions that `where` leaves."""
+        if self.where is None or schema is None:
+            return self
+        values = PartitionValues.of(self.table.config, schema)
+        there = list_partitions(self.table.storage) if self.partitions is None else self.partitions
+        return replace(self, partitions=choose_partitions(self.spark, there, values, self.where))
+
+    @property
+    def _partition_fields(self) -> tuple[str, ...]:
+        return self.table.config.partition_fields
+
+    def change_data(self, begin: str, end: str | None, *, holes_policy: str, meta_columns: bool) -> DataFrame:
+        """What commits with begin < completion time <= end made of each row; see `compare`.
+
+        The reader has the meta columns, which tell versions of a row apart; `meta_columns` says whether they are shown.
+        """
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            first, last = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+            before = self._list_slices(snapshot, as_of=first) if is_time(first) else ()
+            now = self._list_slices(snapshot, **({} if last is None else {"as_of": last}))
+            there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
+            columns = [name for name in there if meta_columns or name not in META_COLUMNS]
+            return self._compare(snapshot, before, now, columns=columns)
+
+        return self._read_newest(read)
+
+    def _compare(
+        self, snapshot: Snapshot, before: Sequence[FileSlice], now: Sequence[FileSlice], *, columns: Sequence[str]
+    ) -> DataFrame:
+        """Slices that are the same in both states are not read."""
+        same = set(before) & set(now)
+        old, new = (self._merge([piece for piece in slices if piece not in same], snapshot) for slices in (before, now))
+        return compare(old, new, columns=columns)
+
+    def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
+        """Rows written by commits with begin < completion time <= end, each as the last of them left it.
+
+        `holes_policy` says what is shown of commits that were completed behind a pending one.
+        """
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            return self._select(
+                self._find_changes(snapshot, *self._bound(snapshot, begin, end, holes_policy=holes_policy))
+            )
+
+        return self._read_newest(read)
+
+    def _read_newest(self, read: Callable[[Snapshot], DataFrame]) -> DataFrame:
+        """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
+        for _ in range(_ATTEMPTS):
+            with suppress(OvertakenSnapshot):
+                return read(Snapshot.load(self.table))
+        return read(Snapshot.load(self.table))
+
+    def _bound(self, snapshot: Snapshot, begin: str, end: str | None, *, holes_policy: str) -> tuple[str, str | None]:
+        begin, end = parse_moment(begin), end if end is None else parse_moment(end)
+        return begin, end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
+
+    def _list_slices(self, snapshot: Snapshot, **limits: str) -> tuple[FileSlice, ...]:
+        storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
+        moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
+        refuse_cleaned(storage, timeline, **moment)
+        slices = latest_file_slices(storage, timeline, partitions=partitions, refuses_overtaken=True, **limits)
+        refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
+        return slices
+
+    def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
+        storage, timeline = self.table.storage, snapshot.timeline
+        if self.table.is_merge_on_read:
+            merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
+            rows, instants = self._merge(merged.slices, snapshot, also=(COMMIT_TIME,)), merged.instants
+        else:
+            changes = files_changed(storage, timeline, begin=begin, end=end)
+            files = [file for file in changes.files if self._is_wanted(file.partition)]
+            rows, instants = self._open(files, snapshot), changes.instants
+        return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
+
+    def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str] = ()) -> DataFrame:
+        """The columns that are shown, and `also` these.
+
+        Slices without logs need no merge, and are left to Spark with all that it can push down.
+        """
+        merged = tuple(piece for piece in slices if piece.logs)
+        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        if not merged:
+            return self._open(plain, snapshot)
+        found = read_slices(self.spark, self._plan_merge(merged, snapshot, also=also))
+        if not plain:
+            return found
+        return self._open(plain, snapshot).select(*map(column_named, found.columns)).unionByName(found)
+
+    def _plan_merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str]) -> MergeTask:
+        needed = self._narrow(snapshot.schema)
+        bases = [piece.base for piece in slices if piece.base is not None]
+        logs = [log for piece in slices for log in piece.logs]
+        refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed)
+        shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
+        packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
+        sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
+        values = PartitionValues.of(self.table.config, needed)
+        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent, values)
+
+    def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
+        """The columns that are wanted, and those that decide between rows, in types that Spark has."""
+        there = add_meta_schema(schema if schema is not None else pa.schema([]))
+        user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
+        meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
+        filtered = () if self.where is None else self._partition_fields
+        needed = {*user, *meta, *filtered, *self.table.config.merge_rule.deciding}
+        return widen(pa.schema([field for field in there if field.name in needed]))
+
+    def _open(self, files: Sequence[BaseFile], snapshot: Snapshot) -> DataFrame:
+        narrow, storage = self._narrow(snapshot.schema), self.table.storage
+        if not files:
+            return self.spark.createDataFrame([], to_spark(narrow))
+
+        def read(some: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
+            return read_base_files(self.spark, storage, some, columns, PartitionValues.of(self.table.config, columns))
+
+        return read_as_stored(storage, snapshot.timeline, files, narrow, read=read)
+
+    def _check(self, snapshot: Snapshot) -> None:
+        refuse_altered(self.table.storage)
+        found = [] if snapshot.schema is None else snapshot.schema.names
+        lacking = [name for name in self.columns or () if name not in found]
+        if lacking:
+            message = f"there is no column {', '.join(map(repr, lacking))} to read; the table has {', '.join(found)}"
+            raise BadInput(message, columns=lacking, found=found)
+        for partition in self.partitions or ():
+            self._check_partition(partition)
+
+    def _check_partition(self, partition: str) -> None:
+        if any(entry.name.startswith(PARTITION_METADATA) for entry in self.table.storage.list(partition)):
+            return
+        some = ", ".join(list_partitions(self.table.storage)[:_NAMED]) or "none"
+        message = f"there is no partition {partition!r} to read; give partition paths, as these of the table: {some}"
+        raise BadInput(message, partition=partition)
+
+    def _is_wanted(self, partition: str) -> bool:
+        return self.partitions is None or partition in self.partitions
+
+    def _select(self, rows: DataFrame) -> DataFrame:
+        shown = self._shown(rows.columns)
+        return rows if list(shown) == rows.columns else rows.select(*map(column_named, shown))
+
+    def _shown(self, there: Sequence[str]) -> Sequence[str]:
+        user = [name for name in there if name not in META_COLUMNS] if self.columns is None else self.columns
+        return (*(META_COLUMNS if self.meta_columns else ()), *user)

@@ -1,0 +1,1 @@
+"""Table services that rewrite rows: clustering, compaction, log compaction. Run on the driver, by Spark jobs."""

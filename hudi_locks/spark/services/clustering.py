@@ -1,0 +1,149 @@
+"""Clustering of a table: how it is run, and when. Runs on the driver."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
+from hudi_locks.services import TableWriter
+from hudi_locks.spark.column_types import to_spark
+from hudi_locks.spark.reading.file_index import read_files
+from hudi_locks.spark.reading.files import read_as_stored
+from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
+from hudi_locks.spark.services.tasks import ClusterTask
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.spark.writing.rows import column_named
+from hudi_locks.table import RECORD_KEY, BaseFile, Table, add_meta_schema
+from hudi_locks.timeline import Timeline
+from hudi_locks.transaction import Transaction
+
+__all__ = ["ClusteringJob", "ClusteringService"]
+
+
+class ClusteringService(ScheduledService[ClusteringPlan]):
+    """Joining the small files of each partition into large ones, sorted. Otherwise as `ScheduledService`.
+
+    From the moment that a plan is on the timeline, a write that changes one of its file groups meets a conflict, until
+    the plan was run or taken back. Readers see the same rows, and `incremental` none again.
+
+    Args:
+        spark: Session of the jobs.
+        writer: Of the table.
+    """
+
+    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+        self._writer = writer
+        clustering = writer.clustering()
+        job = ClusteringJob(spark, writer.table, PipelineSettings.of(writer.options, writer.table.config))
+        cadence = Cadence(clustering.settings.inline_commits, clustering.settings.async_commits)
+        super().__init__(clustering, job, writer.clock, cadence=cadence)
+
+    def run(self, *, sort_by: Sequence[str] | None = None) -> WriteResult | None:
+        """Run the plan that waits, with its own columns, or make one and run it.
+
+        Args:
+            sort_by: Columns to sort by, in place of `hoodie.clustering.plan.strategy.sort.columns`.
+
+        Returns:
+            What was done; None if there is nothing to cluster.
+
+        Raises:
+            BadInput: There is no such column.
+            UnsupportedTable: The table has a bucket index.
+            WriteAborted: It was rolled back meanwhile.
+            WriteConflict: A write changed one of the file groups first; the plan is taken back.
+            OutcomeUnknown: The store did not say; `HoodieTable.resolve` finds out.
+        """
+        return self._run_or_plan(lambda: self.schedule(sort_by=sort_by))
+
+    def schedule(self, *, sort_by: Sequence[str] | None = None) -> str | None:
+        """Put a plan on the timeline, to be run here or elsewhere; its instant, or None if there is nothing to do.
+
+        For arguments and errors see `run`.
+        """
+        return self._writer.clustering(sort_by=sort_by).schedule()
+
+
+@dataclass(frozen=True)
+class ClusteringJob:
+    """Clusters one table.
+
+    Attributes:
+        spark: Session of the job.
+        table: The table.
+        settings: How files are encoded.
+    """
+
+    spark: SparkSession
+    table: Table
+    settings: PipelineSettings
+
+    name: ClassVar[str] = "clustering"
+    doing: ClassVar[str] = "clustering"
+
+    def write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
+        """Write the file groups of the plan; the metadata of its commit."""
+        table, timeline = self.table, self.table.timeline()
+        schema = table.schema(timeline) or pa.schema([])
+        parts = [
+            self._arrange(group, number, plan, self._read(timeline, group, schema))
+            for number, group in enumerate(plan.groups)
+        ]
+        stats = self._run_job(self._make_task(transaction, schema), parts)
+        replaced: dict[str, tuple[str, ...]] = {}
+        for partition, file_id in sorted(plan.file_groups):
+            replaced[partition] = (*replaced.get(partition, ()), file_id)
+        recorded = avro_schema(schema, table.config.name)
+        return CommitMetadata.of(stats, transaction.operation, schema=recorded, replaced_file_ids=replaced)
+
+    def _run_job(self, task: ClusterTask, parts: Sequence[DataFrame]) -> list[WriteStat]:
+        if not parts:
+            return []
+
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            """Record batches to one batch of stats."""
+            return task(batches, TaskContext.get().partitionId())
+
+        reported = run_in_workers(reduce(DataFrame.unionByName, parts), write, f"{STAT} string").collect()
+        return [decode_stat(row[STAT]) for row in reported]
+
+    def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, found: DataFrame) -> DataFrame:
+        """The rows of a group in as many parts as it is to have files, each in order."""
+        rows = found.withColumn(GROUP, F.lit(number))
+        order = [column_named(name) for name in plan.sort_columns]
+        if group.output_groups == 1:
+            spread = rows.coalesce(1)
+        elif order:
+            spread = rows.repartitionByRange(group.output_groups, *order)
+        else:
+            spread = rows.repartition(group.output_groups, F.xxhash64(RECORD_KEY))
+        return spread.sortWithinPartitions(*order) if order else spread
+
+    def _read(self, timeline: Timeline, group: ClusteringGroup, schema: pa.Schema) -> DataFrame:
+        storage = self.table.storage
+        named = [BaseFile.parse(one.partition, one.relative_path.rpartition("/")[2], 0) for one in group.slices]
+
+        def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
+            """The values as they are: what a partition's path says of them is for readers."""
+            return read_files(self.spark, [storage.address(file.path) for file in files], to_spark(columns))
+
+        files = [file for file in named if file is not None]
+        return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
+
+    def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
+        avro = avro_schema(schema, self.table.config.name, with_meta_columns=True)
+        seed = uuid.uuid5(uuid.NAMESPACE_OID, transaction.instant)
+        return ClusterTask(transaction.files, add_meta_schema(schema), self.settings.base_file_format(avro), seed)

@@ -1,0 +1,116 @@
+"""Compaction and log compaction of a merge-on-read table: how they are run, and when. Runs on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from hudi_locks.config import compaction_keys
+from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
+from hudi_locks.markers import FinalFiles
+from hudi_locks.services import TableWriter, planned_slice
+from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
+from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.table import FileSlice, Table, add_meta_schema
+from hudi_locks.transaction import Transaction
+
+__all__ = ["CompactionJob", "CompactionService", "LogCompactionJob", "LogCompactionService"]
+
+
+class CompactionService(ScheduledService[CompactionPlan]):
+    """Merging the logs of each file group into a new base file, while others write. Otherwise as `ScheduledService`.
+
+    What completes before its plan is decided is part of it, what completes later is read on top.
+
+    Args:
+        spark: Session of the jobs.
+        writer: Of the table.
+    """
+
+    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+        options = writer.options
+        commits = options.get_value(compaction_keys.INLINE_MAX_DELTA_COMMITS) if writer.table.is_merge_on_read else 0
+        is_only_scheduled = options.get_value(compaction_keys.SCHEDULE_INLINE)
+        is_inline = is_only_scheduled or options.get_value(compaction_keys.INLINE)
+        is_beside = options.get_value(compaction_keys.ASYNC_ENABLE)
+        cadence = Cadence(commits * is_inline, commits * is_beside, is_only_scheduled=is_only_scheduled)
+        job = CompactionJob(spark, writer.table, PipelineSettings.of(options, writer.table.config))
+        super().__init__(writer.compaction, job, writer.clock, cadence=cadence)
+
+
+class LogCompactionService(ScheduledService[CompactionPlan]):
+    """Merging the logs of each file slice that has many into one log. Otherwise as `ScheduledService`.
+
+    The base file stays. It costs less than a compaction, and spares readers the work of merging the same logs again and
+    again. Enough are `hoodie.log.compaction.blocks.threshold` logs that no log compaction has merged. Nothing is done
+    while a write is under way: readers apply logs in the order in which their writes began, so that no write may be
+    left that began before and completes after it. Tables whose rows fill columns of the rows below are refused.
+
+    Args:
+        spark: Session of the jobs.
+        writer: Of the table.
+    """
+
+    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+        planning = writer.log_compaction
+        is_inline = writer.table.is_merge_on_read and writer.options.get_value(compaction_keys.LOG_INLINE)
+        job = LogCompactionJob(spark, writer.table, PipelineSettings.of(writer.options, writer.table.config))
+        super().__init__(planning, job, writer.clock, cadence=Cadence(planning.threshold * is_inline))
+
+
+@dataclass(frozen=True)
+class CompactionJob:
+    """Compacts one table.
+
+    Attributes:
+        spark: Session of the job.
+        table: The table.
+        settings: How files are encoded.
+    """
+
+    spark: SparkSession
+    table: Table
+    settings: PipelineSettings
+
+    name: ClassVar[str] = "compaction"
+    doing: ClassVar[str] = "compacting"
+
+    def write(self, transaction: Transaction, plan: CompactionPlan) -> CommitMetadata:
+        """Write one file for each slice of the plan; the metadata of its commit."""
+        table = self.table
+        schema = table.schema(table.timeline()) or pa.schema([])
+        avro = avro_schema(schema, table.config.name, with_meta_columns=True)
+        slices = tuple(map(planned_slice, plan.groups))
+        task = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
+        recorded = avro_schema(schema, table.config.name) if schema.names else None
+        return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)
+
+    def _make_task(
+        self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
+    ) -> CompactTask | LogCompactTask:
+        return CompactTask(files, schema, self.settings.base_file_format(avro), self.table.config.merge_rule, slices)
+
+    def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
+        count = len(task.slices)
+        numbers = self.spark.range(0, count, 1, max(1, count))
+        reported = run_in_workers(numbers, task, f"{STAT} string").collect()
+        return [decode_stat(row[STAT]) for row in reported]
+
+
+class LogCompactionJob(CompactionJob):
+    """Merges the logs of one table."""
+
+    name: ClassVar[str] = "log compaction"
+    doing: ClassVar[str] = "merging the logs of"
+
+    def _make_task(
+        self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
+    ) -> LogCompactTask:
+        form = self.settings.log_format(avro)
+        return LogCompactTask(files, schema, form, self.table.config.merge_rule, slices)

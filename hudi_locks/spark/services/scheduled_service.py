@@ -1,0 +1,181 @@
+"""A table service that is planned, then run: on demand, after a commit, or beside the writes. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from pyspark.sql import SparkSession
+
+from hudi_locks.clock import Clock
+from hudi_locks.format import CommitMetadata
+from hudi_locks.services import Plan, PlannedService
+from hudi_locks.spark.aborting import cancel_on_abort, raise_if_rolled_back
+from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
+from hudi_locks.spark.session import show_progress
+from hudi_locks.transaction import Outcome, Transaction
+
+__all__ = ["Cadence", "PlanJob", "ScheduledService"]
+
+P = TypeVar("P", bound=Plan)
+_P = TypeVar("_P", bound=Plan, contravariant=True)
+_Report = Callable[[str], None]
+
+
+class PlanJob(Protocol[_P]):
+    """Writes what a plan asks for, as one Spark job."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """Session of the job."""
+
+    @property
+    def name(self) -> str:
+        """Of the service."""
+
+    @property
+    def doing(self) -> str:
+        """What it does to file groups, for a person: `compacting`."""
+
+    def write(self, transaction: Transaction, plan: _P) -> CommitMetadata:
+        """Write the files of a plan; the metadata of its commit."""
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """After how many commits a service is due by itself.
+
+    Attributes:
+        inline_commits: So many since the last time make it due after a write; 0 if it never is.
+        async_commits: The same for the thread beside the writes.
+        is_only_scheduled: Whether what is due after a write is planned, and left to others to run.
+    """
+
+    inline_commits: int = 0
+    async_commits: int = 0
+    is_only_scheduled: bool = False
+
+
+class ScheduledService(Generic[P]):
+    """Plans of one service of one table: made, run, taken back. Thread-safe. Lives on the driver.
+
+    The table lock is taken to schedule and to publish, and not while files are written. A plan of this package that
+    waits is run first; one whose process died is rolled back, and planned anew. Plans of JVM writers are theirs.
+
+    Every method but `wait` raises AcquireTimeout if the table lock could not be had, and StorageError if the store
+    failed: a later call, of anybody, goes on.
+
+    Args:
+        planning: Makes plans and publishes.
+        job: Runs them.
+        clock: Its source of time.
+        cadence: When it is due by itself.
+    """
+
+    def __init__(self, planning: PlannedService[P], job: PlanJob[P], clock: Clock, *, cadence: Cadence) -> None:
+        self._planning = planning
+        self._job = job
+        self._clock = clock
+        self._cadence = cadence
+        self._beside = BackgroundThread(job.name, lambda: self._run_if_due(cadence.async_commits))
+
+    def run(self) -> WriteResult | None:
+        """Run the plan that waits, or make one and run it.
+
+        Returns:
+            What was done; None if there is nothing to do.
+
+        Raises:
+            UnsupportedTable: The table is of a kind that the service is not for.
+            WriteAborted: It was rolled back meanwhile.
+            WriteConflict: Another write changed, or replaced, one of the file groups first; the plan is taken back.
+            OutcomeUnknown: The store did not say; `HoodieTable.resolve` finds out.
+        """
+        return self._run_or_plan(self.schedule)
+
+    def schedule(self) -> str | None:
+        """Put a plan on the timeline, to be run here or elsewhere; its instant, or None if there is nothing to do.
+
+        Raises:
+            UnsupportedTable: See `run`.
+        """
+        return self._planning.schedule()
+
+    def execute(self, instant: str | None = None) -> WriteResult | None:
+        """Run the plan `instant`, or the oldest of this package that waits; None if none waits.
+
+        Raises:
+            WriteAborted: `instant` is no plan of this package that waits, or was rolled back meanwhile.
+            WriteConflict: See `run`.
+            OutcomeUnknown: See `run`.
+        """
+        with show_progress(self._title) as report:
+            return self._execute(instant, report)
+
+    def abort(self, instant: str) -> Outcome:
+        """Take a plan back, with every file that was written for it; COMMITTED if it is done already.
+
+        Raises:
+            WriteAborted: There is no such plan of this package.
+        """
+        return self._planning.abort(instant)
+
+    def wait(self) -> tuple[WriteResult, ...]:
+        """Wait for the thread beside the writes; what it has done so far. Raises nothing."""
+        self._beside.wait()
+        return tuple(self._beside.results)
+
+    def follow(self, result: WriteResult) -> WriteResult:
+        """Do what is due after a commit, here or beside; the commit stands, and what failed is one of its warnings."""
+        if self._cadence.async_commits:
+            self._beside.ask()
+        if not self._cadence.inline_commits:
+            return result
+        try:
+            self._do_inline(self._cadence.inline_commits)
+        except SERVICE_ERRORS as error:
+            return replace(result, warnings=(*result.warnings, f"inline {self._job.name} failed: {error}"))
+        return result
+
+    @property
+    def _title(self) -> str:
+        return f"{self._job.name} of {self._planning.table.storage.base}"
+
+    def _do_inline(self, commits: int) -> None:
+        if not self._cadence.is_only_scheduled:
+            self._run_if_due(commits)
+        elif self._is_due(commits):
+            self.schedule()
+
+    def _is_due(self, commits: int) -> bool:
+        return self._planning.count_commits(self._planning.table.timeline()) >= commits
+
+    def _run_if_due(self, commits: int) -> WriteResult | None:
+        return self.run() if self._is_due(commits) else self.execute()
+
+    def _run_or_plan(self, schedule: Callable[[], str | None]) -> WriteResult | None:
+        with show_progress(self._title) as report:
+            done = self._execute(None, report)
+            if done is None and (scheduled := schedule()):
+                return self._execute(scheduled, report)
+        return done
+
+    def _execute(self, instant: str | None, report: _Report) -> WriteResult | None:
+        taken = self._planning.take(instant)
+        return None if taken is None else self._execute_plan(*taken, report)
+
+    def _execute_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
+        began_ms = self._clock.wall_ms()
+        taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self._job.spark)
+        with transaction, taken, vain, typed_task_errors():
+            report(f"{self._job.doing} {len(plan.file_groups)} file groups")
+            metadata = self._job.write(transaction, plan)
+            report("publishing")
+            published = transaction.publish(metadata)
+        attempt = Attempt(
+            transaction.instant, began_ms, self._clock.wall_ms(), published.outcome, conflict=published.conflict
+        )
+        return WriteResult.of(published.raise_unless_committed(), metadata, attempts=[attempt])

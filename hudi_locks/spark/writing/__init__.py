@@ -1,0 +1,1 @@
+"""Writing DataFrames into a table: input, file groups, tasks, commit."""

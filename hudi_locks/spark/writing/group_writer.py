@@ -1,0 +1,229 @@
+"""The file that a task makes of one file group, and what it reports of it. Runs on executors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat
+from hudi_locks.markers import FinalFiles
+from hudi_locks.spark.writing.placement import FileGroup
+from hudi_locks.table import (
+    BaseFileFormat,
+    BaseFileWriter,
+    Merge,
+    conform,
+    create_partition_metadata,
+    read_base_file,
+    read_counts,
+    rename_file,
+    stamp_rows,
+)
+
+__all__ = [
+    "STAT",
+    "GroupWriter",
+    "decode_report",
+    "decode_stat",
+    "encode_report",
+    "encode_stats",
+    "name_marker",
+    "seqno_prefix",
+]
+
+STAT: Final = "stat"
+"""Column of what a task reports: a write stat as JSON."""
+_CHECK_S: Final = "early_conflict_check_s"
+
+
+class GroupWriter:
+    """The new base file of one file group. An earlier attempt of the task may have made it: then nothing is written.
+
+    Args:
+        files: Gives the file its name.
+        schema: Of the base file, meta columns included.
+        form: How it is encoded.
+        group: The file group.
+        is_announced: Whether its file was announced before, with others.
+    """
+
+    def __init__(
+        self,
+        files: FinalFiles,
+        schema: pa.Schema,
+        *,
+        form: BaseFileFormat,
+        group: FileGroup,
+        is_announced: bool = False,
+    ) -> None:
+        self._files = files
+        self._schema = schema
+        self._form = form
+        self._group = group
+        marker = name_marker(group, files.requested)
+        self._name = marker.data_file
+        self._staged = files.start(group.partition, self._name, io_type=marker.io_type, is_announced=is_announced)
+        self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
+        self._stamped = 0
+        self._writer = None if self.is_done else self._open()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether an earlier attempt made the file."""
+        return self._staged.is_taken
+
+    def _open(self) -> BaseFileWriter:
+        return BaseFileWriter(self._staged, self._schema, self._form)
+
+    def stamp(self, rows: pa.Table) -> pa.Table:
+        """Give incoming rows the meta columns."""
+        instant, prefix = self._files.requested, seqno_prefix(self._group)
+        stamped = stamp_rows(rows, self._schema, instant=instant, seqno_prefix=prefix, first_seqno=self._stamped)
+        self._stamped += rows.num_rows
+        return stamped
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write rows of a new file group."""
+        if not self.is_done:
+            self._write(self.stamp(pa.Table.from_batches([rows])))
+            self._counts["num_inserts"] += rows.num_rows
+
+    def carry(self, rows: pa.RecordBatch) -> None:
+        """Write rows of other file groups as they are, with all meta columns but the name of their file."""
+        if not self.is_done:
+            self._write(conform(pa.Table.from_batches([rows]), self._schema))
+            self._counts["num_inserts"] += rows.num_rows
+
+    def merge(self, merge: Merge) -> None:
+        """Let the present rows stream through `merge` into the new file."""
+        for existing in self._read_present():
+            self._write(merge.apply(existing))
+        for rows in merge.remaining():
+            self._write(rows)
+            self._counts["num_inserts"] += rows.num_rows
+        self._counts |= {"num_update_writes": merge.updates, "num_deletes": merge.deletes}
+
+    def _read_present(self) -> Iterator[pa.Table]:
+        if self._group.base is not None:
+            for rows in read_base_file(self._files.storage, self._group.base.path):
+                yield conform(rows, self._schema)
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._writer is None:
+            return
+        self._counts["num_writes"] += rows.num_rows
+        with self._files.within_turn():
+            self._writer.write(rename_file(rows, self._name))
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory that rows take which are not in the file yet."""
+        return self._writer.buffered_bytes if self._writer is not None else 0
+
+    def flush(self) -> None:
+        """Bring them to the file."""
+        if self._writer is not None:
+            with self._files.within_turn():
+                self._writer.flush()
+
+    def finish(self) -> WriteStat | None:
+        """Name the file; None if no row changed, so that no new file is needed.
+
+        Raises:
+            WriteAborted: The instant was rolled back meanwhile.
+        """
+        changed = any(self._counts[name] for name in ("num_inserts", "num_update_writes", "num_deletes"))
+        if self._writer is None or changed:
+            return self.finish_always()
+        writer, self._writer = self._writer, None
+        with self._files.within_turn():
+            writer.close(self._counts)
+        self._files.discard(self._staged)
+        return None
+
+    def finish_always(self) -> WriteStat:
+        """Name the file, though it may have no rows, or those that were there. Raises what `finish` raises."""
+        files = self._files
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            with self._files.within_turn():
+                writer.close(self._counts)
+        create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
+        if not files.finish(self._staged):
+            self._counts = read_counts(files.storage, self._staged.target)
+        return self._make_stat()
+
+    def _make_stat(self) -> WriteStat:
+        entry = self._files.storage.stat(self._staged.target)
+        size = entry.size if entry else 0
+        base = self._group.base
+        return WriteStat(
+            self._group.partition,
+            self._group.file_id,
+            self._staged.target,
+            prev_commit=base.instant if base else "null",
+            prev_base_file=base.path.rpartition("/")[2] if base else None,
+            file_size_bytes=size,
+            total_write_bytes=size,
+            num_writes=self._counts["num_writes"],
+            num_inserts=self._counts["num_inserts"],
+            num_update_writes=self._counts["num_update_writes"],
+            num_deletes=self._counts["num_deletes"],
+        )
+
+    def __enter__(self) -> GroupWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take a file away that was not finished: on a full disk each attempt would leave one more."""
+        if self._writer is not None:
+            self._writer.abandon()
+            self._files.discard(self._staged)
+
+
+def seqno_prefix(group: FileGroup) -> str:
+    """Middle part of the sequence numbers of a file group's rows: the JVM has the number of its task there."""
+    return str(zlib.crc32(f"{group.partition}/{group.file_id}".encode()))
+
+
+def name_marker(group: FileGroup, requested: str) -> MarkerName:
+    """The marker by which the write begun at `requested` announces its file of a file group."""
+    io_type = IOType.MERGE if group.base else IOType.CREATE
+    return MarkerName(group.partition, str(BaseFileName(group.file_id, requested)), io_type)
+
+
+def encode_stats(stats: Sequence[WriteStat]) -> pa.RecordBatch:
+    """What a task reports: one row for each file."""
+    texts = [json.dumps(dataclasses.asdict(stat)) for stat in stats]
+    return pa.RecordBatch.from_pydict({STAT: pa.array(texts, pa.string())})
+
+
+def encode_report(stats: Sequence[WriteStat], check_s: float) -> pa.RecordBatch:
+    """The same, and how long the task looked at other writes before it wrote, if it did."""
+    batch = encode_stats(stats)
+    if not check_s:
+        return batch
+    checked = pa.array([*batch.column(STAT).to_pylist(), json.dumps({_CHECK_S: check_s})], pa.string())
+    return pa.RecordBatch.from_pydict({STAT: checked})
+
+
+def decode_stat(text: str) -> WriteStat:
+    """A write stat as a task reported it."""
+    return _decode(json.loads(text))
+
+
+def decode_report(texts: Iterable[str]) -> tuple[list[WriteStat], list[float]]:
+    """The write stats that tasks reported, and how long each that looked at other writes did so, in seconds."""
+    rows = [json.loads(text) for text in texts]
+    return [_decode(row) for row in rows if _CHECK_S not in row], [row[_CHECK_S] for row in rows if _CHECK_S in row]
+
+
+def _decode(row: dict[str, Any]) -> WriteStat:
+    """JSON has lists only."""
+    logs = row["log_files"]
+    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs)})

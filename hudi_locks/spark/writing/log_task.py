@@ -1,0 +1,108 @@
+"""What an executor does with the rows of its file groups on a merge-on-read table: combine, log, report.
+
+Nothing here talks to Spark, and nothing that is on the table is read or listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_locks.format import WriteStat
+from hudi_locks.markers import FinalFiles
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.refusals import refuse_keyless
+from hudi_locks.spark.writing.group_writer import encode_report, seqno_prefix
+from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
+from hudi_locks.spark.writing.placement import FileGroup, Groups
+from hudi_locks.spark.writing.task import input_schema, select_input, split_by_group
+from hudi_locks.table import (
+    PARTITION_PATH,
+    RECORD_KEY,
+    LogFormat,
+    MergeRule,
+    RowBuffers,
+    check_partition_path,
+    combine_rows,
+    find_deletes,
+    rename_file,
+    stamp_rows,
+)
+
+__all__ = ["LogTask"]
+
+_Key = tuple[str, Any]
+_PIECE_ROWS = 1 << 20
+_KEYS = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
+
+
+@dataclass(frozen=True)
+class LogTask:
+    """Logs the rows of one Spark partition. Picklable; made on the driver, called on executors.
+
+    Attributes:
+        files: Gives files their names.
+        schema: Of the rows, meta columns included.
+        form: How logs are encoded.
+        groups: Resolves the GROUP column.
+        operation: INSERT, UPSERT or DELETE.
+        rule: Which of two rows of the input with one key is kept: readers must find one in a write.
+        key_fields: Record key fields, for the error about a row without key.
+        memory_bytes: How much of the input stays in memory; more goes to local disk.
+    """
+
+    files: FinalFiles
+    schema: pa.Schema
+    form: LogFormat
+    groups: Groups
+    operation: Operation
+    rule: MergeRule
+    key_fields: tuple[str, ...]
+    memory_bytes: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take all rows of the partition, and yield one batch of stats."""
+        kept = input_schema(self.schema) if self.operation is not Operation.DELETE else _KEYS
+        with RowBuffers[_Key](kept, self.memory_bytes) as buffers:
+            for key, rows in split_by_group(batches):
+                refuse_keyless(rows, self.key_fields)
+                if key[0]:
+                    check_partition_path(key[0])
+                buffers.add(key, select_input(rows, kept))
+            groups = {key: self.groups.find(*key) for key in list(buffers.keys())}
+            check_s = self._announce(groups)
+            stats = [stat for key, group in groups.items() for stat in self._log(group, buffers.take(key))]
+        yield encode_report(stats, check_s)
+
+    def _announce(self, groups: Mapping[_Key, FileGroup]) -> float:
+        """Make the markers of files before the first of them is begun; how long other writes were looked at, in s."""
+        names = [name_log_marker(group, self.files.requested) for group in groups.values()]
+        return self.files.announce(names) if names else 0.0
+
+    def _log(self, group: FileGroup, rows: pa.Table) -> list[WriteStat]:
+        is_update = self.operation is Operation.UPSERT
+        with LogGroupWriter(self.files, self.form, group=group, is_update=is_update) as writer:
+            if not writer.is_done:
+                self._fill(writer, group, rows)
+            return writer.finish()
+
+    def _fill(self, writer: LogGroupWriter, group: FileGroup, rows: pa.Table) -> None:
+        unique = combine_rows(rows, self.rule)
+        if self.operation is Operation.DELETE:
+            writer.delete(unique.column(RECORD_KEY))
+            return
+        deletes = find_deletes(unique, self.rule.deletes)
+        kept = unique if deletes is None else unique.filter(pa.array(~deletes))
+        for start in range(0, kept.num_rows, _PIECE_ROWS):
+            writer.write(self._stamp(group, kept.slice(start, _PIECE_ROWS), start))
+        if deletes is not None:
+            gone = unique.filter(pa.array(deletes))
+            writer.delete(gone.column(RECORD_KEY), [gone.column(name) for name in self.rule.ordering])
+
+    def _stamp(self, group: FileGroup, rows: pa.Table, first: int) -> pa.Table:
+        instant, prefix = self.files.requested, seqno_prefix(group)
+        stamped = stamp_rows(rows, self.schema, instant=instant, seqno_prefix=prefix, first_seqno=first)
+        return rename_file(stamped, group.file_id)

@@ -1,0 +1,166 @@
+"""What a user's DataFrame must be before any of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from hudi_locks.errors import BadInput
+from hudi_locks.format import META_COLUMNS, canonical_schema
+from hudi_locks.spark._compat import list_java_fields
+from hudi_locks.spark.column_types import to_arrow, to_spark
+from hudi_locks.spark.refusals import refuse_null_keys
+from hudi_locks.spark.writing.keys import field_type, partition_path, record_key
+from hudi_locks.spark.writing.placement import RESERVED
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
+
+__all__ = [
+    "KeyColumns",
+    "add_missing_columns",
+    "check_ordering",
+    "column_named",
+    "count_rows",
+    "make_key_columns",
+    "refuse_unreadable_types",
+    "select_user_columns",
+    "user_schema",
+]
+
+
+@dataclass(frozen=True)
+class KeyColumns:
+    """Record key and partition path as expressions over the user's columns."""
+
+    key: Column
+    path: Column
+
+    def add_to(self, rows: DataFrame) -> DataFrame:
+        """The rows with both columns."""
+        return rows.withColumn(RECORD_KEY, self.key).withColumn(PARTITION_PATH, self.path)
+
+
+def select_user_columns(rows: DataFrame) -> DataFrame:
+    """The user's columns; meta columns of an earlier read are left out.
+
+    Raises:
+        BadInput: A column is there twice, or its name is taken by Hudi or this package.
+    """
+    refuse_unreadable_types(rows)
+    _refuse_repeated_columns(rows.columns)
+    _refuse_reserved_columns(rows.columns)
+    return rows.select([column_named(name) for name in rows.columns if name not in META_COLUMNS])
+
+
+def add_missing_columns(user: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows with the columns of a table that they lack, as nulls (`hoodie.datasource.write.reconcile.schema`)."""
+    lacking = pa.schema([field for field in schema if field.name not in user.columns])
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in to_spark(lacking).fields}
+    return user.withColumns(nulls) if nulls else user
+
+
+def make_key_columns(user: DataFrame, config: TableConfig, *, composite: bool) -> KeyColumns:
+    """How the table keys these rows.
+
+    Raises:
+        BadInput: A key or partition column is missing, or of a type that has no key form.
+    """
+    return KeyColumns(
+        record_key(user.schema, config.record_key_fields, composite=composite),
+        partition_path(
+            user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
+        ),
+    )
+
+
+def check_ordering(keyed: DataFrame, config: TableConfig) -> None:
+    """Whether the rows have the columns that decide between rows of one key.
+
+    Raises:
+        BadInput: One is missing, or has no order.
+    """
+    for name in config.ordering_fields:
+        kind = field_type(keyed.schema, name)
+        if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
+            message = f"ordering column {name!r} of type {kind.simpleString()} has no order; name a simple column"
+            raise BadInput(message, column=name)
+
+
+def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
+    """Rows by partition path; one pass over the input, before anything is written.
+
+    Raises:
+        BadInput: A row has no record key; it says how many, and shows the partition of one. Or its partition value
+            gives no folder inside the table.
+    """
+    counted = keyed.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), F.count(RECORD_KEY).alias("keys"))
+    found = counted.collect()
+    lacking = [row for row in found if row["keys"] != row["rows"]]
+    if lacking:
+        count = sum(row["rows"] - row["keys"] for row in lacking)
+        refuse_null_keys(count, lacking[0][PARTITION_PATH], fields=config.record_key_fields)
+    for row in found if config.partition_fields else ():
+        check_partition_path(row[PARTITION_PATH])
+    return {row[PARTITION_PATH]: row["rows"] for row in found}
+
+
+def user_schema(keyed: DataFrame) -> pa.Schema:
+    """The user's columns of keyed rows, with the types that the table stores.
+
+    Raises:
+        BadInput: A name or type has no place in a Hudi table.
+    """
+    fields = [field for field in keyed.schema.fields if field.name not in META_COLUMNS]
+    return canonical_schema(pa.schema([_arrow_field(field) for field in fields]))
+
+
+def _arrow_field(field: T.StructField) -> pa.Field:
+    try:
+        return to_arrow(T.StructType([field])).field(0)
+    except PySparkException as error:
+        kind = field.dataType.simpleString()
+        message = f"column {field.name!r} of type {kind} cannot be stored in a Hudi table; cast it, or leave it out"
+        raise BadInput(message, column=field.name, type=kind) from error
+
+
+def column_named(name: str) -> Column:
+    """A column by its whole name, dots and all."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def refuse_unreadable_types(rows: DataFrame) -> None:
+    """Refuse columns of types that PySpark cannot name, such as `interval`.
+
+    Raises:
+        BadInput: There is one.
+    """
+    try:
+        _ = rows.schema
+    except PySparkException as error:
+        kinds = {field.name(): field.dataType().simpleString() for field in list_java_fields(rows)}
+        odd = next((name for name, kind in kinds.items() if "interval" in kind), None)
+        what = f"column {odd!r} of type {kinds[odd]}" if odd else str(error)
+        message = f"{what} cannot be stored in a Hudi table; cast it, or leave it out"
+        raise BadInput(message, column=odd) from error
+
+
+def _refuse_repeated_columns(names: Sequence[str]) -> None:
+    """Spark and Hive take names that differ in case alone for one."""
+    lower = [name.lower() for name in names]
+    repeated = sorted({name for name in names if lower.count(name.lower()) > 1})
+    if repeated:
+        raise BadInput(f"columns {repeated} occur twice; rename one of each", columns=repeated)
+
+
+def _refuse_reserved_columns(names: Sequence[str]) -> None:
+    meta = frozenset(META_COLUMNS)
+    reserved = sorted(
+        name for name in names if name not in meta and (name.lower() in meta or name.lower().startswith(RESERVED))
+    )
+    if reserved:
+        raise BadInput(f"columns {reserved} have names that are taken; rename them", columns=reserved)

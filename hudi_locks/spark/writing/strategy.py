@@ -1,0 +1,226 @@
+"""How a write makes its files: the two types of table. Runs on the driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from hudi_locks.config import datasource_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.format import avro_schema
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.markers import FinalFiles
+from hudi_locks.spark.index.index import Index
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.writing.keyed_rows import KeyedRows, spread_rows
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.placement import Groups, Placement
+from hudi_locks.spark.writing.task import WriteTask
+from hudi_locks.table import MergeRule, TableConfig, add_meta_schema
+from hudi_locks.transaction import ReadSet
+
+__all__ = ["CopyOnWrite", "MergeOnRead", "WriteStrategy", "open_strategy"]
+
+_ENDED: Final = "readers would hide the file groups of these partitions for good, and what is written there later too"
+_REFUSED: Final[Mapping[Operation, str]] = {
+    Operation.BULK_INSERT: "it makes base files beside the buckets; use insert, which goes to logs",
+    Operation.INSERT_OVERWRITE: f"{_ENDED}; delete the rows that are to go, and insert the others",
+    Operation.INSERT_OVERWRITE_TABLE: f"{_ENDED}; make a new table, or delete the rows",
+    Operation.DELETE_PARTITION: f"{_ENDED}; delete the rows",
+}
+
+
+@dataclass(frozen=True)
+class WriteStrategy(ABC):
+    """What differs between the types of table when rows are written. Lives on the driver.
+
+    Attributes:
+        config: Of the table.
+        settings: How to write.
+        index: Of the table.
+    """
+
+    config: TableConfig
+    settings: PipelineSettings
+    index: Index
+
+    doing: ClassVar[str]
+    """For a person: `writing logs`."""
+
+    @abstractmethod
+    def refuse(self, operation: Operation) -> None:
+        """Refuse an operation that such a table cannot have.
+
+        Raises:
+            ConfigError: The message says why, and the way out.
+        """
+
+    @abstractmethod
+    def action(self, operation: Operation) -> str:
+        """Action of the write's instant."""
+
+    @abstractmethod
+    def make_task(
+        self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups
+    ) -> WriteTask | LogTask:
+        """What executors get.
+
+        Args:
+            files: Gives its files their names.
+            operation: What is done with the rows.
+            schema: Of the user's columns after the write.
+            groups: Resolves the GROUP column.
+        """
+
+    @abstractmethod
+    def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
+        """The rows in as many tasks as are to write them, those of a file group in one."""
+
+    @abstractmethod
+    def list_reads(
+        self, operation: Operation, keyed: KeyedRows, placement: Placement, left: frozenset[FileGroupId]
+    ) -> ReadSet:
+        """What the write rests on beside what it wrote.
+
+        Args:
+            operation: What was done with the rows.
+            keyed: All of them.
+            placement: Where they went.
+            left: File groups that tasks looked at and left as they are.
+        """
+
+    @abstractmethod
+    def may_go_on(self, operation: Operation) -> bool:
+        """Whether a write that met a conflict may write again only what others touched."""
+
+    @abstractmethod
+    def may_move(self, operation: Operation) -> bool:
+        """Whether rows whose file group others changed may go to a new one."""
+
+    def _meta_schema(self, schema: pa.Schema) -> tuple[pa.Schema, str]:
+        """With meta columns, as Arrow's schema and as Avro's."""
+        return add_meta_schema(schema), avro_schema(schema, self.config.name, with_meta_columns=True)
+
+
+class CopyOnWrite(WriteStrategy):
+    """Writes base files, those that take changes anew."""
+
+    doing = "writing base files"
+
+    def refuse(self, operation: Operation) -> None:
+        """See `WriteStrategy.refuse`: it can have all."""
+
+    def action(self, operation: Operation) -> str:
+        """See `WriteStrategy.action`."""
+        return operation.action
+
+    def make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> WriteTask:
+        """See `WriteStrategy.make_task`."""
+        written, avro = self._meta_schema(schema)
+        return WriteTask(
+            files=files,
+            schema=written,
+            form=self.settings.base_file_format(avro),
+            groups=groups,
+            operation=operation,
+            rule=self.settings.merge_rule(operation, self.config),
+            combine=self.settings.combines(operation),
+            key_fields=self.config.record_key_fields,
+            memory_bytes=self.settings.memory_bytes,
+        )
+
+    def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
+        """See `WriteStrategy.spread`."""
+        groups, rows = placement.expected_groups, placement.rows
+        if groups is None:
+            return rows
+        tasks = self.settings.count_tasks(rows.sparkSession, groups, operation=operation)
+        return spread_rows(rows, keyed.columns, tasks=tasks)
+
+    def list_reads(
+        self, operation: Operation, keyed: KeyedRows, placement: Placement, left: frozenset[FileGroupId]
+    ) -> ReadSet:
+        """See `WriteStrategy.list_reads`."""
+        partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
+        return ReadSet(partitions, placement.read_groups | left, placement.absent_keys)
+
+    def may_go_on(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_go_on`."""
+        return self.index.tells_places(operation) and not operation.replaces
+
+    def may_move(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_move`: rows that are only added may lie anywhere, if no index looks for them."""
+        return operation is Operation.INSERT and not self.index.tells_places(operation)
+
+
+class MergeOnRead(WriteStrategy):
+    """Appends rows to logs, whatever others log meanwhile."""
+
+    doing = "writing logs"
+
+    def refuse(self, operation: Operation) -> None:
+        """See `WriteStrategy.refuse`."""
+        key = datasource_keys.OPERATION.name
+        if operation in _REFUSED:
+            message = f"{key}={operation.value} is not offered on a merge-on-read table: {_REFUSED[operation]}"
+            raise ConfigError(message, key=key, value=operation.value)
+        if operation is Operation.INSERT and self.settings.drop_duplicates:
+            name = datasource_keys.INSERT_DROP_DUPLICATES.name
+            message = (
+                f"{name}=true would have every append look up its keys; a key is there once anyway, so leave it out"
+            )
+            raise ConfigError(message, key=name)
+
+    def action(self, operation: Operation) -> str:
+        """See `WriteStrategy.action`."""
+        del operation
+        return "deltacommit"
+
+    def make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
+        """See `WriteStrategy.make_task`."""
+        written, avro = self._meta_schema(schema)
+        rule = self.settings.merge_rule(operation, self.config)
+        return LogTask(
+            files=files,
+            schema=written,
+            form=self.settings.log_format(avro),
+            groups=groups,
+            operation=operation,
+            rule=MergeRule() if operation is Operation.DELETE else rule,
+            key_fields=self.config.record_key_fields,
+            memory_bytes=self.settings.memory_bytes,
+        )
+
+    def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
+        """See `WriteStrategy.spread`: the index has brought the rows of a file group together."""
+        session, rows = placement.rows.sparkSession, sum(keyed.counts.values())
+        return placement.rows.coalesce(self.settings.count_log_tasks(session, rows, operation=operation))
+
+    def list_reads(
+        self, operation: Operation, keyed: KeyedRows, placement: Placement, left: frozenset[FileGroupId]
+    ) -> ReadSet:
+        """See `WriteStrategy.list_reads`: it rests on nothing."""
+        del operation, keyed, placement, left
+        return ReadSet()
+
+    def may_go_on(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_go_on`."""
+        del operation
+        return False
+
+    def may_move(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_move`: a row goes where the bucket of its key says."""
+        del operation
+        return False
+
+
+def open_strategy(config: TableConfig, settings: PipelineSettings, index: Index) -> WriteStrategy:
+    """The strategy of a table's type."""
+    kind = MergeOnRead if config.table_type == "MERGE_ON_READ" else CopyOnWrite
+    return kind(config, settings, index)

@@ -1,0 +1,191 @@
+"""What an executor does with the rows of its file groups: merge, write, name the file once, report.
+
+Nothing here talks to Spark: a task takes record batches and gives back one record batch of write stats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_locks.format import WriteStat
+from hudi_locks.markers import FinalFiles
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.refusals import refuse_keyless
+from hudi_locks.spark.writing.group_writer import GroupWriter, encode_report, name_marker
+from hudi_locks.spark.writing.placement import GROUP, FileGroup, Groups
+from hudi_locks.table import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    PARTITION_PATH,
+    AppendMerge,
+    BaseFileFormat,
+    DeleteMerge,
+    Merge,
+    MergeRule,
+    RowBuffers,
+    UpsertMerge,
+    check_partition_path,
+    conform,
+    find_deletes,
+)
+
+__all__ = ["WriteTask", "input_schema", "select_input", "split_by_group"]
+
+_Key = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Writes the file groups of one Spark partition. Picklable; made on the driver, called on executors.
+
+    Attributes:
+        files: Gives data files their names, once for each file group and instant.
+        schema: Of the base files, meta columns included.
+        form: How base files are encoded.
+        groups: Resolves the GROUP column.
+        operation: What to do with the rows.
+        rule: Which of two rows with one key wins.
+        combine: Whether rows of the input with one key become one row.
+        key_fields: Record key fields, for the error about a row without key.
+        memory_bytes: How much of the input stays in memory; more goes to local disk.
+    """
+
+    files: FinalFiles
+    schema: pa.Schema
+    form: BaseFileFormat
+    groups: Groups
+    operation: Operation
+    rule: MergeRule
+    combine: bool
+    key_fields: tuple[str, ...]
+    memory_bytes: int
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """What is kept of the input."""
+        return input_schema(self.schema)
+
+    def open(self, group: FileGroup) -> GroupWriter:
+        """Begin the new base file of a file group that was announced."""
+        return GroupWriter(self.files, self.schema, form=self.form, group=group, is_announced=True)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take all rows of the partition, and yield one batch of stats.
+
+        A file group that is left as it is has a stat without a path: also that was decided by what it holds.
+        """
+        with _Streams(self) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
+            for key, rows in split_by_group(batches):
+                refuse_keyless(rows, self.key_fields)
+                if key[0]:
+                    check_partition_path(key[0])
+                group = self.groups.find(*key)
+                if self._is_stream(group):
+                    streams.append(group, self._drop_deletes(rows))
+                else:
+                    buffers.add(key, select_input(rows, self.input_schema))
+            keys = list(buffers.keys())
+            buffered = {key: self.groups.find(*key) for key in keys}
+            streams.check_s += self.announce(buffered.values())
+            stats = [self._merge(group, buffers.take(key)) for key, group in buffered.items()]
+            stats += streams.finish()
+        yield encode_report(stats, streams.check_s)
+
+    def _is_stream(self, group: FileGroup) -> bool:
+        """Rows of a new file group can be written at once, unless they must be compared with each other first."""
+        return group.base is None and not self.combine and self.operation is not Operation.DELETE
+
+    def _drop_deletes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        deletes = find_deletes(pa.Table.from_batches([rows]), self.rule.deletes)
+        return rows if deletes is None else rows.filter(pa.array(~deletes))
+
+    def _is_left_alone(self, group: FileGroup) -> bool:
+        """Keys that are nowhere are not deleted."""
+        return group.base is None and self.operation is Operation.DELETE
+
+    def announce(self, groups: Iterable[FileGroup]) -> float:
+        """Make the markers of files before the first of them is read, so that a conflict costs as little as it can.
+
+        Returns:
+            How long other writes were looked at, in seconds.
+        """
+        names = [name_marker(group, self.files.requested) for group in groups if not self._is_left_alone(group)]
+        return self.files.announce(names) if names else 0.0
+
+    def _merge(self, group: FileGroup, rows: pa.Table) -> WriteStat:
+        if self._is_left_alone(group):
+            return _leave(group)
+        with self.open(group) as writer:
+            if not writer.is_done:
+                writer.merge(self._choose_merge(writer, rows))
+            return writer.finish() or _leave(group)
+
+    def _choose_merge(self, writer: GroupWriter, rows: pa.Table) -> Merge:
+        if self.operation is Operation.DELETE:
+            return DeleteMerge(rows)
+        stamped = writer.stamp(rows)
+        if self.operation is Operation.UPSERT or self.combine:
+            return UpsertMerge(stamped, self.rule)
+        return AppendMerge(stamped, self.rule)
+
+
+class _Streams:
+    """The open files of new file groups; together they keep no more rows in memory than the task may."""
+
+    def __init__(self, task: WriteTask) -> None:
+        self._task = task
+        self._writers: dict[FileGroup, GroupWriter] = {}
+        self.check_s = 0.0
+
+    def append(self, group: FileGroup, rows: pa.RecordBatch) -> None:
+        if group not in self._writers:
+            self.check_s += self._task.announce([group])
+            self._writers[group] = self._task.open(group)
+        self._writers[group].append(rows)
+        if sum(writer.buffered_bytes for writer in self._writers.values()) > self._task.memory_bytes:
+            max(self._writers.values(), key=lambda writer: writer.buffered_bytes).flush()
+
+    def finish(self) -> list[WriteStat]:
+        return [writer.finish() or _leave(group) for group, writer in self._writers.items()]
+
+    def __enter__(self) -> _Streams:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        for writer in self._writers.values():
+            writer.__exit__(*args)
+
+
+def _leave(group: FileGroup) -> WriteStat:
+    return WriteStat(group.partition, group.file_id, None)
+
+
+def input_schema(schema: pa.Schema) -> pa.Schema:
+    """What is kept of the input for files of this schema: record key, partition path and the user's columns."""
+    return pa.schema([field for field in schema if field.name not in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME)])
+
+
+def select_input(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns of `schema` alone."""
+    return conform(pa.Table.from_batches([rows]), schema).combine_chunks().to_batches()[0]
+
+
+def split_by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBatch]]:
+    """Cut batches so that each piece belongs to one file group; most batches are of one piece already."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        keys = table.group_by([PARTITION_PATH, GROUP]).aggregate([]).to_pylist()
+        for key in keys:
+            rows = batch if len(keys) == 1 else _filter(batch, key)
+            yield (key[PARTITION_PATH], key[GROUP]), rows
+
+
+def _filter(batch: pa.RecordBatch, key: dict[str, Any]) -> pa.RecordBatch:
+    masks = [pc.equal(batch.column(name), value) for name, value in key.items()]
+    return batch.filter(pc.and_(*masks))

@@ -1,0 +1,244 @@
+"""A write from DataFrame to commit. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from hudi_locks.clock import Clock
+from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
+from hudi_locks.format.claim import FileGroupId
+from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.spark.aborting import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back
+from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.worker_tasks import run_in_workers
+from hudi_locks.spark.writing.group_writer import STAT, decode_report
+from hudi_locks.spark.writing.input_preparation import InputPreparer
+from hudi_locks.spark.writing.keyed_rows import KeyedRows
+from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
+from hudi_locks.spark.writing.placement import Placement
+from hudi_locks.spark.writing.replacing import find_replaced
+from hudi_locks.spark.writing.strategy import WriteStrategy
+from hudi_locks.spark.writing.task import WriteTask
+from hudi_locks.table import Table
+from hudi_locks.timeline_server import MarkerHost
+from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
+
+__all__ = ["CommitTerms", "Report", "Writer"]
+
+Report = Callable[[str], None]
+
+_RETRY_MS = 100
+
+
+@dataclass(frozen=True)
+class CommitTerms:
+    """What a caller adds to a commit.
+
+    Attributes:
+        extra: Texts that are kept in the commit's extra metadata, where any reader of the timeline finds them.
+        unless: Asked inside the table lock, with the timeline on which is decided, for a reason not to publish; "" to
+            go on. May be asked several times.
+    """
+
+    extra: Mapping[str, str] = field(default_factory=dict)
+    unless: Unless | None = None
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What one attempt wants to publish, as `Transaction.publish` takes it, and the conflicts that it avoided."""
+
+    metadata: CommitMetadata
+    reads: ReadSet = field(default_factory=ReadSet)
+    unless: Unless | None = None
+    avoided: tuple[Conflict, ...] = ()
+    rewritten: int = 0
+
+    @property
+    def published(self) -> tuple[CommitMetadata, ReadSet]:
+        """What conflicts are looked for with."""
+        return self.metadata, self.reads
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a caller wants to have written."""
+
+    operation: Operation
+    keyed: KeyedRows
+    report: Report
+    terms: CommitTerms
+
+
+_Run = Callable[[Placement], list[WriteStat]]
+_Work = Callable[[Transaction, int], AbstractContextManager[_Draft]]
+"""Given how many conflicts it may still answer."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes to one table.
+
+    Attributes:
+        table: The table.
+        transactions: Begins and publishes its instants.
+        settings: How to write.
+        strategy: Of the table's type.
+        clock: Its source of time.
+        host: Gives tasks what makes their markers.
+    """
+
+    table: Table
+    transactions: Transactions
+    settings: PipelineSettings
+    strategy: WriteStrategy
+    clock: Clock
+    host: MarkerHost = field(default_factory=MarkerHost)
+
+    def write(
+        self, operation: Operation, rows: DataFrame, *, report: Report, terms: CommitTerms | None = None
+    ) -> WriteResult:
+        """Write `rows`, and begin anew after a conflict as often as the options allow.
+
+        Raises:
+            BadInput: The rows are refused.
+            WriteConflict: Another writer was first, and no retry is left; found early, it is a
+                HoodieEarlyConflictDetectionException.
+            WriteAborted: The instant was rolled back.
+            OutcomeUnknown: The store did not say.
+        """
+        self.strategy.refuse(operation)
+        report("reading the input")
+        with InputPreparer(self.table, self.settings, self.strategy.index).prepare(operation, rows) as keyed:
+            asked = _Asked(operation, keyed, report, terms or CommitTerms())
+            return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
+
+    def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
+        """End every file group of these partitions; otherwise as `write`."""
+        self.strategy.refuse(Operation.DELETE_PARTITION)
+        return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, partitions), report)
+
+    def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
+        attempts: list[Attempt] = []
+        while True:
+            published, metadata = self._attempt(operation, work, report, attempts)
+            if published.conflict is None or len(attempts) > self.settings.conflict_retries:
+                result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
+                self._report_saved(attempts)
+                return result
+            report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
+            self._pause(published.conflict, len(attempts))
+
+    def _report_saved(self, attempts: Sequence[Attempt]) -> None:
+        """What those that were given up early would have taken longer, had they been as long as the last one."""
+        whole_s = attempts[-1].duration_s
+        for attempt in attempts:
+            if attempt.conflict is not None and attempt.conflict.is_early:
+                saved_s = max(0.0, whole_s - attempt.duration_s)
+                self.transactions.metrics.report(EARLY_CONFLICT_SAVED, saved_s)
+
+    def _pause(self, conflict: Conflict, attempts: int) -> None:
+        """Until another try is worth while: an earlier write that is still at work would only be met again."""
+        if conflict.is_early:
+            self.transactions.early.await_end(conflict.other, self.settings.early_wait_s)
+        self.clock.sleep(attempts * _RETRY_MS / 1000)
+
+    def _attempt(
+        self, operation: Operation, work: _Work, report: Report, attempts: list[Attempt]
+    ) -> tuple[PublishResult, CommitMetadata]:
+        began_ms, draft = self.clock.wall_ms(), _Draft(CommitMetadata.of((), operation.value.upper(), schema=None))
+        transaction = self.transactions.begin(self.strategy.action(operation), operation.value.upper())
+        try:
+            left = self.settings.conflict_retries - len(attempts)
+            taken = raise_if_rolled_back(transaction)
+            with transaction, taken, typed_task_errors(), work(transaction, left) as draft:
+                report("publishing")
+                published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
+        except EarlyConflictMet as met:
+            published = PublishResult(transaction.instant, Outcome.ABORTED, conflict=met.conflict, reason=str(met))
+        ended_ms = self.clock.wall_ms()
+        what = (published.outcome, published.conflict, draft.avoided, draft.rewritten)
+        attempts.append(Attempt(transaction.instant, began_ms, ended_ms, *what))
+        return published, draft.metadata
+
+    @contextmanager
+    def _write_rows(self, transaction: Transaction, asked: _Asked, turns: int) -> Iterator[_Draft]:
+        operation, keyed = asked.operation, asked.keyed
+        snapshot = Snapshot(self.table, transaction.timeline)
+        schema = self._choose_schema(snapshot, operation, keyed)
+        asked.report("finding file groups")
+        index = self.strategy.index
+
+        def run(placement: Placement) -> list[WriteStat]:
+            with self.host.open(transaction) as files:
+                task = self.strategy.make_task(files, operation, schema, placement.groups)
+                return self._run_job(task, placement, keyed, asked.report)
+
+        def draft(made: WrittenFiles) -> _Draft:
+            return self._draft(transaction, asked, made, schema)
+
+        with (
+            cancel_on_abort(transaction, keyed.frame.sparkSession),
+            index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
+        ):
+            made = WrittenFiles(snapshot, placement, *self._run_around(transaction, operation, placement, run))
+            going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
+            with going.finish(made, most=turns if self.strategy.may_go_on(operation) else 0) as made:
+                yield draft(made)
+
+    def _draft(self, transaction: Transaction, asked: _Asked, made: WrittenFiles, schema: pa.Schema) -> _Draft:
+        metadata = CommitMetadata.of(
+            [stat for stat in made.stats if stat.path],
+            transaction.operation,
+            schema=self._recorded(schema),
+            extra=asked.terms.extra,
+            replaced_file_ids=find_replaced(made.snapshot, asked.operation, asked.keyed.counts),
+        )
+        left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
+        reads = self.strategy.list_reads(asked.operation, asked.keyed, made.placement, left)
+        return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
+
+    @contextmanager
+    def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
+        snapshot = Snapshot(self.table, transaction.timeline)
+        replaced = find_replaced(snapshot, Operation.DELETE_PARTITION, partitions)
+        schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
+        yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
+
+    def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
+        if operation is Operation.DELETE:
+            return snapshot.schema or pa.schema([])
+        return snapshot.merge_schema(keyed.schema)
+
+    def _recorded(self, schema: pa.Schema) -> str | None:
+        """What a commit says of the columns; nothing where a delete came before any rows."""
+        return avro_schema(schema, self.table.config.name) if schema.names else None
+
+    def _run_around(
+        self, transaction: Transaction, operation: Operation, placement: Placement, run: _Run
+    ) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
+        if not self.strategy.may_move(operation):
+            return tuple(run(placement)), ()
+        stats, avoided = write_around(transaction, placement, run=run)
+        return tuple(stats), avoided
+
+    def _run_job(
+        self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
+    ) -> list[WriteStat]:
+        report(self.strategy.doing)
+        rows = self.strategy.spread(placement, keyed, task.operation)
+        reported = run_in_workers(rows, task, f"{STAT} string").collect()
+        stats, checks_s = decode_report(row[STAT] for row in reported)
+        for check_s in checks_s:
+            self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
+        return stats
