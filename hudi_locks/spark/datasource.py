@@ -18,7 +18,7 @@ from hudi_locks.spark.session import prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.spark.writing.rows import check_ordering, make_key_columns, refuse_unreadable_types
-from hudi_locks.storage import Storage, open_storage
+from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 from hudi_locks.table import Table, TableConfig, check_creatable
 
 __all__ = ["open_table", "read", "read_operation", "write"]
@@ -184,6 +184,7 @@ def _make(storage: Storage, options: Options, mode: str) -> Table:
     """A new table, once every option is known to be good; another writer may make it at the same moment."""
     config = describe_from_options(options)
     check_creatable(config)
+    refuse_unwritable(storage)
     check_pipeline(options, config, storage.base, for_writing=True)
     if mode == "overwrite":
         for entry in storage.list(""):

@@ -1,9 +1,9 @@
 """What a table needs of a file system: list, read, create-if-absent, move-if-absent, delete."""
 
-from hudi_locks.storage.local import LocalStorage
+from hudi_locks.storage.local import LocalStorage, reporting
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
-from hudi_locks.storage.storage import Entry, Output, Storage, StorageCapabilities, refuse_unwritable, reporting
+from hudi_locks.storage.storage import Entry, Output, Storage, StorageCapabilities, refuse_unwritable
 from hudi_locks.storage.threads import map_in_threads, reading_ahead
 
 __all__ = [

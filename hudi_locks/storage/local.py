@@ -9,16 +9,17 @@ import stat
 import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from hudi_locks.errors import StorageError
+from hudi_locks.errors import NoSuchFile, StorageError
 from hudi_locks.storage.links import leads_out, refuse_leading_out, without_links
-from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["LocalStorage"]
+__all__ = ["LocalStorage", "reporting"]
 
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
@@ -224,6 +225,33 @@ class LocalStorage(Storage):
             yield staged
         finally:
             _remove(staged)
+
+
+class reporting:  # noqa: N801  # used as a function; a generator would cost a fifth of a bare create
+    """Tells an error of the system as one of the store: `with reporting("read", path)`.
+
+    Raises:
+        NoSuchFile: The block met that something is not there.
+        StorageError: It met another error of the system. What is a StorageError already stays as it is.
+    """
+
+    __slots__ = ("_path", "_verb")
+
+    def __init__(self, verb: str, path: str) -> None:
+        self._verb = verb
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            found = NoSuchFile if isinstance(error, FileNotFoundError) else StorageError
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {reason}"
+            raise found(message, path=self._path, errno=error.errno) from error
 
 
 def _describe_child(child: os.DirEntry[str]) -> Entry | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hudi_locks.errors import BadInput, ConfigError, TableExists
+from hudi_locks.errors import BadInput, ConfigError, TableExists, UnsupportedTable
 from hudi_locks.spark import HoodieTable, write
+from hudi_locks.storage import LocalStorage, opening, register_storage
 
 pytestmark = pytest.mark.spark
 
@@ -52,6 +54,24 @@ def test_the_operations_and_ordering(spark: Any, frame: Frame, rows_of: RowsOf, 
     assert rows_of(HoodieTable.load(spark, path)) == SECOND[1:]
     write(frame(SECOND), path, {**OPTIONS, operation: "insert"}, "append")
     assert rows_of(HoodieTable.load(spark, path)) == [SECOND[0], SECOND[1], SECOND[1]]
+
+
+class WeakStorage(LocalStorage):
+    """Of a scheme whose store cannot end what late tasks do."""
+
+    capabilities = replace(LocalStorage.capabilities, ended_folders=False)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
+    spark: Any, frame: Frame, rows_of: RowsOf, path: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_registered", {})
+    register_storage("weak", lambda address: WeakStorage(address.removeprefix("weak:"), base=address))
+    write(frame(FIRST), path, OPTIONS)
+    with pytest.raises(UnsupportedTable, match=f"weak:{path} is read only here.*ended_folders"):
+        write(frame(SECOND), f"weak:{path}", OPTIONS, mode)
+    assert rows_of(HoodieTable.load(spark, f"weak:{path}")) == FIRST
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,9 @@ from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
 
 
 def write_staged(storage: Storage, staged: StagedFile, data: bytes) -> None:
-    """As a task does, by the path that the operating system knows: only where the driver made the folder."""
-    if not storage.exists(staged.path.rpartition("/")[0]):
-        raise StorageError(f"no folder for {staged.path}", path=staged.path)
-    storage.replace(staged.path, data)
+    """As a task does: only where the driver made the folder."""
+    with storage.open_output(staged.path) as out:
+        out.write(data)
 
 
 MODE, OPTIMISTIC = "hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"
