@@ -12,8 +12,7 @@ from hudi_locks.markers.marker_folder import (
     ServerFiles,
 )
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
-from hudi_locks.markers.peer import PeerMarkers, read_markers
-from hudi_locks.markers.reconciliation import reconcile
+from hudi_locks.markers.peer import PeerMarkers, read_markers, reconcile
 
 __all__ = [
     "DIRECT",
