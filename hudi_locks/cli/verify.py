@@ -11,7 +11,7 @@ from hudi_locks.cli.options import Json
 from hudi_locks.cli.services import BasePath
 from hudi_locks.errors import NotATable
 from hudi_locks.storage import open_storage
-from hudi_locks.verification import Report, verify_table
+from hudi_locks.verification import VerificationReport, verify_table
 
 __all__ = ["command"]
 
@@ -44,7 +44,7 @@ def run_verify(
         raise typer.Exit(_DAMAGED)
 
 
-def _describe(report: Report) -> str:
+def _describe(report: VerificationReport) -> str:
     lines = [str(finding) for finding in report.findings]
     lines += [f"not checked: {what}" for what in report.not_checked]
     looked = ", ".join(f"{number} {what}" for what, number in sorted(report.checked.items()) if number)

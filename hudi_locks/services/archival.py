@@ -24,7 +24,7 @@ from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import list_data_files, read_commit, slice_file_groups
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
-from hudi_locks.timeline.history import History
+from hudi_locks.timeline.history import ArchivedHistory
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["ArchiveResult", "Archiver", "find_overlapping"]
@@ -78,7 +78,7 @@ class Archiver:
         self._storage = coordinator.storage
         self._settings = settings
         self._clean_settings = clean_settings
-        self._history = History(coordinator.storage, coordinator.layout)
+        self._history = ArchivedHistory(coordinator.storage, coordinator.layout)
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether there are more commits than the settings allow."""

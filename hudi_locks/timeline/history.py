@@ -22,7 +22,7 @@ from hudi_locks.format import (
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import TimelineLayout
 
-__all__ = ["History"]
+__all__ = ["ArchivedHistory"]
 
 _VERSION_FILE: Final = "_version_"
 _PATIENCE_MS: Final = 3_600_000
@@ -30,7 +30,7 @@ _PATIENCE_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True)
-class History:
+class ArchivedHistory:
     """Adds to the archived timeline. Every step may be repeated, and a crash between two of them harms no reader.
 
     A part comes first, then a manifest that names it, then the version file that points to the manifest. Readers of

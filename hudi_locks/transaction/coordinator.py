@@ -22,7 +22,7 @@ from hudi_locks.transaction.participants import CommitParticipant
 from hudi_locks.transaction.rollback import Rollback
 from hudi_locks.transaction.stop import StopPoint
 
-__all__ = ["HeldLock", "Hold", "Locks", "TableCoordinator", "hold_table"]
+__all__ = ["HeldLock", "Locks", "TableCoordinator", "TableHold", "hold_table"]
 
 _log = open_log(__name__)
 _SERVICE_POINTS = (StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_REQUESTED)
@@ -50,7 +50,7 @@ class Locks(Protocol):
 
 
 @dataclass
-class Hold:
+class TableHold:
     """The lock while it is held, or its absence.
 
     Attributes:
@@ -83,14 +83,14 @@ class Hold:
 
 
 @contextmanager
-def hold_table(locks: Locks | None, clock: Clock) -> Iterator[Hold]:
-    """Hold the table's lock. A failure to release is a warning: the lock runs out, and what was done stays done.
+def hold_table(locks: Locks | None, clock: Clock) -> Iterator[TableHold]:
+    """TableHold the table's lock. A failure to release is a warning: the lock runs out, and what was done stays done.
 
     Raises:
         AcquireTimeout: Somebody else held it for as long as the options allow to wait.
     """
     asked_s = clock.monotonic()
-    hold = Hold(locks.lock() if locks is not None else None)
+    hold = TableHold(locks.lock() if locks is not None else None)
     got_s = clock.monotonic()
     hold.wait_ms = round((got_s - asked_s) * 1000)
     try:
@@ -101,7 +101,7 @@ def hold_table(locks: Locks | None, clock: Clock) -> Iterator[Hold]:
             hold.held_ms = round((clock.monotonic() - got_s) * 1000)
 
 
-def _release(hold: Hold) -> None:
+def _release(hold: TableHold) -> None:
     if hold.held is None:
         return
     try:
@@ -135,7 +135,7 @@ class TableCoordinator(TableContext):
         """Sees to the last claim."""
         return RollForward(self, self.rollback)
 
-    def hold(self) -> AbstractContextManager[Hold]:
+    def hold(self) -> AbstractContextManager[TableHold]:
         """A context that holds the table lock.
 
         Raises:

@@ -10,7 +10,7 @@ from hudi_locks.markers import reconcile
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline
 
-__all__ = ["CommitParticipant", "DataFiles", "PreparedCommit"]
+__all__ = ["CommitParticipant", "PreparedCommit", "ReconciledFiles"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CommitParticipant(Protocol):
 
 
 @dataclass(frozen=True)
-class DataFiles:
+class ReconciledFiles:
     """The table's data files: those that failed attempts left go, since every reader would show their rows twice.
 
     Attributes:

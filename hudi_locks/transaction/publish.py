@@ -16,7 +16,7 @@ from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.context import TableContext, View
-from hudi_locks.transaction.coordinator import Hold, TableCoordinator
+from hudi_locks.transaction.coordinator import TableCoordinator, TableHold
 from hudi_locks.transaction.foreign_writers import list_seen
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.participants import PreparedCommit
@@ -115,7 +115,7 @@ class Publish:
         self._instant = state.requested
         self._is_unanswered = False
 
-    def run(self, hold: Hold) -> PublishResult:
+    def run(self, hold: TableHold) -> PublishResult:
         """Publish, trying anew whenever another claim was first; nothing is lost by that but the check.
 
         Raises:
@@ -134,7 +134,7 @@ class Publish:
             raise
         return result
 
-    def _attempt(self, hold: Hold) -> PublishResult | None:
+    def _attempt(self, hold: TableHold) -> PublishResult | None:
         head = self._table.forward.to_head()
         self._table.trace(StopPoint.PUBLISH_FORWARDED)
         claims = self._table.log.since(self._state.claim_head, head)
@@ -157,7 +157,7 @@ class Publish:
         own = next((claim for claim in reversed(claims) if claim.instant == self._instant), None)
         return head.claim if own is not None and own.number == head.number else own
 
-    def _check_alive(self, hold: Hold, timeline: Timeline) -> str:
+    def _check_alive(self, hold: TableHold, timeline: Timeline) -> str:
         if self._table.expects_foreign_writers():
             self._table.notices.check()
         self._table.check_clock(timeline)
@@ -209,7 +209,7 @@ class Publish:
         self._table.trace(StopPoint.PUBLISH_RECONCILED)
         return None
 
-    def _claim(self, view: View, hold: Hold) -> PublishResult | None:
+    def _claim(self, view: View, hold: TableHold) -> PublishResult | None:
         time = self._take_time(view)
         draft = self._table.log.draft(view.head, self._make_claim(time, view.timeline, token=hold.token))
         try:

@@ -20,7 +20,7 @@ from hudi_locks.transaction.early import EarlyConflictDriver
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.operations import find_plan
 from hudi_locks.transaction.outcome import Outcome
-from hudi_locks.transaction.participants import CommitParticipant, DataFiles
+from hudi_locks.transaction.participants import CommitParticipant, ReconciledFiles
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
     CompactionPlanning,
@@ -93,7 +93,7 @@ class Transactions:
             metrics=metrics or Metrics(),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
-            participants=(DataFiles(table.storage, settings.fail_on_stray), *participants),
+            participants=(ReconciledFiles(table.storage, settings.fail_on_stray), *participants),
         )
         self.early = EarlyConflictDriver(self.coordinator, options or {})
 

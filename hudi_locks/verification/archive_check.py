@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_locks.format import ArchiveRow, Instant, PartName, State, decode_rows, epoch_ms, parse_manifest_name
-from hudi_locks.timeline.history import History
+from hudi_locks.timeline.history import ArchivedHistory
 from hudi_locks.verification.survey import Survey
 from hudi_locks.verification.timeline_check import decode_content
 
@@ -24,7 +24,7 @@ def check_archive(survey: Survey) -> None:
         return
     names = frozenset(storage.list_names(layout.archive))
     with book.reading(_KIND, layout.archive, "a manifest of the archived timeline that can be read"):
-        version, sizes = History(storage, layout).read_manifest()
+        version, sizes = ArchivedHistory(storage, layout).read_manifest()
         _check_version(survey, version, names)
         rows = [row for name, size in sorted(sizes.items()) for row in _read_part(survey, name, size)]
         survey.archived = tuple({(row.requested, row.action): row for row in rows}.values())

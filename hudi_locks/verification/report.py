@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 
-__all__ = ["DAMAGE", "NOTE", "Finding", "Notebook", "Report"]
+__all__ = ["DAMAGE", "NOTE", "Notebook", "TableFinding", "VerificationReport"]
 
 DAMAGE: Final = "damage"
 NOTE: Final = "note"
@@ -19,7 +19,7 @@ _FROM_COPY: Final = "bring the file back from a copy of the table"
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class TableFinding:
     """One thing that is not as it should be.
 
     Attributes:
@@ -44,7 +44,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class VerificationReport:
     """All that was found.
 
     Attributes:
@@ -55,12 +55,12 @@ class Report:
     """
 
     table: str
-    findings: tuple[Finding, ...]
+    findings: tuple[TableFinding, ...]
     checked: dict[str, int]
     not_checked: tuple[str, ...]
 
     @property
-    def damages(self) -> tuple[Finding, ...]:
+    def damages(self) -> tuple[TableFinding, ...]:
         """Without the notes."""
         return tuple(finding for finding in self.findings if finding.severity == DAMAGE)
 
@@ -69,11 +69,11 @@ class Report:
         """Whether nothing is damaged."""
         return not self.damages
 
-    def confirmed_by(self, later: Report) -> Report:
+    def confirmed_by(self, later: VerificationReport) -> VerificationReport:
         """The later report with the damage that both have: what others were in the midst of is done by then."""
         known = {(finding.kind, finding.path) for finding in self.damages}
         kept = tuple(f for f in later.findings if f.severity == NOTE or (f.kind, f.path) in known)
-        return Report(later.table, kept, later.checked, later.not_checked)
+        return VerificationReport(later.table, kept, later.checked, later.not_checked)
 
     def to_record(self) -> dict[str, Any]:
         """For JSON; fields are added, never changed, while `format` stays as it is."""
@@ -91,17 +91,17 @@ class Report:
 class Notebook:
     """Where the checks of one walk through a table write down what they find."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[TableFinding] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
     not_checked: list[str] = field(default_factory=list)
 
     def damage(self, kind: str, path: str, *, expected: str, found: str, advice: str = _FROM_COPY) -> None:
         """Something is damaged."""
-        self.findings.append(Finding(DAMAGE, kind, path, expected, found, advice))
+        self.findings.append(TableFinding(DAMAGE, kind, path, expected, found, advice))
 
     def note(self, kind: str, path: str, *, expected: str, found: str, advice: str) -> None:
         """Something is odd, and harms nobody."""
-        self.findings.append(Finding(NOTE, kind, path, expected, found, advice))
+        self.findings.append(TableFinding(NOTE, kind, path, expected, found, advice))
 
     def leave_out(self, what: str) -> None:
         """Something is not looked at."""
@@ -118,7 +118,7 @@ class Notebook:
         except DamagedTable as error:
             self.damage(kind, path, expected=expected, found=str(error))
 
-    def report(self, table: str) -> Report:
+    def report(self, table: str) -> VerificationReport:
         """All of it."""
         unique = tuple(sorted(dict.fromkeys(self.findings)))
-        return Report(table, unique, dict(self.checked), tuple(self.not_checked))
+        return VerificationReport(table, unique, dict(self.checked), tuple(self.not_checked))

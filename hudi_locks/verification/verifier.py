@@ -15,7 +15,7 @@ from hudi_locks.verification.archive_check import check_archive
 from hudi_locks.verification.claims_check import check_claims
 from hudi_locks.verification.data_check import check_data
 from hudi_locks.verification.properties_check import check_columns, check_keys
-from hudi_locks.verification.report import Notebook, Report
+from hudi_locks.verification.report import Notebook, VerificationReport
 from hudi_locks.verification.survey import Survey
 from hudi_locks.verification.timeline_check import check_timeline
 from hudi_locks.verification.traces_check import check_traces
@@ -26,7 +26,7 @@ _METADATA_TABLE: Final = ".hoodie/metadata"
 _ALL: Final = "everything else: without this the table cannot be found"
 
 
-def verify_table(storage: Storage, *, zone: str | None = None, reads_values: bool = False) -> Report:
+def verify_table(storage: Storage, *, zone: str | None = None, reads_values: bool = False) -> VerificationReport:
     """Look at every file of a table; change none, and take no lock. Runs beside writers.
 
     Args:
@@ -43,7 +43,7 @@ def verify_table(storage: Storage, *, zone: str | None = None, reads_values: boo
     return found if found.is_sound else found.confirmed_by(_walk(storage, zone, reads_values=reads_values))
 
 
-def _walk(storage: Storage, zone: str | None, *, reads_values: bool) -> Report:
+def _walk(storage: Storage, zone: str | None, *, reads_values: bool) -> VerificationReport:
     book = Notebook()
     try:
         table = Table.load(storage, zone=zone)

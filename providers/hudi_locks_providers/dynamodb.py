@@ -25,19 +25,19 @@ from hudi_locks.errors import (
     ProviderClosed,
 )
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
-from hudi_locks_providers._dynamodb.attempt import Attempt
+from hudi_locks_providers._dynamodb.attempt import DynamoAttempt
 from hudi_locks_providers._dynamodb.bulk import acquire_all, remove_holds
 from hudi_locks_providers._dynamodb.connection import ConditionFailed, Connection
-from hudi_locks_providers._dynamodb.context import Context, Hold, version_of
+from hudi_locks_providers._dynamodb.context import Context, DynamoHold, version_of
 from hudi_locks_providers._dynamodb.failures import NO_TABLE
 from hudi_locks_providers._dynamodb.hooks import DynamoHooks
 from hudi_locks_providers._dynamodb.iam import iam_policy
 from hudi_locks_providers._dynamodb.keys import LockKeys
 from hudi_locks_providers._dynamodb.lock_table import LockTable
 from hudi_locks_providers._dynamodb.memory import Memory
-from hudi_locks_providers._dynamodb.requests import LockRequests
+from hudi_locks_providers._dynamodb.requests import DynamoRequests
 from hudi_locks_providers._dynamodb.settings import DynamoSettings
-from hudi_locks_providers._dynamodb.truth import Truth
+from hudi_locks_providers._dynamodb.truth import DynamoTruth
 from hudi_locks_providers._wire.dynamodb_item import Item, decode_item, show_item
 from hudi_locks_providers._wire.implicit_key import implicit_key
 
@@ -114,7 +114,7 @@ class DynamoDBLockProvider(LockProvider):
     @cached_property
     def _context(self) -> Context:
         return Context(
-            requests=LockRequests(self.connection),
+            requests=DynamoRequests(self.connection),
             memory=Memory(self.clock),
             keys=self.keys,
             clock=self.clock,
@@ -132,7 +132,7 @@ class DynamoDBLockProvider(LockProvider):
         self._check_free(scope, owner)
         with self._noticing_a_missing_table():
             self.table.ensure()
-            lease = Attempt(self._context, scope, owner).run()
+            lease = DynamoAttempt(self._context, scope, owner).run()
         if lease is not None:
             self._note([lease])
         return lease
@@ -183,7 +183,7 @@ class DynamoDBLockProvider(LockProvider):
             hold.versions = [version]
         return replace(lease, deadline_s=sent_s + self._settings.lease_s)
 
-    def _renew(self, lease: Lease, hold: Hold, known: list[str], version: str) -> None:
+    def _renew(self, lease: Lease, hold: DynamoHold, known: list[str], version: str) -> None:
         requests, lease_ms = self._context.requests, self._settings.lease_ms
         try:
             requests.renew(hold.key, hold.owner_name, known, version=version, lease_ms=lease_ms)
@@ -195,9 +195,9 @@ class DynamoDBLockProvider(LockProvider):
             if version_of(requests.find(hold.key)) != version:
                 raise
 
-    def _own_hold(self, lease: Lease) -> Hold:
+    def _own_hold(self, lease: Lease) -> DynamoHold:
         hold = lease.state
-        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.context is not self._context:
+        if not isinstance(hold, DynamoHold) or hold.owner != lease.owner or hold.context is not self._context:
             raise self._lost(lease, LossReason.STOLEN)
         if hold.pid != os.getpid():
             raise self._lost(lease, LossReason.FORKED)
@@ -228,7 +228,7 @@ class DynamoDBLockProvider(LockProvider):
             if own is not None and own.state is lease.state:
                 del self._holds[lease.scope]
 
-    def _remove(self, hold: Hold) -> None:
+    def _remove(self, hold: DynamoHold) -> None:
         requests, memory = self._context.requests, self._context.memory
         try:
             requests.remove(hold.key, hold.owner_name, hold.versions)
@@ -277,7 +277,7 @@ class DynamoDBLockProvider(LockProvider):
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: conditional writes, alone, in a transaction and in a race, on scratch items."""
         self.table.ensure()
-        return Truth(self._context.requests, self.keys.base).examine()
+        return DynamoTruth(self._context.requests, self.keys.base).examine()
 
     def close(self) -> None:
         """See `LockProvider.close`; requests whose outcome nobody knew are looked after a last time."""

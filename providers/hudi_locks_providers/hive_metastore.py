@@ -13,12 +13,12 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys
 from hudi_locks.errors import AlreadyHeld, LockLost, ProviderClosed
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
-from hudi_locks_providers._hive.hold import Hold
+from hudi_locks_providers._hive.hold import HiveHold
 from hudi_locks_providers._hive.hooks import HiveHooks
 from hudi_locks_providers._hive.metastore import LockGone, Metastore
-from hudi_locks_providers._hive.requests import LockRequests
+from hudi_locks_providers._hive.requests import HiveRequests
 from hudi_locks_providers._hive.settings import HiveSettings
-from hudi_locks_providers._hive.truth import Truth
+from hudi_locks_providers._hive.truth import HiveTruth
 from hudi_locks_providers._wire.hive_lock import LockRow, decode_owner
 
 __all__ = ["HiveMetastoreLockProvider"]
@@ -67,7 +67,7 @@ class HiveMetastoreLockProvider(LockProvider):
         super().__init__(options, clock=clock, on_lost=on_lost)
         self.settings = HiveSettings.from_options(self.options)
         self.metastore = Metastore(self.options)
-        self._requests = LockRequests(self.metastore, self.settings.database)
+        self._requests = HiveRequests(self.metastore, self.settings.database)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
         self._sights: dict[LockScope, tuple[int, int, float]] = {}
@@ -90,7 +90,7 @@ class HiveMetastoreLockProvider(LockProvider):
         lock_id = self._requests.ask([self.settings.table_of(scope) for scope in scopes], owner)
         if lock_id is None:
             return None
-        hold = Hold(lock_id, owner, self.metastore, set(scopes), sent_s)
+        hold = HiveHold(lock_id, owner, self.metastore, set(scopes), sent_s)
         leases = [Lease(scope, owner, lock_id, sent_s + lease_s, hold) for scope in scopes]
         with self._lock:
             self._holds.update(zip(scopes, leases, strict=True))
@@ -119,7 +119,7 @@ class HiveMetastoreLockProvider(LockProvider):
                 self._heartbeat(lease, hold, sent_s)
             return replace(lease, deadline_s=hold.proven_s + lease_s)
 
-    def _heartbeat(self, lease: Lease, hold: Hold, sent_s: float) -> None:
+    def _heartbeat(self, lease: Lease, hold: HiveHold, sent_s: float) -> None:
         try:
             self.metastore.heartbeat(hold.lock_id)
         except LockGone:
@@ -127,9 +127,9 @@ class HiveMetastoreLockProvider(LockProvider):
             raise self._lost(lease, LossReason.DELETED) from None
         hold.proven_s = sent_s
 
-    def _own_hold(self, lease: Lease) -> Hold:
+    def _own_hold(self, lease: Lease) -> HiveHold:
         hold = lease.state
-        if not isinstance(hold, Hold) or hold.owner != lease.owner or hold.metastore is not self.metastore:
+        if not isinstance(hold, HiveHold) or hold.owner != lease.owner or hold.metastore is not self.metastore:
             raise self._lost(lease, LossReason.STOLEN)
         if hold.pid != os.getpid():
             raise self._lost(lease, LossReason.FORKED)
@@ -208,7 +208,7 @@ class HiveMetastoreLockProvider(LockProvider):
 
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: the metastore's own settings, and a race for a name that no table has."""
-        return Truth(self.metastore, self.settings.database, self._requests.find_timeout_s()).examine()
+        return HiveTruth(self.metastore, self.settings.database, self._requests.find_timeout_s()).examine()
 
     def close(self) -> None:
         """See `LockProvider.close`; requests whose outcome nobody knew are looked after a last time."""

@@ -34,7 +34,7 @@ from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._crowd import run_all, unwrap
 from hudi_locks_providers._storage.audit import Audit
-from hudi_locks_providers._storage.hold import Hold, name_counter, name_file_group, name_hold
+from hudi_locks_providers._storage.hold import StorageHold, name_counter, name_file_group, name_hold
 from hudi_locks_providers._storage.hooks import StorageHooks
 from hudi_locks_providers._storage.iam import iam_policy
 from hudi_locks_providers._storage.location import parse_location
@@ -42,7 +42,7 @@ from hudi_locks_providers._storage.objects import Objects
 from hudi_locks_providers._storage.records import Gone, Records, Seen
 from hudi_locks_providers._storage.stores import check_settings
 from hudi_locks_providers._storage.tokens import StorageTokens
-from hudi_locks_providers._storage.truth import Truth
+from hudi_locks_providers._storage.truth import StorageTruth
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_named, encode_named
 
 __all__ = ["StorageLockProvider"]
@@ -120,8 +120,8 @@ class StorageLockProvider(LockProvider):
         return float(self.options.get_value(lock_keys.STORAGE_RENEW_INTERVAL_SECS))
 
     @cached_property
-    def _truth(self) -> Truth:
-        return Truth(self._objects, self.clock, f"{self._own_folder}/probe")
+    def _truth(self) -> StorageTruth:
+        return StorageTruth(self._objects, self.clock, f"{self._own_folder}/probe")
 
     def key(self, scope: LockScope) -> str:
         """The key of the lock object of `scope` within its bucket."""
@@ -181,7 +181,7 @@ class StorageLockProvider(LockProvider):
         own = self._holds.get(scope)
         if own is None or own.owner != owner or self._is_over(own):
             return
-        hold: Hold = own.state
+        hold: StorageHold = own.state
         found = self._records.find(hold.key).record
         if found is not None and found.owner == hold.record.owner and not found.expired:
             raise AlreadyHeld(f"{owner} holds the lock on {scope} already", scope=scope, owner=owner)
@@ -240,7 +240,7 @@ class StorageLockProvider(LockProvider):
         if seen is None:
             return None
         trail = self._audit.begin(name, now_ms, lease_ms=self._lease_ms) if scope.is_table else None
-        hold = Hold(self.key(scope), record, seen, trail=trail)
+        hold = StorageHold(self.key(scope), record, seen, trail=trail)
         lease = Lease(scope, owner, token, sent_s + self._lease_ms / 1000, hold)
         with self._lock:
             self._holds[scope] = lease
@@ -287,13 +287,13 @@ class StorageLockProvider(LockProvider):
             if renewed.scope in self._holds and self._holds[renewed.scope].state is renewed.state:
                 self._holds[renewed.scope] = renewed
 
-    def _own_hold(self, lease: Lease) -> Hold:
-        if isinstance(lease.state, Hold) and lease.state.generation != generation():
+    def _own_hold(self, lease: Lease) -> StorageHold:
+        if isinstance(lease.state, StorageHold) and lease.state.generation != generation():
             raise self._lost(lease, LossReason.FORKED)
         own = self._holds.get(lease.scope)
         if own is None or own.state is not lease.state or own.owner != lease.owner:
             raise self._lost(lease, LossReason.DELETED if own is None else LossReason.STOLEN)
-        hold: Hold = own.state
+        hold: StorageHold = own.state
         return hold
 
     def _lost(self, lease: Lease, reason: LossReason) -> LockLost:
@@ -346,7 +346,7 @@ class StorageLockProvider(LockProvider):
 
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: conditional writes and the clock, on scratch keys below the table's locks."""
-        return Truth(self._objects, self.clock, f"{self._own_folder}/probe").examine()
+        return StorageTruth(self._objects, self.clock, f"{self._own_folder}/probe").examine()
 
     def close(self) -> None:
         """See `LockProvider.close`: releases what this very client holds, and what failed attempts of it left."""

@@ -12,7 +12,7 @@ from hudi_locks_conformance import Harness, Level
 from hudi_locks_conformance.servers import Server
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers._crowd import run_all
-from hudi_locks_providers._storage.objects import Conflict
+from hudi_locks_providers._storage.objects import PreconditionFailed
 from hudi_locks_providers.storage import StorageLockProvider
 
 from hudi_locks import BackendRefused, LockScope, Owner, SystemClock
@@ -48,7 +48,7 @@ def make(service: Server, request: pytest.FixtureRequest) -> Iterator[Callable[.
 def wins(provider: StorageLockProvider, key: str, data: bytes, mode: Any) -> bool:
     try:
         provider._objects.put(key, data, mode)
-    except Conflict:
+    except PreconditionFailed:
         return False
     return True
 

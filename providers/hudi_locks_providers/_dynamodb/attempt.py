@@ -11,13 +11,13 @@ from hudi_locks_providers._dynamodb.context import Context, version_of
 from hudi_locks_providers._dynamodb.requests import Instead
 from hudi_locks_providers._wire.dynamodb_item import Item
 
-__all__ = ["Attempt"]
+__all__ = ["DynamoAttempt"]
 
 _TRIES = 4
 _TRANSACTIONS = 2
 
 
-class Attempt:
+class DynamoAttempt:
     """Tries to acquire one scope for one owner.
 
     A lock that is believed to be free is put at once, together with its fencing token, by one transaction. A holder

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hudi_locks.errors import BackendUnavailable, LockError
 from hudi_locks.lock import Lease, LockScope, Owner
 from hudi_locks_providers._dynamodb.connection import ConditionFailed
-from hudi_locks_providers._dynamodb.context import Context, Hold, version_of
+from hudi_locks_providers._dynamodb.context import Context, DynamoHold, version_of
 from hudi_locks_providers._dynamodb.requests import MOST_ACTIONS, Instead
 from hudi_locks_providers._wire.dynamodb_item import Item
 
@@ -48,7 +48,7 @@ def remove_holds(context: Context, leases: Sequence[Lease]) -> None:
         BackendUnavailable: Some were not confirmed; such items are taken over when they are met again.
     """
     for start in range(0, len(leases), MOST_ACTIONS):
-        holds: list[Hold] = [lease.state for lease in leases[start : start + MOST_ACTIONS]]
+        holds: list[DynamoHold] = [lease.state for lease in leases[start : start + MOST_ACTIONS]]
         try:
             _remove(context, holds)
         except BackendUnavailable:
@@ -59,7 +59,7 @@ def remove_holds(context: Context, leases: Sequence[Lease]) -> None:
             hold.is_over = True
 
 
-def _remove(context: Context, holds: list[Hold]) -> None:
+def _remove(context: Context, holds: list[DynamoHold]) -> None:
     try:
         context.requests.remove_all([(hold.key, hold.owner_name, hold.versions) for hold in holds])
     except ConditionFailed:

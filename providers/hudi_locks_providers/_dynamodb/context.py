@@ -11,14 +11,14 @@ from hudi_locks.clock import Clock
 from hudi_locks.lock import Lease, LockScope, Owner
 from hudi_locks_providers._dynamodb.keys import LockKeys
 from hudi_locks_providers._dynamodb.memory import Memory
-from hudi_locks_providers._dynamodb.requests import Instead, LockRequests
+from hudi_locks_providers._dynamodb.requests import DynamoRequests, Instead
 from hudi_locks_providers._wire.dynamodb_item import RECORD_VERSION, Item, decode_item, encode_item
 
-__all__ = ["Context", "Hold", "version_of"]
+__all__ = ["Context", "DynamoHold", "version_of"]
 
 
 @dataclass(eq=False)
-class Hold:
+class DynamoHold:
     """One hold of one item; the state of a lease.
 
     Attributes:
@@ -56,7 +56,7 @@ class Context:
         owner_name: Ours in items.
     """
 
-    requests: LockRequests
+    requests: DynamoRequests
     memory: Memory
     keys: LockKeys
     clock: Clock
@@ -79,7 +79,7 @@ class Context:
         """The lease of an item that was put by a request sent at `sent_s`."""
         key = self.keys.lock(scope)
         self.memory.forget(key)
-        hold = Hold(key, owner, self.owner_name, [version_of(item)], self)
+        hold = DynamoHold(key, owner, self.owner_name, [version_of(item)], self)
         return Lease(scope, owner, token, sent_s + self.lease_ms / 1000, hold)
 
     def judge(self, scope: LockScope, item: Item | None, asked_s: float) -> Instead | None:

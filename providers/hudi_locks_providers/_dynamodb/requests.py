@@ -20,7 +20,7 @@ from hudi_locks_providers._wire.dynamodb_item import (
     decode_token,
 )
 
-__all__ = ["MOST_ACTIONS", "Instead", "LockRequests"]
+__all__ = ["MOST_ACTIONS", "DynamoRequests", "Instead"]
 
 MOST_ACTIONS: Final = 100
 """How many parts one transaction may have."""
@@ -65,7 +65,7 @@ _TELL: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 """So that a refusal shows the holder without a read."""
 
 
-class LockRequests:
+class DynamoRequests:
     """Requests to one lock table. Raises what `Connection.send` raises."""
 
     def __init__(self, connection: Connection) -> None:

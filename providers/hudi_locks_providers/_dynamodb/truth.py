@@ -12,10 +12,10 @@ from hudi_locks.errors import LockError
 from hudi_locks.lock import Finding
 from hudi_locks_providers._dynamodb.connection import ConditionFailed
 from hudi_locks_providers._dynamodb.context import version_of
-from hudi_locks_providers._dynamodb.requests import Instead, LockRequests
+from hudi_locks_providers._dynamodb.requests import DynamoRequests, Instead
 from hudi_locks_providers._wire.dynamodb_item import KEY, OWNER_NAME, RECORD_VERSION, Item
 
-__all__ = ["Truth"]
+__all__ = ["DynamoTruth"]
 
 _RACERS: Final = 6
 _ROUNDS: Final = 8
@@ -23,7 +23,7 @@ _OWNER: Final = "hudi-locks probe"
 _NO: Final = "use another service: this one would give a lock to two writers"
 
 
-class Truth:
+class DynamoTruth:
     """Tries one service on items of its own, which it removes.
 
     Args:
@@ -31,7 +31,7 @@ class Truth:
         base: What the keys of the scratch items begin with.
     """
 
-    def __init__(self, requests: LockRequests, base: str) -> None:
+    def __init__(self, requests: DynamoRequests, base: str) -> None:
         self._requests = requests
         self._base = f"{base}#hudi_locks_probe/{uuid.uuid4().hex}"
         self._versions: dict[str, list[str]] = {}

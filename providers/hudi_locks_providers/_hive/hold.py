@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from hudi_locks.lock import LockScope, Owner
 from hudi_locks_providers._hive.metastore import Metastore
 
-__all__ = ["Hold"]
+__all__ = ["HiveHold"]
 
 
 @dataclass(eq=False)
-class Hold:
+class HiveHold:
     """The state of the leases that one lock request gave.
 
     Attributes:

@@ -14,7 +14,7 @@ from hudi_locks.lock import Owner
 from hudi_locks_providers._hive.metastore import LockGone, Metastore
 from hudi_locks_providers._wire.hive_lock import LockRow, encode_agent, is_request
 
-__all__ = ["LockRequests"]
+__all__ = ["HiveRequests"]
 
 _TIMEOUT: Final = "hive.txn.timeout"
 _DEFAULT_TIMEOUT: Final = "300s"
@@ -23,7 +23,7 @@ _UNITS_S: Final = {"": 1.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms"
 _LONG_UNITS: Final = {"day": "d", "hour": "h", "min": "m", "sec": "s", "msec": "ms", "usec": "us", "nsec": "ns"}
 
 
-class LockRequests:
+class HiveRequests:
     """Requests for locks on tables of one database.
 
     Args:

@@ -11,7 +11,7 @@ from hudi_locks.errors import LockError
 from hudi_locks.lock import Finding
 from hudi_locks_providers._hive.metastore import LockGone, Metastore
 
-__all__ = ["Truth"]
+__all__ = ["HiveTruth"]
 
 _RACERS: Final = 6
 _ROUNDS: Final = 4
@@ -19,7 +19,7 @@ _HOUSEKEEPERS: Final = ("metastore.housekeeping.threads.on", "hive.compactor.ini
 _TOO_SHORT_S: Final = 30.0
 
 
-class Truth:
+class HiveTruth:
     """Tries one metastore on names that no table has.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Final
 from hudi_locks.clock import Clock
 from hudi_locks.errors import LockError
 from hudi_locks.redaction import open_log
-from hudi_locks_providers._storage.objects import Conflict, Objects
+from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
 
 __all__ = ["Audit", "Trail"]
 
@@ -40,7 +40,7 @@ class Trail:
         self._lines.append(json.dumps(line, separators=(",", ":")))
         try:
             self._objects.put(self._key, ("\n".join(self._lines) + "\n").encode(), "overwrite")
-        except (LockError, Conflict) as error:
+        except (LockError, PreconditionFailed) as error:
             _logger.warning("the audit file %s was not written: %s", self._key, error)
 
 

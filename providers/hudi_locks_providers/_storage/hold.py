@@ -11,10 +11,10 @@ from hudi_locks_providers._storage.audit import Trail
 from hudi_locks_providers._storage.records import Seen
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_named
 
-__all__ = ["Hold", "name_counter", "name_file_group", "name_hold"]
+__all__ = ["StorageHold", "name_counter", "name_file_group", "name_hold"]
 
 
-class Hold:
+class StorageHold:
     """One hold of ours.
 
     Attributes:

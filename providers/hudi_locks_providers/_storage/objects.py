@@ -13,7 +13,7 @@ from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
 from hudi_locks_providers._storage.stores import find_endpoint, import_obstore, open_store
 
-__all__ = ["Conflict", "Objects", "Stored"]
+__all__ = ["Objects", "PreconditionFailed", "Stored"]
 
 _STATUS: Final = re.compile(r"status(?: code:?)? (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
@@ -36,7 +36,7 @@ _RIGHTS: Final = {
 }
 
 
-class Conflict(Exception):  # an answer, not an error
+class PreconditionFailed(Exception):  # an answer, not an error
     """The condition of a write did not hold, or another write was under way."""
 
 
@@ -105,7 +105,7 @@ class Objects:
             mode: The version to write over; "create" to write only what is not there; "overwrite" for no condition.
 
         Raises:
-            Conflict: The condition does not hold.
+            PreconditionFailed: The condition does not hold.
         """
         obstore = import_obstore()
         try:
@@ -114,7 +114,7 @@ class Objects:
         except (obstore.exceptions.BaseError, OSError) as error:
             told = self._translate(error, key, "write")
         if isinstance(told, FileNotFoundError):
-            told = self._bucket_missing() if mode == "create" else Conflict()
+            told = self._bucket_missing() if mode == "create" else PreconditionFailed()
         raise told
 
     def remove(self, key: str) -> None:
@@ -136,7 +136,7 @@ class Objects:
         """
         name, text = type(error).__name__, str(error)
         if name in ("AlreadyExistsError", "PreconditionError", "NotModifiedError"):
-            return Conflict()
+            return PreconditionFailed()
         if any(word in text for word in _NO_BUCKET):
             return self._bucket_missing()
         if isinstance(error, FileNotFoundError) or name == "NotFoundError":

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable, LockError
 from hudi_locks.lock import LossReason
-from hudi_locks_providers._storage.objects import Conflict, Objects, Stored
+from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, Stored
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_record, encode_record
 
 __all__ = ["Gone", "Records", "Seen"]
@@ -85,7 +85,7 @@ class Records:
         data = encode_record(record)
         try:
             version = self._objects.put(key, data, over.version)
-        except Conflict:
+        except PreconditionFailed:
             return self._find_own(key, data)
         except BackendUnavailable:
             seen = self._resolve(key, record, over)
@@ -117,7 +117,7 @@ class Records:
         free = StorageRecord(expired=True, valid_until_ms=self._clock.wall_ms(), owner=str(uuid.uuid4()))
         try:
             self._objects.put(key, encode_record(free), found.version)
-        except Conflict:
+        except PreconditionFailed:
             return
 
     def rewrite(self, key: str, record: StorageRecord, own: Seen) -> Seen:
@@ -130,7 +130,7 @@ class Records:
         for _ in range(_TRIES):
             try:
                 version = self._objects.put(key, data, own.version)
-            except Conflict:  # noqa: PERF203  # each turn is a request
+            except PreconditionFailed:  # noqa: PERF203  # each turn is a request
                 own = self._find_again(key, record.owner)
                 if own.data == data:
                     return own  # it came twice
@@ -153,7 +153,7 @@ class Records:
         data = encode_record(freed)
         try:
             version = self._objects.put(key, data, found.version)
-        except Conflict:
+        except PreconditionFailed:
             self.forget(key)
             return False
         self._remember(key, Seen(freed, data, version))

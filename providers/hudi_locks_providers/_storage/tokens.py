@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
-from hudi_locks_providers._storage.objects import Conflict, Objects
+from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
 
 __all__ = ["StorageTokens"]
 
@@ -49,7 +49,7 @@ class StorageTokens:
             data = json.dumps({"token": number, "nonce": uuid.uuid4().hex}).encode()
             try:
                 version = self._objects.put(key, data, count.version)
-            except Conflict:
+            except PreconditionFailed:
                 version = self._find_own(key, data)
                 if version is None:
                     continue

@@ -16,9 +16,9 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused
 from hudi_locks.lock import Finding
 from hudi_locks_providers._crowd import run_all
-from hudi_locks_providers._storage.objects import Conflict, Objects
+from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
 
-__all__ = ["Truth"]
+__all__ = ["StorageTruth"]
 
 _CONTENDERS: Final = 8
 _QUICK_KEYS: Final = 2
@@ -31,7 +31,7 @@ _PROVEN: Final[set[str]] = set()
 """Services that were proven within this process."""
 
 
-class Truth:
+class StorageTruth:
     """The truth probe of one bucket. One thread tries at a time: others would be taken for the service's own doing.
 
     Args:
@@ -111,7 +111,7 @@ class Truth:
     def _wins(self, key: str, data: bytes, version: Any) -> bool:
         try:
             self._objects.put(key, data, version)
-        except Conflict:
+        except PreconditionFailed:
             return False
         return True
 

@@ -16,7 +16,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
 from hudi_locks_providers._wire.zookeeper import contender_prefix
 from hudi_locks_providers._zookeeper.line import Contender, Line, Orphan, create_parents
-from hudi_locks_providers._zookeeper.place import Place
+from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, is_lost, translate
 
 __all__ = ["Bulk"]
@@ -34,7 +34,7 @@ _FIRST: Final = "0000000000"
 class _Grasp:
     """A contender to be made as the first and only one in a folder that is made with it."""
 
-    place: Place
+    place: NodePlace
     name: str
 
     @property
@@ -53,7 +53,7 @@ class Bulk:
         self._line = line
         self._clock = clock
 
-    def grasp(self, places: Sequence[Place], payload: bytes) -> tuple[list[Contender], float] | None:
+    def grasp(self, places: Sequence[NodePlace], payload: bytes) -> tuple[list[Contender], float] | None:
         """Contenders that hold all of `places`, and when they were asked for; None if some could not be had so.
 
         Raises:
@@ -123,7 +123,7 @@ class Bulk:
         occupied = any(isinstance(stat, Exception) or stat.numChildren for stat in there.values())
         return None if occupied else frozenset(there)
 
-    def count_free(self, places: Sequence[Place]) -> int:
+    def count_free(self, places: Sequence[NodePlace]) -> int:
         """How many of the first places have nobody standing there."""
         found = self._session.call(*(Exists(place.folder, None) for place in places))
         free = itertools.takewhile(lambda stat: stat is None or not getattr(stat, "numChildren", True), found)

@@ -22,11 +22,11 @@ from hudi_locks_providers._zookeeper.bulk import Bulk
 from hudi_locks_providers._zookeeper.inspection import Inspection
 from hudi_locks_providers._zookeeper.keeper import Keeper
 from hudi_locks_providers._zookeeper.line import Contender, Line, Orphan, PlaceLost
-from hudi_locks_providers._zookeeper.place import Place
+from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, SessionListener, translate
 from hudi_locks_providers._zookeeper.settings import Settings
 
-__all__ = ["Hold", "LockClient"]
+__all__ = ["LockClient", "NodeHold"]
 
 _logger = open_log(__name__)
 _WATCH_AFTER_S: Final = 0.1
@@ -34,7 +34,7 @@ _WATCH_AFTER_S: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Hold:
+class NodeHold:
     """What the provider knows of a lease: the `state` of it."""
 
     contender: Contender
@@ -58,7 +58,7 @@ class LockClient(SessionListener):
     """
 
     def __init__(
-        self, settings: Settings, find_place: Callable[[LockScope], Place], *, clock: Clock, on_lost: LossCallback
+        self, settings: Settings, find_place: Callable[[LockScope], NodePlace], *, clock: Clock, on_lost: LossCallback
     ) -> None:
         self.session = Session(settings, clock=clock, listener=self)
         self.line = Line(self.session, clock)
@@ -93,7 +93,7 @@ class LockClient(SessionListener):
             raise BackendUnavailable(message, key=place.folder)
         return self.acquire(scope, owner, left_s)
 
-    def _contend(self, scope: LockScope, owner: Owner, place: Place, until_s: float) -> Lease | None:
+    def _contend(self, scope: LockScope, owner: Owner, place: NodePlace, until_s: float) -> Lease | None:
         try:
             contender, children, sent_s = self.line.enter(place, encode_payload(owner))
         finally:
@@ -187,7 +187,7 @@ class LockClient(SessionListener):
             ProviderClosed: The client was closed.
         """
         deadline_s = sent_s + self.session.timeout_s
-        lease = Lease(scope, owner, contender.czxid, deadline_s, Hold(contender, self._generation))
+        lease = Lease(scope, owner, contender.czxid, deadline_s, NodeHold(contender, self._generation))
         entry = _Entry(lease, sent_s)
         entry.hear = partial(self._hear, entry)
         with self._lock:
@@ -244,7 +244,7 @@ class LockClient(SessionListener):
 
     def _guess_reason(self, lease: Lease) -> LossReason:
         state = lease.state
-        if not isinstance(state, Hold):
+        if not isinstance(state, NodeHold):
             return LossReason.DELETED
         if state.generation != generation():
             return LossReason.FORKED
@@ -256,7 +256,7 @@ class LockClient(SessionListener):
     def release(self, lease: Lease) -> None:
         """See `LockProvider.release`; may be called again after `BackendUnavailable`."""
         own = self._forget(lease)
-        if own or (isinstance(lease.state, Hold) and lease.state.contender.path in self._unconfirmed):
+        if own or (isinstance(lease.state, NodeHold) and lease.state.contender.path in self._unconfirmed):
             self._leave(lease.state.contender)
 
     def _leave(self, contender: Contender) -> None:

@@ -11,7 +11,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
 from hudi_locks.lock import Holder
 from hudi_locks_providers._wire.zookeeper import decode_payload, find_first
-from hudi_locks_providers._zookeeper.place import Place
+from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, translate
 
 __all__ = ["Inspection"]
@@ -27,7 +27,7 @@ class Inspection:
         self._session = session
         self._clock = clock
 
-    def find_holder(self, place: Place) -> Holder | None:
+    def find_holder(self, place: NodePlace) -> Holder | None:
         """The first in line, whatever it is; None if nobody has to wait for anything."""
         found = self._find_first(place)
         if found is None:
@@ -42,7 +42,7 @@ class Inspection:
             raw=data.decode("utf-8", "replace"),
         )
 
-    def break_if(self, place: Place, token: str) -> bool:
+    def break_if(self, place: NodePlace, token: str) -> bool:
         """Remove the node of the first in line if `token` means it; its name is never used again."""
         found = self._find_first(place)
         if found is None or str(found[2].czxid) != token:
@@ -54,7 +54,7 @@ class Inspection:
             raise translate(gone, found[0]) from gone
         return True
 
-    def _find_first(self, place: Place) -> tuple[str, bytes, Any] | None:
+    def _find_first(self, place: NodePlace) -> tuple[str, bytes, Any] | None:
         """Path, payload and state of the first node in the line."""
         self._session.await_link()
         for _ in range(_LOOKS):

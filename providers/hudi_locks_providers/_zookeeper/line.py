@@ -18,7 +18,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._wire.zookeeper import contender_prefix, is_worn, parse_sequence, sort_contenders
-from hudi_locks_providers._zookeeper.place import Place
+from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, is_lost, translate
 
 __all__ = ["Contender", "Line", "Orphan", "PlaceLost", "create_parents"]
@@ -44,7 +44,7 @@ class Contender:
         session_id: The session that it lives in.
     """
 
-    place: Place
+    place: NodePlace
     name: str
     czxid: int
     session_id: int
@@ -59,7 +59,7 @@ class Contender:
 class Orphan:
     """A node that may be there and that nobody needs: `prefix` is its name, or how that begins."""
 
-    place: Place
+    place: NodePlace
     prefix: str
 
 
@@ -78,7 +78,7 @@ class Line:
         self.orphans: set[Orphan] = set()
         self.made: set[str] = set()
 
-    def enter(self, place: Place, payload: bytes) -> tuple[Contender, list[str], float]:
+    def enter(self, place: NodePlace, payload: bytes) -> tuple[Contender, list[str], float]:
         """Make a node of ours: it, all children then, and when they were asked for.
 
         Raises:
@@ -94,7 +94,7 @@ class Line:
             self.orphans.add(Orphan(place, prefix))
             raise
 
-    def _enter(self, place: Place, prefix: str, payload: bytes) -> tuple[Contender, list[str], float]:
+    def _enter(self, place: NodePlace, prefix: str, payload: bytes) -> tuple[Contender, list[str], float]:
         create = Create2(f"{place.folder}/{prefix}", payload, OPEN_ACL_UNSAFE, _EPHEMERAL_SEQUENTIAL)
         above = create_parents(place)[-1:] if place.is_group else []
         for _ in range(_ROUNDS):
@@ -108,7 +108,7 @@ class Line:
             above = create_parents(place)
         raise BackendUnavailable(f"{place.folder} was removed {_ROUNDS} times while it was made", key=place.folder)
 
-    def _settle(self, created: Any, place: Place, prefix: str) -> Contender:
+    def _settle(self, created: Any, place: NodePlace, prefix: str) -> Contender:
         """Our contender, also when the answer to its creation was lost."""
         if isinstance(created, Exception):
             if not is_lost(created):
@@ -117,7 +117,7 @@ class Line:
         path, stat = created
         return Contender(place, path.rpartition("/")[2], stat.czxid, stat.ephemeralOwner)
 
-    def _find_again(self, place: Place, prefix: str, loss: Exception) -> Contender:
+    def _find_again(self, place: NodePlace, prefix: str, loss: Exception) -> Contender:
         self._session.await_link()
         (children,) = self._session.call(GetChildren(place.folder, None))
         found = [name for name in children if name.startswith(prefix)] if isinstance(children, list) else []
@@ -154,7 +154,7 @@ class Line:
             raise translate(children, contender.place.folder) from children
         return children, sent_s
 
-    def _note_made(self, place: Place, made: list[Any]) -> None:
+    def _note_made(self, place: NodePlace, made: list[Any]) -> None:
         self.made.update(set(place.partition_nodes).intersection(path for path in made if isinstance(path, str)))
 
     def await_turn(
@@ -281,7 +281,7 @@ def _find_ahead(contender: Contender, children: list[str]) -> str | None:
     return order[index - 1] if index else None
 
 
-def _judge_parents(place: Place, made: list[Any]) -> None:
+def _judge_parents(place: NodePlace, made: list[Any]) -> None:
     """Say why the nodes above a contender could not be made, if it was not that somebody removed them meanwhile.
 
     Raises:
@@ -297,7 +297,7 @@ def _judge_parents(place: Place, made: list[Any]) -> None:
             )
 
 
-def create_parents(place: Place) -> list[Any]:
+def create_parents(place: NodePlace) -> list[Any]:
     """Requests that make the folder and all above it, outermost first; those that are there answer NodeExists."""
     data = _address().encode()
     return [Create(path, data, OPEN_ACL_UNSAFE, _PERSISTENT) for path in (*place.parents, place.folder)]

@@ -10,13 +10,13 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockScope
 from hudi_locks_providers._wire.zookeeper import check_path
 
-__all__ = ["Place", "PlaceFinder"]
+__all__ = ["NodePlace", "PlaceFinder"]
 
 _PARTITIONS: Final = 1_024
 
 
 @dataclass(frozen=True)
-class Place:
+class NodePlace:
     """The node under which contenders for one lock stand in line.
 
     Attributes:
@@ -55,10 +55,10 @@ class PlaceFinder:
         path = f"{base_path}/{lock_key}"
         _check(path, f"the lock's path {path!r}")
         parents = self._split(path)[:-1]
-        self.table = Place(chroot + path, parents, len(parents), is_group=False)
+        self.table = NodePlace(chroot + path, parents, len(parents), is_group=False)
         self._find_partition = functools.lru_cache(maxsize=_PARTITIONS)(self._make_partition)
 
-    def find(self, scope: LockScope) -> Place:
+    def find(self, scope: LockScope) -> NodePlace:
         """The place of `scope`: a file group's is where JVM writers with direct markers have it.
 
         Raises:
@@ -74,7 +74,7 @@ class PlaceFinder:
         folder = f"{above}/{file_id}"
         if folder == self.table.folder:
             raise ConfigError(f"the lock on {scope} would be the table's own, {folder}", scope=scope)
-        return Place(folder, parents, self._base_path.count("/"), is_group=True)
+        return NodePlace(folder, parents, self._base_path.count("/"), is_group=True)
 
     def _make_partition(self, partition: str) -> tuple[str, tuple[str, ...]]:
         """Full path of a partition's node, and it with all above it: the same for all of its file groups."""

@@ -19,7 +19,7 @@ from hudi_locks.table import latest_base_files
 from hudi_locks.timeline import LAYOUT_2, create_instant
 from hudi_locks.timeline.archive import is_archived, list_archived_since
 from hudi_locks.timeline.heartbeat import heartbeat_path
-from hudi_locks.timeline.history import History
+from hudi_locks.timeline.history import ArchivedHistory
 from hudi_locks.transaction import Outcome, StopPoint
 
 HOUR_S = 3601
@@ -306,14 +306,14 @@ def test_two_archivers_without_a_lock_lose_nothing(desk: ServiceDesk, times: lis
 
 
 def test_a_manifest_that_another_archiver_made_meanwhile_is_built_upon(desk: ServiceDesk, monkeypatch: Any) -> None:
-    history = History(desk.storage, LAYOUT_2)
+    history = ArchivedHistory(desk.storage, LAYOUT_2)
     row = _row("20231114221319000")
     create = MemoryStorage.create_if_absent
 
     def intrude(storage: MemoryStorage, path: str, data: bytes) -> bool:
         if path.endswith("manifest_1"):
             monkeypatch.undo()
-            History(desk.storage, LAYOUT_2).add([_row("20231114221318000")])
+            ArchivedHistory(desk.storage, LAYOUT_2).add([_row("20231114221318000")])
         return create(storage, path, data)
 
     monkeypatch.setattr(MemoryStorage, "create_if_absent", intrude)

@@ -23,7 +23,7 @@ from hudi_locks.table import (
     list_partitions,
 )
 from hudi_locks.timeline import LAYOUT_1, Timeline, create_instant
-from hudi_locks.timeline.history import History
+from hudi_locks.timeline.history import ArchivedHistory
 
 META = "_hoodie_"
 COW = ["v6_cow", "v8_cow", "v8_cow_unpartitioned", "v9_cow", "v8_cow_bucket"]
@@ -164,7 +164,7 @@ def archive(table: Table, *numbers: int) -> None:
         data = table.storage.read(timeline.paths[instant])
         assert data is not None
         row = ArchiveRow(instant.requested, str(instant.completion), instant.action, data)
-        History(table.storage, table.layout).add([row])
+        ArchivedHistory(table.storage, table.layout).add([row])
         table.storage.delete(timeline.paths[instant])
 
 

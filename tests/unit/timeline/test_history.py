@@ -11,7 +11,7 @@ from hudi_locks.format import ArchiveRow, PartName, add_ms
 from hudi_locks.storage import Entry, MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.timeline.archive import is_archived
-from hudi_locks.timeline.history import History
+from hudi_locks.timeline.history import ArchivedHistory
 
 FIRST = "20231114221318000"
 HOURS_S = 7201
@@ -64,7 +64,7 @@ def files(clock: DeskClock) -> MemoryStorage:
 def archive(storage: MemoryStorage, clock: DeskClock, numbers: range) -> None:
     """Add instants one by one, and merge and drop as much as possible, each two hours after the one before."""
     for number in numbers:
-        history = History(storage, LAYOUT_2)
+        history = ArchivedHistory(storage, LAYOUT_2)
         time = add_ms(FIRST, number)
         history.add([ArchiveRow(time, add_ms(time, 1), "commit", b"data")])
         clock.advance(HOURS_S)
@@ -76,13 +76,15 @@ def find_missing(storage: MemoryStorage) -> set[str]:
     plain = MemoryStorage(storage._clock)
     plain._files = storage._files
     return {
-        name for name in History(plain, LAYOUT_2).read_manifest()[1] if not plain.exists(f"{LAYOUT_2.archive}/{name}")
+        name
+        for name in ArchivedHistory(plain, LAYOUT_2).read_manifest()[1]
+        if not plain.exists(f"{LAYOUT_2.archive}/{name}")
     }
 
 
 def named(storage: MemoryStorage) -> set[str]:
     """Instants in the parts that the newest manifest names, as a JVM finds them."""
-    history = History(storage, LAYOUT_2)
+    history = ArchivedHistory(storage, LAYOUT_2)
     parts = [PartName.parse(name) for name in history.read_manifest()[1]]
     return {row.requested for part in parts if part for row in history._read(part) or ()}
 

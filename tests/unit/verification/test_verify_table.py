@@ -19,7 +19,7 @@ from hudi_locks.clock import SystemClock
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
 from hudi_locks.table import RECORD_KEY, Table, add_meta_schema, latest_file_slices, read_slice
-from hudi_locks.verification import Report, verify_table
+from hudi_locks.verification import VerificationReport, verify_table
 
 GOLDEN = [
     "v6_cow", "v8_cow", "v8_cow_bucket", "v8_cow_unpartitioned", "v8_mor", "v8_mor_compacted", "v8_mor_nbcc", "v9_cow",
@@ -293,7 +293,7 @@ def complain(storage: LocalStorage, path: str, data: bytes, rows: Any) -> str | 
     assert before is not None
     storage.replace(path, data)
     try:
-        report: Report = verify_table(LocalStorage(storage.base))
+        report: VerificationReport = verify_table(LocalStorage(storage.base))
         if report.is_sound and rows_of(LocalStorage(storage.base)) != rows:
             return f"{path}: it is called sound, and shows other rows; {data[:200]!r}"
     except HudiLocksError as error:
