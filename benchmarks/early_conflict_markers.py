@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.figures import Figure
 from hudi_locks.format import BaseFileName, IOType, MarkerName
-from hudi_locks.markers import DirectMarkers, SpareMarkers, read_markers
+from hudi_locks.markers import DirectMarkers, FallbackMarkers, read_markers
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import LocalStorage
 from hudi_locks.timeline_server import Endpoint, ServerMarkers, ServerSettings
@@ -98,7 +98,7 @@ def _name_markers(number: int, each: int) -> list[MarkerName]:
 
 
 def _make_by_server(endpoint: Endpoint, path: str) -> Make:
-    return ServerMarkers(endpoint, _INSTANT, spare=SpareMarkers(LocalStorage(path), _INSTANT)).create_all
+    return ServerMarkers(endpoint, _INSTANT, fallback=FallbackMarkers(LocalStorage(path), _INSTANT)).create_all
 
 
 def _make_direct(path: str) -> Make:

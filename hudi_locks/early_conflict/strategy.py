@@ -14,7 +14,7 @@ from hudi_locks.early_conflict.early_conflict import EarlyConflict, report
 from hudi_locks.early_conflict.marker_reader import MarkerReader
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager, LockScope
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.markers import DIRECT
 from hudi_locks.timeline.heartbeat import name_writer
 

@@ -22,7 +22,6 @@ from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.damage import interpreting, reading_parquet
-from hudi_locks.format.declared_schema import arrow_schema
 from hudi_locks.format.instant import (
     ACTIONS,
     FIRST_TIME,
@@ -44,7 +43,7 @@ from hudi_locks.format.properties import decode_properties, encode_properties, s
 from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.format.savepoint import SavepointMetadata
-from hudi_locks.format.schema import META_COLUMNS, avro_schema, canonical_schema, merge_schemas
+from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, canonical_schema, merge_schemas
 
 __all__ = [
     "ACTIONS",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, UnsupportedTable
+from hudi_locks.format.damage import interpreting
 
-__all__ = ["META_COLUMNS", "avro_schema", "canonical_schema", "merge_schemas"]
+__all__ = ["META_COLUMNS", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
 
 META_COLUMNS: Final = (
     "_hoodie_commit_time",
@@ -53,6 +55,25 @@ _TO_AVRO: Final[Mapping[pa.DataType, _Json]] = {
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.timestamp("us", _UTC): {"type": "long", "logicalType": "timestamp-micros"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "enum": pa.string(),
+}
+_LOGICAL: Final[Mapping[str, pa.DataType]] = {
+    "date": pa.date32(),
+    "timestamp-micros": pa.timestamp("us", _UTC),
+    "timestamp-millis": pa.timestamp("ms", _UTC),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "time-micros": pa.time64("us"),
+    "time-millis": pa.time32("ms"),
 }
 
 
@@ -162,10 +183,10 @@ def _merge_fields(old: list[pa.Field], new: list[pa.Field], where: str) -> list[
     known = {field.name for field in old}
     added = [field for field in new if field.name not in known]
     _check_names([field.name for field in old + added], where)
-    for field in old:
-        if field.name not in given:
-            message = f"column {where + field.name!r} of the table is missing in the rows; add it as {field.type}"
-            raise BadInput(message, column=where + field.name, table_type=str(field.type))
+    for column in old:
+        if column.name not in given:
+            message = f"column {where + column.name!r} of the table is missing in the rows; add it as {column.type}"
+            raise BadInput(message, column=where + column.name, table_type=str(column.type))
     kept = [pa.field(f.name, _merge_types(f.type, given[f.name], where + f.name)) for f in old]
     return kept + added
 
@@ -182,3 +203,79 @@ def _merge_types(old: pa.DataType, new: pa.DataType, column: str) -> pa.DataType
         return pa.map_(pa.string(), pa.field("value", value))
     message = f"column {column!r} is {old} in the table and {new} in the rows to write; cast the rows to {old}"
     raise BadInput(message, column=column, table_type=str(old), incoming_type=str(new))
+
+
+def arrow_schema(avro: str, path: str) -> pa.Schema:
+    """The user's columns that a stored Avro schema declares; meta columns are left out.
+
+    Args:
+        avro: JSON, from commit metadata or a footer.
+        path: Where it was found, for the error.
+
+    Raises:
+        DamagedTable: It is no Avro record schema.
+        UnsupportedTable: It holds a type that this package cannot carry: a union of several types, a recursive record.
+    """
+    with interpreting("Avro schema", path):
+        record = json.loads(avro)
+        types = _Types(path).within(record)
+        declared = [one for one in record["fields"] if one["name"] not in META_COLUMNS]
+        fields = [types.read_field(one) for one in declared]
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True)
+class _Types:
+    """Reads types, and remembers those that have names."""
+
+    path: str
+    namespace: str = ""
+    named: dict[str, pa.DataType] = field(default_factory=dict)
+
+    def within(self, avro: Mapping[str, _Json]) -> _Types:
+        """For what a named type encloses: simple names mean those of its namespace."""
+        return replace(self, namespace=self._full_name(avro).rpartition(".")[0])
+
+    def read_field(self, avro: Mapping[str, _Json]) -> pa.Field:
+        return pa.field(avro["name"], self.read(avro["type"]))
+
+    def read(self, avro: _Json) -> pa.DataType:
+        if isinstance(avro, list):
+            branches = [branch for branch in avro if branch != "null"]
+            return self.read(branches[0]) if len(branches) == 1 else self._refuse(avro)
+        if isinstance(avro, str):
+            return _PRIMITIVES.get(avro) or self._find_named(avro) or self._refuse(avro)
+        found = self._read_logical(avro) or self._read_complex(avro)
+        if "name" in avro:
+            self.named[self._full_name(avro)] = found
+        return found
+
+    def _read_logical(self, avro: Mapping[str, _Json]) -> pa.DataType | None:
+        logical = avro.get("logicalType", "")
+        if logical == "decimal":
+            return pa.decimal128(avro["precision"], avro.get("scale", 0))
+        return _LOGICAL.get(logical)
+
+    def _read_complex(self, avro: Mapping[str, _Json]) -> pa.DataType:
+        kind = avro["type"]
+        if kind == "record":
+            return pa.struct(list(map(self.within(avro).read_field, avro["fields"])))
+        if kind == "array":
+            return pa.list_(pa.field("element", self.read(avro["items"])))
+        if kind == "map":
+            return pa.map_(pa.string(), pa.field("value", self.read(avro["values"])))
+        if kind == "fixed":
+            return pa.binary(avro["size"])
+        return self.read(kind)
+
+    def _find_named(self, name: str) -> pa.DataType | None:
+        return self.named.get(f"{self.namespace}.{name}" if self.namespace and "." not in name else name)
+
+    def _full_name(self, avro: Mapping[str, _Json]) -> str:
+        name = avro.get("name", "")
+        namespace = "" if "." in name else avro.get("namespace", self.namespace)
+        return f"{namespace}.{name}" if namespace else name
+
+    def _refuse(self, avro: _Json) -> NoReturn:
+        message = f"{self.path} declares the Avro type {json.dumps(avro)[:200]}, which has no column type in Spark"
+        raise UnsupportedTable(message, path=self.path)

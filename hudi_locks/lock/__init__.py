@@ -5,8 +5,7 @@ from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import show_command
 from hudi_locks.lock.held import Held, HoldState, OnLost
 from hudi_locks.lock.held_many import HeldMany
-from hudi_locks.lock.identity import Identity
-from hudi_locks.lock.lease import Holder, Lease, LockScope, LossReason, Owner
+from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Owner
 from hudi_locks.lock.manager import LockManager
 from hudi_locks.lock.probe import Finding
 from hudi_locks.lock.provider import (

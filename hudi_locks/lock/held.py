@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockLost, NotHeld, ProviderClosed, refuse_pickling
-from hudi_locks.lock.identity import generation
-from hudi_locks.lock.lease import Lease, LockScope, LossReason, Owner
+from hudi_locks.lock.lease import Lease, LockScope, LossReason, Owner, generation
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.lock.renewal import Renewable, Renewals
 from hudi_locks.redaction import open_log

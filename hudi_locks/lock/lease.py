@@ -1,14 +1,18 @@
-"""What a lock covers, and who holds it until when."""
+"""What a lock covers, who holds it until when, and who this process and thread are."""
 
 from __future__ import annotations
 
 import enum
+import os
+import socket
+import threading
+import uuid
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hudi_locks.errors import ConfigError, LockLost
 
-__all__ = ["Holder", "Lease", "LockScope", "LossReason", "Owner"]
+__all__ = ["Holder", "Identity", "Lease", "LockScope", "LossReason", "Owner", "generation"]
 
 
 @dataclass(frozen=True)
@@ -145,3 +149,43 @@ class Holder:
     token: str = ""
     expires_in_ms: int | None = None
     raw: str = ""
+
+
+class _Generation:
+    number = 0
+
+    def advance(self) -> None:
+        self.number += 1
+
+
+_GENERATION: Final = _Generation()
+os.register_at_fork(after_in_child=_GENERATION.advance)
+
+
+def generation() -> int:
+    """A number that is another one in every forked child: what was made under a different one is not ours to use."""
+    return _GENERATION.number
+
+
+class Identity:
+    """Makes the owners of one manager: one for each thread, the same one each time.
+
+    Args:
+        application: What a person would call the job.
+    """
+
+    def __init__(self, application: str = "") -> None:
+        self._application = application
+        self._host = socket.gethostname()
+        self._local = threading.local()
+
+    def owner(self) -> Owner:
+        """The owner that the calling thread is."""
+        cached: tuple[int, Owner] | None = getattr(self._local, "cached", None)
+        if cached is None or cached[0] != generation():
+            cached = self._local.cached = (generation(), self._new_owner())
+        return cached[1]
+
+    def _new_owner(self) -> Owner:
+        thread = threading.current_thread().name
+        return Owner(str(uuid.uuid4()), self._host, os.getpid(), thread, self._application)

@@ -23,8 +23,7 @@ from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import explain_timeout
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
-from hudi_locks.lock.identity import Identity, generation
-from hudi_locks.lock.lease import Holder, Lease, LockScope, LossReason
+from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, generation
 from hudi_locks.lock.provider import LockProvider, load_provider_class
 from hudi_locks.lock.renewal import Renewals
 from hudi_locks.observe import (

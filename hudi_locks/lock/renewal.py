@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from hudi_locks.clock import Clock
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 
 __all__ = ["Renewable", "Renewals"]
 

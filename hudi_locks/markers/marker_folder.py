@@ -8,10 +8,11 @@ reader may meet a line that is cut off, and after a restart of a JVM's server a 
 from __future__ import annotations
 
 import errno
+import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format import IOType, MarkerName
@@ -19,10 +20,21 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers.marker_index import MarkerIndex
 from hudi_locks.storage import Entry, Storage
 
-__all__ = ["DIRECT", "MARKER_FOLDER", "TIMELINE_SERVER_BASED", "TYPE_FILE", "DirectMarkers", "ServerFiles"]
+__all__ = [
+    "DIRECT",
+    "FALLBACK_NUMBERS",
+    "MARKER_FOLDER",
+    "TIMELINE_SERVER_BASED",
+    "TYPE_FILE",
+    "DirectMarkers",
+    "FallbackMarkers",
+    "ServerFiles",
+]
 
 DIRECT: Final = "DIRECT"
 MARKER_FOLDER: Final = ".hoodie/.temp"
+FALLBACK_NUMBERS: Final = range(1_000, 2**31 - 1)
+"""Numbers of files that tasks make themselves: above those of any server, and what the JVM still takes for a number."""
 
 
 @dataclass(frozen=True)
@@ -157,3 +169,37 @@ class ServerFiles:
         """Whether nothing of a line is cut off, or announces what cannot be."""
         found = [match[0] for match in _ONE_NAME.finditer(line)]
         return sum(map(len, found)) == len(line) and len(cls.parse_line(line)) == len(found)
+
+
+class FallbackMarkers:
+    """A file of its own beside those of the server, of the same form, so that every rollback reads it too.
+
+    Direct markers would not do: where `MARKERS.type` is, readers look for no others. For one task; picklable.
+
+    Args:
+        storage: Of the table.
+        requested: Requested time of the instant.
+    """
+
+    markers_type: ClassVar[str] = TIMELINE_SERVER_BASED
+
+    def __init__(self, storage: Storage, requested: str) -> None:
+        self.storage = storage
+        self.requested = requested
+        self._names: list[str] = []
+        self._number: int | None = None
+
+    def create_all(self, names: Iterable[MarkerName]) -> None:
+        """Announce data files; durable when it returns.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        if self._number is None:
+            self._number = random.SystemRandom().choice(FALLBACK_NUMBERS)
+        self._names += map(str, names)
+        ServerFiles(self.storage, DirectMarkers(self.storage, self.requested).folder).write(self._number, self._names)
+
+    def __reduce__(self) -> Any:
+        """A copy elsewhere is for another task, with a file of its own."""
+        return FallbackMarkers, (self.storage, self.requested)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
@@ -19,15 +20,14 @@ from hudi_locks.markers import staging_folder
 from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
-from hudi_locks.services.straddling import find_straddling
-from hudi_locks.storage import map_in_threads
-from hudi_locks.table import list_data_files, read_commit
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table import list_data_files, read_commit, slice_file_groups
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import History
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
-__all__ = ["ArchiveResult", "Archiver"]
+__all__ = ["ArchiveResult", "Archiver", "find_overlapping"]
 
 _BESIDE_WRITES: Final = ("clean", "rollback", "restore", "indexing", "schemacommit")
 """What is archived together with the writes around it.
@@ -116,8 +116,8 @@ class Archiver:
         kept = self._find_kept(view)
         limit = min([self._find_limit(view.timeline), *self._list_staying(view.timeline, kept)])
         going = list(takewhile(lambda write: self._may_go(view, write, limit=limit, kept=kept), surplus))
-        straddling = find_straddling(self._storage, view.timeline, going)
-        going = list(takewhile(lambda write: write.requested not in straddling, going))
+        overlapping = find_overlapping(self._storage, view.timeline, going)
+        going = list(takewhile(lambda write: write.requested not in overlapping, going))
         if not going:
             return []
         last = going[-1].requested
@@ -209,3 +209,40 @@ def _list_running_at(timeline: Timeline, moment: str) -> Iterator[str]:
     for write in timeline.completed(WRITE_ACTIONS):
         if write.requested < moment < str(write.completion):
             yield write.requested
+
+
+def find_overlapping(storage: Storage, timeline: Timeline, writes: Sequence[Instant]) -> frozenset[str]:
+    """Requested times of those of `writes` that only their completion time puts on top of a base file.
+
+    A write that began before a compaction was planned and completed after it has its log in the newest slice until a
+    later compaction takes it, or it is removed. hudi-rs asks the active timeline alone when a write completed, and
+    takes the log of one that is not there for part of what the compaction took.
+
+    Reads the commits that overlap a compaction, and lists their partitions once; nothing if there are none.
+
+    Args:
+        storage: The table's files.
+        timeline: Has the writes, and the compactions that were completed.
+        writes: Completed ones.
+
+    Raises:
+        DamagedTable: A commit cannot be read.
+    """
+    compactions = [instant.requested for instant in timeline.completed(("commit",))]
+    beside = [i for i in writes if i.action == "deltacommit" and _overlaps(i, compactions)]
+    commits = map_in_threads(lambda i: read_commit(storage, timeline, requested=i.requested), beside)
+    listed = list_data_files(storage, {p for commit in commits for p in commit.partition_to_write_stats})
+    completions = {instant.requested: instant.completion for instant in beside}
+    slices = slice_file_groups(
+        [file for file in listed.bases if timeline.is_completed(file.instant)],
+        [file for file in listed.logs if file.instant in completions],
+        completions.get,
+    )
+    newest = [found[0] for found in slices.values()]
+    return frozenset(log.instant for piece in newest for log in piece.logs if log.instant < piece.barrier)
+
+
+def _overlaps(write: Instant, compactions: Sequence[str]) -> bool:
+    """Whether one of `compactions`, in order, was planned while the write was under way."""
+    after = bisect(compactions, write.requested)
+    return after < len(compactions) and compactions[after] <= str(write.completion)

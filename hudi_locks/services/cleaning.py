@@ -9,7 +9,7 @@ from typing import Final
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import CleanMetadata, CleanPartition, CleanPlan, Instant, State, find_writer
 from hudi_locks.format.claim import ClaimKind
-from hudi_locks.services.clean_planning import CleanPlanner, count_commits_since_clean
+from hudi_locks.services.retention import CleanPlanner, count_commits_since_clean
 from hudi_locks.services.settings import CleanSettings
 from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline import Timeline

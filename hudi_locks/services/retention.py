@@ -1,4 +1,4 @@
-"""Which old files nobody needs any more: pure decisions on a timeline and listings.
+"""Which old files nobody needs any more: decisions on a timeline and listings, and the plan of a clean.
 
 The border of what is kept is a write: every snapshot from the moment when that write began stays readable, by
 completion time and by requested time. JVM Hudi compares requested times alone, and may remove the version below a
@@ -10,18 +10,34 @@ it was planned. Logs go with the slice to which they belong by the completion of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from hudi_locks.config import service_keys
-from hudi_locks.format import WRITE_ACTIONS, Instant
+from hudi_locks.format import LAST_TIME, WRITE_ACTIONS, CleanPlan, CommitMetadata, Instant
+from hudi_locks.services.savepointed import list_savepointed
 from hudi_locks.services.settings import CleanSettings
-from hudi_locks.table import BaseFile, Completion, DataFiles, FileSlice, LogFile, slice_file_groups
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table import (
+    BaseFile,
+    Completion,
+    DataFiles,
+    FileSlice,
+    LogFile,
+    find_completions,
+    list_data_files,
+    list_partitions,
+    read_commit,
+    read_last_clean,
+    slice_file_groups,
+)
 from hudi_locks.timeline import Timeline
 
-__all__ = ["Keep", "choose_files", "find_border"]
+__all__ = ["CleanPlanner", "Keep", "choose_files", "count_commits_since_clean", "find_border"]
 
 Group = tuple[str, str]
+_NO_COMMIT_BEFORE: Final = "null"
 
 
 @dataclass(frozen=True)
@@ -67,8 +83,8 @@ def find_border(timeline: Timeline, settings: CleanSettings, *, oldest_shown: st
 
 def _before_replacing(timeline: Timeline, border: Instant) -> Instant:
     replacing = timeline.completed(("replacecommit",))
-    while straddling := [i for i in replacing if i.requested < border.requested < str(i.completion)]:
-        border = straddling[0]
+    while overlapping := [i for i in replacing if i.requested < border.requested < str(i.completion)]:
+        border = overlapping[0]
     return border
 
 
@@ -107,3 +123,128 @@ def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion
     shown = (n for n, piece in enumerate(slices) if piece.base and str(completion(piece.barrier)) <= keep.moment)
     number = max(next(shown, len(slices)), keep.versions - 1)
     return slices[number].barrier if number < len(slices) else ""
+
+
+def count_commits_since_clean(storage: Storage, timeline: Timeline) -> int:
+    """How many completed writes came after the last clean was planned."""
+    last = read_last_clean(storage, timeline)
+    writes = timeline.completed(WRITE_ACTIONS)
+    return len(writes if last is None else [i for i in writes if i.requested > last.last_completed])
+
+
+@dataclass(frozen=True)
+class CleanPlanner:
+    """Makes plans of one table.
+
+    Attributes:
+        storage: The table's files.
+        settings: What is kept.
+        oldest_shown: What was completed after this time is kept, under KEEP_LATEST_BY_HOURS.
+        known: Partitions where a write made something old, by its requested time; a planner fills it for the next one,
+            so that a process reads each commit once.
+    """
+
+    storage: Storage
+    settings: CleanSettings
+    oldest_shown: str
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def plan(self, timeline: Timeline, *, everywhere: bool) -> CleanPlan | None:
+        """The plan for the table as `timeline` shows it; None if there is nothing to remove.
+
+        Args:
+            timeline: What is completed, pending and savepointed.
+            everywhere: Whether to look into all partitions where no clean is known that did so before. Otherwise only
+                what writes on the active timeline superseded is found.
+
+        Raises:
+            DamagedTable: A commit, clean or savepoint cannot be read.
+        """
+        border = find_border(timeline, self.settings, oldest_shown=self.oldest_shown)
+        if border is None:
+            return None
+        keep = self._keep(timeline, border)
+        listed = list_data_files(self.storage, self._partitions(timeline, keep, everywhere=everywhere))
+        listed, completion = self._complete(timeline, listed)
+        files = choose_files(listed, keep, completion)
+        if not files:
+            return None
+        last = timeline.completed(WRITE_ACTIONS)[-1].requested
+        earliest = None if self.settings.counts_versions else border
+        savepoints = tuple(sorted(timeline.savepoints))
+        return CleanPlan(earliest, last, self.settings.policy, self._by_partition(files), savepoints)
+
+    def _keep(self, timeline: Timeline, border: Instant) -> Keep:
+        counts = self.settings.counts_versions
+        moment = LAST_TIME if counts and not timeline.pending(WRITE_ACTIONS) else border.requested
+        replacing = [i for i in timeline.completed(("replacecommit",)) if str(i.completion) <= moment]
+        replaced = {
+            group: instant.requested
+            for instant in replacing
+            for group in self._read(timeline, instant).replaced_file_groups
+        }
+        versions = self.settings.versions if counts else 1
+        return Keep(moment, versions, list_savepointed(self.storage, timeline), replaced)
+
+    def _complete(self, timeline: Timeline, listed: DataFiles) -> tuple[DataFiles, Completion]:
+        """What may be judged, and when it was completed: of logs by what timeline and history tell, or not at all.
+
+        Where there are no logs the archive is not asked: a base file of an archived write is older than all that is
+        kept, whenever it was completed.
+        """
+        if not listed.logs:
+            return listed, lambda requested: _complete_as_begun(timeline, requested)
+        completions = find_completions(self.storage, timeline, listed, exactly=True)
+        told = tuple(log for log in listed.logs if completions.find(log.instant) is not None)
+        return replace(listed, logs=told), completions.take
+
+    def _partitions(self, timeline: Timeline, keep: Keep, *, everywhere: bool) -> tuple[str, ...]:
+        since = self._find_start(timeline)
+        if since is None and everywhere:
+            return list_partitions(self.storage)
+        superseding = [
+            instant
+            for instant in timeline.completed(WRITE_ACTIONS)
+            if (since or "") < str(instant.completion) <= keep.moment
+        ]
+        found = map_in_threads(lambda instant: self._list_superseded(timeline, instant), superseding)
+        self.known.clear()
+        self.known.update(zip((instant.requested for instant in superseding), found, strict=True))
+        return tuple(sorted(frozenset[str]().union(*found)))
+
+    def _list_superseded(self, timeline: Timeline, instant: Instant) -> frozenset[str]:
+        known = self.known.get(instant.requested)
+        return frozenset(_superseded_in(self._read(timeline, instant))) if known is None else known
+
+    def _find_start(self, timeline: Timeline) -> str | None:
+        """Writes completed until this time had their turn in an earlier clean; None if no such time is known."""
+        last = read_last_clean(self.storage, timeline)
+        first = timeline.first_active
+        if last is None or not self.settings.is_incremental or first is None or last.earliest < first:
+            return None
+        gone = [time for time in last.savepoints if time not in timeline.savepoints]
+        return min([last.earliest, *gone])
+
+    def _by_partition(self, files: Sequence[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for file in files:
+            found[file.partition] = (*found.get(file.partition, ()), self.storage.address(file.path))
+        return found
+
+    def _read(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
+        return read_commit(self.storage, timeline, requested=instant.requested)
+
+
+def _superseded_in(commit: CommitMetadata) -> Iterator[str]:
+    """Partitions where a write made something old: a log does not, and the first base file above logs does."""
+    yield from commit.replaced_file_ids
+    for stat in commit.stats:
+        if stat.log_version is None and (commit.compacted or stat.prev_commit != _NO_COMMIT_BEFORE):
+            yield stat.partition_path
+
+
+def _complete_as_begun(timeline: Timeline, requested: str) -> str | None:
+    instant = timeline.get(requested)
+    if instant is None:
+        return requested if timeline.is_completed(requested) else None
+    return (instant.completion or requested) if instant.is_completed else None

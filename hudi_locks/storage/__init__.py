@@ -3,8 +3,15 @@
 from hudi_locks.storage.local import LocalStorage, reporting
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
-from hudi_locks.storage.storage import Entry, Output, Storage, StorageCapabilities, refuse_unwritable
-from hudi_locks.storage.threads import map_in_threads, reading_ahead
+from hudi_locks.storage.storage import (
+    Entry,
+    Output,
+    Storage,
+    StorageCapabilities,
+    map_in_threads,
+    reading_ahead,
+    refuse_unwritable,
+)
 
 __all__ = [
     "Entry",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import UnsupportedTable
@@ -13,7 +16,12 @@ from hudi_locks.errors import UnsupportedTable
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["Entry", "Output", "Storage", "StorageCapabilities", "refuse_unwritable"]
+__all__ = ["Entry", "Output", "Storage", "StorageCapabilities", "map_in_threads", "reading_ahead", "refuse_unwritable"]
+
+_THREADS: Final = 16
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Entry(NamedTuple):
@@ -211,3 +219,33 @@ def refuse_unwritable(storage: Storage) -> None:
             f"{storage.base} is read only here, since its store does not promise {why}. Write it where that is kept"
         )
         raise UnsupportedTable(message, path=storage.base, lacking=lacking)
+
+
+def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: int = _THREADS) -> list[R]:
+    """The results of `call` for each argument, in order; the first error is raised once all calls have ended."""
+    work = list(arguments)
+    if len(work) < 2 or threads < 2:
+        return [call(argument) for argument in work]
+    with ThreadPoolExecutor(min(threads, len(work))) as pool:
+        return list(pool.map(call, work))
+
+
+@contextmanager
+def reading_ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
+    """The same items, each made in a thread while the one before it is used; the first is begun at once."""
+    with ThreadPoolExecutor(1) as pool:
+        yield _take_ahead(pool, items)
+
+
+def _take_ahead(pool: ThreadPoolExecutor, items: Iterator[T]) -> Iterator[T]:
+    def take() -> list[T]:
+        return list(islice(items, 1))
+
+    return _drain(pool.submit(take), lambda: pool.submit(take))
+
+
+def _drain(first: Future[list[T]], begin_next: Callable[[], Future[list[T]]]) -> Iterator[T]:
+    coming = first
+    while taken := coming.result():
+        coming = begin_next()
+        yield from taken

@@ -4,7 +4,19 @@ from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.cleaned import read_clean_plans, read_last_clean, refuse_cleaned
-from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.config import (
+    COMPLEX,
+    FIELD_PREFIXED,
+    KEY_GENERATORS,
+    NON_PARTITION,
+    PREFIXED_SINCE,
+    PROPERTIES_PATH,
+    SIMPLE,
+    VALUE_ONLY,
+    TableConfig,
+    find_key_generator,
+    name_key_generator,
+)
 from hudi_locks.table.data_files import (
     BaseFile,
     Completion,
@@ -18,17 +30,6 @@ from hudi_locks.table.data_files import (
 )
 from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, find_deletes, read_delete_marker
 from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
-from hudi_locks.table.key_generator import (
-    COMPLEX,
-    FIELD_PREFIXED,
-    KEY_GENERATORS,
-    NON_PARTITION,
-    PREFIXED_SINCE,
-    SIMPLE,
-    VALUE_ONLY,
-    find_key_generator,
-    name_key_generator,
-)
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
@@ -59,10 +60,9 @@ from hudi_locks.table.partition_values import PartitionValues
 from hudi_locks.table.payloads import describe_payload
 from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
-from hudi_locks.table.schema_history import refuse_altered
 from hudi_locks.table.slice_parts import WHOLE, Part
 from hudi_locks.table.slice_reading import join_slice, read_slice
-from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_inexact
+from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
 from hudi_locks.table.table import Table, read_commit
 
 __all__ = [

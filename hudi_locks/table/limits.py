@@ -8,8 +8,7 @@ from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
-from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
-from hudi_locks.table.key_generator import KEY_GENERATORS, NON_PARTITION
+from hudi_locks.table.config import KEY_GENERATORS, NON_PARTITION, PROPERTIES_PATH, TableConfig
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 

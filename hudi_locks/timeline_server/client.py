@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.early_conflict import EarlyConflict, GuardedMarkers
 from hudi_locks.format import MarkerName
-from hudi_locks.markers import MARKER_FOLDER, SpareMarkers
+from hudi_locks.markers import MARKER_FOLDER, FallbackMarkers
 from hudi_locks.redaction import open_log
 
 __all__ = ["BASE", "DETECTS", "Endpoint", "ServerMarkers", "Unreachable"]
@@ -122,13 +122,13 @@ class ServerMarkers:
     Args:
         endpoint: Of the server.
         requested: Requested time of the instant.
-        spare: What makes markers without the server.
+        fallback: What makes markers without the server.
     """
 
-    def __init__(self, endpoint: Endpoint, requested: str, *, spare: GuardedMarkers | SpareMarkers) -> None:
+    def __init__(self, endpoint: Endpoint, requested: str, *, fallback: GuardedMarkers | FallbackMarkers) -> None:
         self._endpoint = endpoint
         self._requested = requested
-        self._spare = spare
+        self._fallback = fallback
         self._is_lost = False
 
     def create_all(self, names: Sequence[MarkerName]) -> float:
@@ -148,10 +148,10 @@ class ServerMarkers:
                 self._is_lost = True
                 url, requested = self._endpoint.url, self._requested
                 _log.warning("timeline server %s is lost, %s keeps markers itself: %s", url, requested, error)
-        return self._spare.create_all(names) or 0.0
+        return self._fallback.create_all(names) or 0.0
 
     def _ask(self, names: Sequence[MarkerName]) -> float:
-        detects = isinstance(self._spare, GuardedMarkers)
+        detects = isinstance(self._fallback, GuardedMarkers)
         conflict = self._endpoint.create_all(self._requested, map(str, names), detects=detects)
         if conflict is not None:
             raise conflict.error()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hudi_locks.early_conflict import GuardedMarkers
 from hudi_locks.errors import ConfigError
-from hudi_locks.markers import SPARE_NUMBERS, FinalFiles, ServerFiles, SpareMarkers
+from hudi_locks.markers import FALLBACK_NUMBERS, FallbackMarkers, FinalFiles, ServerFiles
 from hudi_locks.observe import TIMELINE_SERVER_FALLBACK, Metrics
 from hudi_locks.redaction import open_log
 from hudi_locks.timeline_server.client import Endpoint, ServerMarkers, Unreachable
@@ -41,13 +41,13 @@ class MarkerHost:
         if not self.settings.is_wanted:
             yield transaction.files
             return
-        spare = SpareMarkers(transaction.markers.storage, transaction.instant)
-        guarded = transaction.guard(spare)
+        fallback = FallbackMarkers(transaction.markers.storage, transaction.instant)
+        guarded = transaction.guard(fallback)
         with self._reach(transaction, guarded) as endpoint:
             if endpoint is None:
                 yield transaction.files
                 return
-            yield transaction.files_by(ServerMarkers(endpoint, transaction.instant, spare=guarded or spare))
+            yield transaction.files_by(ServerMarkers(endpoint, transaction.instant, fallback=guarded or fallback))
         self._count_lost(transaction)
 
     @contextmanager
@@ -82,6 +82,6 @@ class MarkerHost:
         """Tasks that lost the server left files of their own."""
         markers = transaction.markers
         numbers = ServerFiles(markers.storage, markers.folder).numbers()
-        if lost := sum(number in SPARE_NUMBERS for number in numbers):
+        if lost := sum(number in FALLBACK_NUMBERS for number in numbers):
             self.metrics.count(TIMELINE_SERVER_FALLBACK)
             _log.warning("%d tasks of %s did without the timeline server", lost, transaction.instant)

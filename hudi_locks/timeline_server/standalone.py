@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hudi_locks.config import Options, index_keys, write_keys
 from hudi_locks.early_conflict import EarlyDetection
-from hudi_locks.markers import TIMELINE_SERVER_BASED, SpareMarkers
+from hudi_locks.markers import TIMELINE_SERVER_BASED, FallbackMarkers
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline, TimelineLayout
@@ -70,7 +70,7 @@ class _Lookout:
             return None
         timeline = Timeline.load(self.storage, self.layout)
         instant = timeline.get(requested)
-        markers, action = SpareMarkers(self.storage, requested), instant.action if instant else ""
+        markers, action = FallbackMarkers(self.storage, requested), instant.action if instant else ""
         guarded = self.detection.guard(markers, self._as_of(timeline, requested), action=action)
         return None if guarded is None else self.settings.make_checker(guarded, self.metrics)
 

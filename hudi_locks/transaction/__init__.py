@@ -11,7 +11,7 @@ from hudi_locks.transaction.conflicts import (
     SimpleConcurrentFileWrites,
 )
 from hudi_locks.transaction.context import View
-from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.coordinator import HeldLock, Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.participants import CommitParticipant, PreparedCommit
@@ -19,7 +19,6 @@ from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.settings import TransactionTable
 from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
-from hudi_locks.transaction.table_lock import HeldLock, Locks
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.transactions import Transactions
 

@@ -20,10 +20,9 @@ from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import find_alive, find_expired
 from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.context import TableContext, View
-from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.coordinator import Locks, TableCoordinator, hold_table
 from hudi_locks.transaction.operations import INGESTION
 from hudi_locks.transaction.stop import StopPoint
-from hudi_locks.transaction.table_lock import Locks, hold_table
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = ["Begin"]

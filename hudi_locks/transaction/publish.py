@@ -16,12 +16,11 @@ from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.context import TableContext, View
-from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.coordinator import Hold, TableCoordinator
 from hudi_locks.transaction.foreign_writers import list_seen
 from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
 from hudi_locks.transaction.participants import PreparedCommit
 from hudi_locks.transaction.stop import StopPoint
-from hudi_locks.transaction.table_lock import Hold
 from hudi_locks.transaction.write_state import INFLIGHT_GONE, WriteState, describe_rollback
 
 __all__ = ["Publish", "Unless", "check_conflict", "publish_write", "remove_work_files"]

@@ -15,7 +15,7 @@ from hudi_locks.timeline.heartbeat import find_expired
 from hudi_locks.transaction.abort import resolve_instant
 from hudi_locks.transaction.begin import Begin
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBlocking, load_strategy
-from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.coordinator import Locks, TableCoordinator
 from hudi_locks.transaction.early import EarlyConflictDriver
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.operations import find_plan
@@ -30,7 +30,6 @@ from hudi_locks.transaction.planning import (
 )
 from hudi_locks.transaction.settings import TransactionTable, WriterSettings, name_this_process, refuse_unusable
 from hudi_locks.transaction.stop import Tracer, tracer_from
-from hudi_locks.transaction.table_lock import Locks
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.write_state import WriteState
 

@@ -19,7 +19,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._files.hdfs import HdfsLockFolder
 from hudi_locks_providers._files.hooks import FileSystemHooks

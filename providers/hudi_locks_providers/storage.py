@@ -30,7 +30,7 @@ from hudi_locks.lock import (
     LossReason,
     Owner,
 )
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._crowd import run_all, unwrap
 from hudi_locks_providers._storage.audit import Audit

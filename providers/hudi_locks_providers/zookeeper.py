@@ -9,7 +9,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import ConfigError, ProviderLoadError
 from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, Owner
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._wire.implicit_key import implicit_key
 from hudi_locks_providers._zookeeper.place import PlaceFinder

@@ -231,20 +231,20 @@ def test_a_log_that_began_before_a_compaction_and_ended_after_it_is_archived_onc
     with paused(slow, StopPoint.BEGIN_INFLIGHT, lambda: slow.upsert(frame(rows(KEYS[:2], 3, "late")))) as writer:
         table.upsert(frame(rows(KEYS[1:3], 2, "early")))
         assert table.compaction.schedule() is not None
-        straddling = writer.finish().instant
+        overlapping = writer.finish().instant
     assert table.compaction.run() is not None
     expected = in_order([*rows(KEYS[:2], 3, "late"), *rows(KEYS[2:3], 2, "early"), *rows(KEYS[3:], 1, "ours")])
     for _ in range(4):
         table.upsert(frame(rows(KEYS[3:4], 1, "ours")))
     assert archive_now(table) == 1
-    assert table.table.timeline().get(straddling) is not None
+    assert table.table.timeline().get(overlapping) is not None
     assert all_read(table) == expected
 
     assert table.compaction.run() is not None
     for _ in range(4):
         table.upsert(frame(rows(KEYS[3:4], 1, "ours")))
     assert archive_now(table) > 1
-    assert straddling in [requested for requested, _, _ in archived(table)]
+    assert overlapping in [requested for requested, _, _ in archived(table)]
     assert all_read(table) == expected
 
 

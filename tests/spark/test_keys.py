@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.writing.keys import partition_path, record_key
+from hudi_locks.spark.writing.rows import partition_path, record_key
 from hudi_locks.table import partition_path as plain_partition_path
 
 pytestmark = pytest.mark.spark

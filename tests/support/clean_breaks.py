@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.services import clean_planning
+from hudi_locks.services import retention
 from hudi_locks.services.retention import choose_files
 
 __all__ = ["judge_by_names", "take_pending_for_completed"]
@@ -18,7 +18,7 @@ def judge_by_names(patch: pytest.MonkeyPatch) -> None:
     def choose(files: Any, keep: Any, completion: Any) -> Any:
         return choose_files(files, keep, lambda requested: requested if completion(requested) else None)
 
-    patch.setattr(clean_planning, "choose_files", choose)
+    patch.setattr(retention, "choose_files", choose)
 
 
 def take_pending_for_completed(patch: pytest.MonkeyPatch) -> None:
@@ -27,4 +27,4 @@ def take_pending_for_completed(patch: pytest.MonkeyPatch) -> None:
     def choose(files: Any, keep: Any, completion: Any) -> Any:
         return choose_files(files, keep, lambda requested: completion(requested) or requested)
 
-    patch.setattr(clean_planning, "choose_files", choose)
+    patch.setattr(retention, "choose_files", choose)

@@ -23,10 +23,9 @@ PLAYS = (
 )
 _THREADED = (
     "services.archival",
-    "services.clean_planning",
+    "services.retention",
     "services.cleaning",
     "services.janitor",
-    "services.straddling",
     "table.commit_files",
     "table.data_files",
     "table.cleaned",

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata
 from hudi_locks.services import Plan, PlannedService
-from hudi_locks.spark.aborting import cancel_on_abort, raise_if_rolled_back
-from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.failures import cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
 from hudi_locks.spark.session import show_progress

@@ -14,11 +14,10 @@ import pyarrow as pa
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.refusals import refuse_keyless
 from hudi_locks.spark.writing.group_writer import encode_report, seqno_prefix
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup, Groups
-from hudi_locks.spark.writing.task import input_schema, select_input, split_by_group
+from hudi_locks.spark.writing.task import input_schema, refuse_keyless, select_input, split_by_group
 from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,

@@ -10,7 +10,7 @@ from hudi_locks.config import Options, datasource_keys
 from hudi_locks.errors import BadInput
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keys import partition_path
+from hudi_locks.spark.writing.rows import partition_path
 from hudi_locks.table import PARTITION_PATH, Table, list_partitions
 
 __all__ = ["check_partitions", "choose_partitions", "find_replaced"]

@@ -5,17 +5,17 @@ Nothing here talks to Spark: a task takes record batches and gives back one reco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_locks.errors import BadInput
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.refusals import refuse_keyless
 from hudi_locks.spark.writing.group_writer import GroupWriter, encode_report, name_marker
 from hudi_locks.spark.writing.placement import GROUP, FileGroup, Groups
 from hudi_locks.table import (
@@ -23,6 +23,7 @@ from hudi_locks.table import (
     COMMIT_TIME,
     FILE_NAME,
     PARTITION_PATH,
+    RECORD_KEY,
     AppendMerge,
     BaseFileFormat,
     DeleteMerge,
@@ -35,7 +36,7 @@ from hudi_locks.table import (
     find_deletes,
 )
 
-__all__ = ["WriteTask", "input_schema", "select_input", "split_by_group"]
+__all__ = ["WriteTask", "input_schema", "refuse_keyless", "refuse_null_keys", "select_input", "split_by_group"]
 
 _Key = tuple[str, Any]
 
@@ -189,3 +190,30 @@ def split_by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa
 def _filter(batch: pa.RecordBatch, key: dict[str, Any]) -> pa.RecordBatch:
     masks = [pc.equal(batch.column(name), value) for name, value in key.items()]
     return batch.filter(pc.and_(*masks))
+
+
+def refuse_keyless(rows: pa.RecordBatch, fields: Sequence[str]) -> None:
+    """Raise if a row has no record key.
+
+    Raises:
+        BadInput: One has none.
+    """
+    keys = rows.column(RECORD_KEY)
+    if keys.null_count:
+        partition = rows.filter(keys.is_null()).column(PARTITION_PATH)[0].as_py()
+        refuse_null_keys(keys.null_count, partition, fields=fields)
+
+
+def refuse_null_keys(count: int, partition: str, *, fields: Sequence[str]) -> NoReturn:
+    """Raise for rows whose key fields are null or empty.
+
+    Raises:
+        BadInput: Always.
+    """
+    raise BadInput(
+        f"{count} rows have no record key: {', '.join(fields)} is null or empty, for instance in partition"
+        f" {partition!r}; give each row a key or leave those rows out",
+        count=count,
+        partition=partition,
+        fields=list(fields),
+    )

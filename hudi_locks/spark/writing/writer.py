@@ -13,8 +13,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
-from hudi_locks.spark.aborting import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back
-from hudi_locks.spark.failures import typed_task_errors
+from hudi_locks.spark.failures import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.settings import PipelineSettings

@@ -10,7 +10,7 @@ from typing import Any
 from hudi_locks.config import Options
 from hudi_locks.errors import BackendUnavailable
 from hudi_locks.lock import import_extra
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks_providers._dynamodb.client import build_client
 from hudi_locks_providers._dynamodb.failures import translate_client_error, translate_sdk_error
 from hudi_locks_providers._dynamodb.settings import DynamoSettings

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import fsspec
 
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder
 
 __all__ = ["MOVING_SCHEMES", "Opened", "RemoteLockFile", "RemoteLockFolder"]

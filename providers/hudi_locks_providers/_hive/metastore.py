@@ -12,7 +12,7 @@ from typing import Any, Final
 from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable
 from hudi_locks.lock import import_extra
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._hive.settings import Address, find_addresses
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS, LockRow

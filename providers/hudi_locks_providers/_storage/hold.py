@@ -6,7 +6,7 @@ import hashlib
 import threading
 
 from hudi_locks.lock import LockScope
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.audit import Trail
 from hudi_locks_providers._storage.records import Seen
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_named
@@ -22,7 +22,7 @@ class Hold:
         record: As we last wrote it.
         seen: The object that holds it.
         trail: Its audit file, if somebody asked for one.
-        generation: Of the process that made it; see `hudi_locks.lock.identity`.
+        generation: Of the process that made it; see `hudi_locks.lock.lease`.
         turn: Taken by whoever writes it: a release waits for a renewal that is under way.
         ended: Whether it was released.
     """

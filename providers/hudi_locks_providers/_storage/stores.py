@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import BackendRefused, ConfigError, ProviderLoadError
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
 from hudi_locks_providers._storage.location import Location
 

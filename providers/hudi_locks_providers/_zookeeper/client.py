@@ -15,7 +15,7 @@ from kazoo.protocol.states import EventType
 from hudi_locks.clock import Clock
 from hudi_locks.errors import AlreadyHeld, BackendUnavailable, LockLost, ProviderClosed
 from hudi_locks.lock import Lease, LockScope, LossCallback, LossReason, Owner
-from hudi_locks.lock.identity import generation
+from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._wire.zookeeper import encode_payload
 from hudi_locks_providers._zookeeper.bulk import Bulk

@@ -20,7 +20,7 @@ from hudi_locks.early_conflict import (
     load_detection_strategy,
 )
 from hudi_locks.errors import ConfigError
-from hudi_locks.markers import DirectMarkers, SpareMarkers
+from hudi_locks.markers import DirectMarkers, FallbackMarkers
 from hudi_locks.timeline import Timeline
 
 JAVA = "org.apache.hudi.table.marker."
@@ -98,7 +98,7 @@ def test_the_strategy_follows_the_markers_that_are_made_in_the_end(
     detection, context = EarlyDetection.of(options, heartbeat_limit_ms=1), ground.context()
     assert detection.strategy is AsyncTimelineServerBased
     timeline = Timeline(context.layout, ())
-    spare = detection.guard(SpareMarkers(ground.storage, context.requested), timeline, action="commit")
+    spare = detection.guard(FallbackMarkers(ground.storage, context.requested), timeline, action="commit")
     assert spare is not None
     assert spare.strategy is AsyncTimelineServerBased
     assert not caplog.text

@@ -10,11 +10,11 @@ from hudi_locks.clock import ManualClock
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
 from hudi_locks.markers import (
-    SPARE_NUMBERS,
+    FALLBACK_NUMBERS,
     DirectMarkers,
+    FallbackMarkers,
     FinalFiles,
     ServerFiles,
-    SpareMarkers,
     read_markers,
     reconcile,
     staging_folder,
@@ -80,20 +80,20 @@ def test_reconciliation_removes_what_is_not_in_the_commit(storage: MemoryStorage
 def test_reconciliation_reads_the_files_of_a_server_and_of_tasks_that_lost_it(storage: MemoryStorage) -> None:
     kinds = [("kept", "CREATE"), ("stray", "MERGE"), ("appended", "APPEND")]
     ServerFiles(storage, FOLDER).write(3, [f"p/{name(file_id)}.marker.{kind}" for file_id, kind in kinds])
-    SpareMarkers(storage, T).create_all([MarkerName("", name("spare"), IOType.CREATE)])
+    FallbackMarkers(storage, T).create_all([MarkerName("", name("spare"), IOType.CREATE)])
     for path in (*(f"p/{name(file_id)}" for file_id, _ in kinds), name("spare")):
         storage.replace(path, b"x")
     assert reconcile(storage, T, written={f"p/{name('kept')}"}) == [f"p/{name('stray')}", name("spare")]
 
 
 def test_a_task_that_lost_the_server_keeps_to_one_file_of_the_same_form(storage: MemoryStorage) -> None:
-    spare = SpareMarkers(storage, T)
+    spare = FallbackMarkers(storage, T)
     for number, task in enumerate([copy.copy(spare), copy.copy(spare)]):
         task.create_all([MarkerName("p", f"{number}a", IOType.CREATE)])
         task.create_all([MarkerName("p", f"{number}b", IOType.MERGE)])
     numbers = ServerFiles(storage, FOLDER).numbers()
     assert len(numbers) == 2
-    assert all(number in SPARE_NUMBERS for number in numbers)
+    assert all(number in FALLBACK_NUMBERS for number in numbers)
     assert ServerFiles(storage, FOLDER).is_used()
     assert paths(storage) == {
         f"p/{number}{name}" for number in (0, 1) for name in ("a.marker.CREATE", "b.marker.MERGE")

@@ -73,7 +73,7 @@ def test_commits_of_logs_and_compactions_go_and_every_snapshot_reads_the_same(at
 
 
 @pytest.fixture
-def straddler(at_desk: CompactionDesk) -> str:
+def overlapping(at_desk: CompactionDesk) -> str:
     """A commit that a compaction does not take, since it ends after that was planned, though it began before."""
     append(at_desk, ZERO)
     tx = at_desk.begin()
@@ -88,29 +88,31 @@ def straddler(at_desk: CompactionDesk) -> str:
 
 
 def test_a_log_that_was_completed_after_a_compaction_began_is_not_hidden_by_archival(
-    at_desk: CompactionDesk, straddler: str
+    at_desk: CompactionDesk, overlapping: str
 ) -> None:
     """hudi-rs looks for its completion on the active timeline alone, and would take it for compacted."""
     first = active(at_desk)
     before = at_desk.seen()
-    assert straddler in before[ZERO]
-    assert first[1] == straddler
+    assert overlapping in before[ZERO]
+    assert first[1] == overlapping
     assert archive(at_desk) == 1
     assert active(at_desk) == first[1:]
     assert at_desk.seen() == before
 
 
-def test_a_straddling_log_is_archived_once_a_later_compaction_took_it(at_desk: CompactionDesk, straddler: str) -> None:
+def test_an_overlapping_log_is_archived_once_a_later_compaction_took_it(
+    at_desk: CompactionDesk, overlapping: str
+) -> None:
     before = at_desk.seen()
     compact(at_desk)
     later = [append(at_desk, ONE) for _ in range(2)]
     archive(at_desk)
     assert active(at_desk) == later
     assert at_desk.seen() == {**before, ONE: before[ONE] + later}
-    assert straddler in before[ZERO]
+    assert overlapping in before[ZERO]
 
 
-def test_a_straddling_log_in_a_file_group_that_no_compaction_took_holds_nothing(at_desk: CompactionDesk) -> None:
+def test_an_overlapping_log_in_a_file_group_that_no_compaction_took_holds_nothing(at_desk: CompactionDesk) -> None:
     """The compaction that began meanwhile made base files of other file groups."""
     tx = at_desk.begin()
     draft = at_desk.log(tx, ONE)
@@ -124,15 +126,15 @@ def test_a_straddling_log_in_a_file_group_that_no_compaction_took_holds_nothing(
     assert at_desk.seen()[ONE] == [tx.instant]
 
 
-def test_a_straddling_log_whose_file_is_gone_holds_nothing(at_desk: CompactionDesk, straddler: str) -> None:
-    at_desk.desk.storage.delete(f"p/{LogFileName(ZERO, straddler)}")
+def test_an_overlapping_log_whose_file_is_gone_holds_nothing(at_desk: CompactionDesk, overlapping: str) -> None:
+    at_desk.desk.storage.delete(f"p/{LogFileName(ZERO, overlapping)}")
     later = active(at_desk)[-2:]
     archive(at_desk)
     assert active(at_desk) == later
 
 
-def test_one_listing_tells_of_all_straddling_logs_and_none_is_made_without_them(
-    at_desk: CompactionDesk, straddler: str, monkeypatch: pytest.MonkeyPatch
+def test_one_listing_tells_of_all_overlapping_logs_and_none_is_made_without_them(
+    at_desk: CompactionDesk, overlapping: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
     monkeypatch.setattr(MemoryStorage, "list", note_listing(MemoryStorage.list, listed))
@@ -144,7 +146,7 @@ def test_one_listing_tells_of_all_straddling_logs_and_none_is_made_without_them(
         append(at_desk, ONE)
         append(at_desk, ONE)
         append(at_desk, ONE)
-    assert at_desk.desk.timeline().get(straddler) is None
+    assert at_desk.desk.timeline().get(overlapping) is None
     listed.clear()
     assert archive(at_desk) > 0
     assert "p" not in listed

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_history import Event, LogHistory, events
 from transaction_desk import heartbeats_that_end
 
-from hudi_locks.services import clean_planning
+from hudi_locks.services import retention
 from hudi_locks.services.retention import find_border
 
 Patch = pytest.MonkeyPatch
@@ -52,7 +52,7 @@ def regard_no_one_under_way(patch: Patch) -> None:
     def find(timeline: Any, *given: Any, **named: Any) -> Any:
         return find_border(type(timeline)(timeline.layout, timeline.completed(), timeline.paths), *given, **named)
 
-    patch.setattr(clean_planning, "find_border", find)
+    patch.setattr(retention, "find_border", find)
 
 
 BREAKS: list[tuple[Callable[[Patch], None], int]] = [

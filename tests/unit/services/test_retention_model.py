@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hudi_locks.clock import ManualClock
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, SavepointMetadata, State, WriteStat, format_time
 from hudi_locks.services import CleanSettings
-from hudi_locks.services.clean_planning import CleanPlanner
+from hudi_locks.services.retention import CleanPlanner
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import PARTITION_METADATA
 from hudi_locks.timeline import LAYOUT_2, Timeline, create_instant

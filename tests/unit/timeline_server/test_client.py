@@ -13,7 +13,7 @@ from hudi_locks import ManualClock
 from hudi_locks.early_conflict import AsyncTimelineServerBased, DetectionContext, EarlyConflict, GuardedMarkers
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.markers import ServerFiles, SpareMarkers, read_markers
+from hudi_locks.markers import FallbackMarkers, ServerFiles, read_markers
 from hudi_locks.observe import TIMELINE_SERVER_REFUSED, TIMELINE_SERVER_REQUEST, Metrics, Timing
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
@@ -95,7 +95,7 @@ def endpoint(storage: MemoryStorage, server: TimelineServer, clock: Patience) ->
 
 @pytest.fixture
 def markers(storage: MemoryStorage, endpoint: Endpoint) -> ServerMarkers:
-    return ServerMarkers(endpoint, NOW, spare=SpareMarkers(storage, NOW))
+    return ServerMarkers(endpoint, NOW, fallback=FallbackMarkers(storage, NOW))
 
 
 def found(storage: MemoryStorage) -> set[Any]:
@@ -153,10 +153,10 @@ def test_who_gets_no_answer_keeps_markers_in_a_file_of_its_own(
     asked = Endpoint(*given.get(how, (endpoint.url, storage.base, TOKEN)), clock=clock)
     if how == "address":
         asked = Endpoint("http://127.0.0.1:1", storage.base, TOKEN, clock=clock)
-    markers = ServerMarkers(asked, NOW, spare=SpareMarkers(storage, NOW))
+    markers = ServerMarkers(asked, NOW, fallback=FallbackMarkers(storage, NOW))
     service.failures = 99 if how == "failing" else 0
     if how == "closed":
-        ServerMarkers(endpoint, NOW, spare=SpareMarkers(storage, NOW)).create_all(NAMES[:1])
+        ServerMarkers(endpoint, NOW, fallback=FallbackMarkers(storage, NOW)).create_all(NAMES[:1])
         server.close()
     with pytest.raises(Unreachable):
         asked.create_all(NOW, [str(NAMES[0])], detects=False)
@@ -171,10 +171,10 @@ def test_who_gets_no_answer_keeps_markers_in_a_file_of_its_own(
 def test_who_has_lost_the_server_looks_for_conflicts_itself(storage: MemoryStorage, clock: Patience) -> None:
     storage.create_if_absent(heartbeat_path(EARLIER), b"")
     ServerFiles(storage, f".hoodie/.temp/{EARLIER}").write(0, [str(marker(EARLIER, GROUPS[0]))])
-    spare = GuardedMarkers(
-        SpareMarkers(storage, NOW), DetectionContext(storage, LAYOUT_2, NOW), AsyncTimelineServerBased
+    fallback = GuardedMarkers(
+        FallbackMarkers(storage, NOW), DetectionContext(storage, LAYOUT_2, NOW), AsyncTimelineServerBased
     )
-    markers = ServerMarkers(Endpoint("http://127.0.0.1:1", storage.base, clock=clock), NOW, spare=spare)
+    markers = ServerMarkers(Endpoint("http://127.0.0.1:1", storage.base, clock=clock), NOW, fallback=fallback)
     markers.create_all(NAMES[1:])
     with pytest.raises(HoodieEarlyConflictDetectionException, match=EARLIER):
         markers.create_all(NAMES)

@@ -23,7 +23,7 @@ from transaction_plays import Dealt
 
 from hudi_locks.errors import TableError
 from hudi_locks.format import comparable_action
-from hudi_locks.services import Archiver, clean_planning
+from hudi_locks.services import Archiver, retention
 from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.transaction import SimpleConcurrentFileWrites
@@ -83,7 +83,7 @@ def clean_below_what_is_not_completed(patch: Patch) -> None:
         newest = {(file.partition, file.file_id): file for file in listed}
         return sorted(set(listed) - set(newest.values()))
 
-    patch.setattr(clean_planning, "choose_files", choose)
+    patch.setattr(retention, "choose_files", choose)
 
 
 @pytest.mark.parametrize("plant", [forget_what_was_looked_at, forget_what_was_not_there])
