@@ -17,6 +17,7 @@ PACKAGES = [
     "hudi_locks.config",
     "hudi_locks.lock",
     "hudi_locks.observe",
+    "hudi_locks.storage",
     "hudi_locks.errors",
     "hudi_locks.clock",
 ]
