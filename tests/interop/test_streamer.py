@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from typing import Any
 
 import fastavro
 import pytest
+from avro_session import fetch_packages
 from hudi_locks_conformance.servers import ServerUnavailable, start_server
-from hudi_locks_conformance.servers.cache import fetch_maven
 from schema_registry import SchemaRegistry
 
 from hudi_locks.config import Options
@@ -50,18 +49,10 @@ hoodie.insert.shuffle.parallelism=2
 @pytest.fixture(scope="session")
 def jars() -> str:
     """Spark's packages for Avro and Kafka, of the Spark that runs, and what it has not itself."""
-    import pyspark
-
-    own = {jar.name for jar in Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar")}
-    scala = next(match[1] for name in own if (match := re.match(r"spark-core_([\d.]+)-", name)))
-    packages = [
-        f"org.apache.spark:{name}_{scala}:{pyspark.__version__}" for name in ("spark-avro", "spark-sql-kafka-0-10")
-    ]
     try:
-        folder = fetch_maven("spark-sources", packages)
+        return fetch_packages()
     except ServerUnavailable as error:
         pytest.skip(str(error))
-    return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if jar.name not in own)
 
 
 @pytest.fixture(scope="session")
