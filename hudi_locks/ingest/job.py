@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
+from hudi_locks.ingest.avro_files import find_unreadable_file, list_batch_files, refuse_cut_off
 from hudi_locks.ingest.messages import find_unreadable
 from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
@@ -87,6 +89,7 @@ class IngestJob:
         self._sink: StreamSink = table.stream_sink(settings.operation, identifier=settings.identifier)
         self._results: list[WriteResult | None] = []
         self._error: Exception | None = None
+        self._files: list[Path] = []
         self._failures = 0
 
     @property
@@ -137,14 +140,16 @@ class IngestJob:
         return True
 
     def _write(self, rows: DataFrame, batch: int) -> None:
+        self._files = list_batch_files(self.checkpoint, batch)
         try:
+            refuse_cut_off(self._files)
             self._results.append(self._sink.write(rows, batch))
         except HudiLocksError as error:
             self._error = error
             raise
 
     def _note_failure(self, failure: StreamingQueryException) -> None:
-        error = self._error or find_unreadable(str(failure))
+        error = self._error or find_unreadable(str(failure)) or find_unreadable_file(str(failure), self._files)
         error = error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
         if isinstance(error, _FINAL) or self._failures >= self._settings.retries:
             raise error from failure

@@ -1,12 +1,14 @@
-"""Avro messages in the form of a schema registry: what is no such message is named, and the rest becomes rows."""
+"""Avro messages in the form of a schema registry, and Avro files: what is damaged is named, the rest becomes rows."""
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from avro_session import AvroSession, JobWords, open_avro_session, write_messages
 from hudi_locks_conformance.servers import ServerUnavailable
@@ -18,6 +20,7 @@ from hudi_locks.spark import HoodieTable
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("avro session")]
 
 SUBJECT = "trips-value"
+SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
 BROKEN = "is no row by the schema of its id"
 
 
@@ -62,6 +65,7 @@ class Topic:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.upsert.shuffle.parallelism": "2",
             "hoodie.streamer.source.kafka.topic": "trips",
+            "hoodie.streamer.source.dfs.root": str(folder / "in"),
             "schema.registry.url": registry.url,
         }
 
@@ -76,6 +80,10 @@ class Topic:
 
     def run(self) -> Any:
         return self.session.run(self.words(retry_interval_s=3600))
+
+    def run_files(self, columns: Path | None = None) -> Any:
+        keys = {SCHEMA_FILE: str(columns)} if columns else {}
+        return self.session.run(JobWords(self.path, None, {**self.keys, **keys}, {"retry_interval_s": 3600}))
 
 
 @pytest.fixture
@@ -144,3 +152,76 @@ def test_a_value_of_another_form_or_of_an_unknown_schema_is_named(topic: Topic, 
     topic.put(4, topic.message(70_000, id="a", ts=1, tags=[]), value)
     with pytest.raises(BadInput, match=f"^message at topic trips, partition 3, offset 5 {said}"):
         topic.run()
+
+
+def write_file(file: Path, *, rows: int) -> bytes:
+    """An Avro file of many blocks, by an Avro library that is not Spark's."""
+    file.parent.mkdir(exist_ok=True)
+    with file.open("wb") as out:
+        fastavro.writer(out, OLD, ({"id": f"{n:04}", "ts": n, "tags": []} for n in range(rows)), sync_interval=1000)
+    return file.read_bytes()
+
+
+def cut_header(whole: bytes) -> bytes:
+    return whole[:40]
+
+
+def cut_block(whole: bytes) -> bytes:
+    return whole[: len(whole) // 2]
+
+
+def cut_between_blocks(whole: bytes) -> bytes:
+    """All but the last byte of the mark behind the last block."""
+    return whole[:-1]
+
+
+def overwrite_mark(whole: bytes) -> bytes:
+    return whole[:-3] + b"xxx"
+
+
+def overwrite_rows(whole: bytes) -> bytes:
+    middle = len(whole) // 2
+    return whole[:middle] + b"\xff" * 40 + whole[middle + 40 :]
+
+
+def replace_by_text(whole: bytes) -> bytes:
+    return b'{"id": "a"}'
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_header, cut_block, cut_between_blocks, overwrite_mark, overwrite_rows, replace_by_text]
+)
+def test_an_avro_file_that_is_damaged_is_named_and_read_once_it_is_whole(
+    spark: Any, topic: Topic, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    columns = tmp_path / "columns.avsc"
+    columns.write_text(json.dumps(OLD))
+    write_file(tmp_path / "in" / "1.avro", rows=2)
+    assert topic.run_files(columns).rows_inserted == 2
+    write_file(tmp_path / "in" / "2.avro", rows=3)
+    damaged = tmp_path / "in" / "a file.avro"
+    whole = write_file(damaged, rows=500)
+    damaged.write_bytes(damage(whole))
+    with pytest.raises(BadInput, match="bring it back whole") as caught:
+        topic.run_files(columns)
+    assert str(caught.value).startswith(f"{damaged} ")
+    assert "\n" not in str(caught.value)
+    assert caught.value.path == str(damaged)
+    assert len(rows_in(spark, topic)) == 2
+    damaged.write_bytes(whole)
+    assert topic.run_files(columns).batches == 1
+    assert len(rows_in(spark, topic)) == 500
+
+
+def test_an_avro_file_that_cannot_tell_the_columns_is_named(topic: Topic, tmp_path: Path) -> None:
+    damaged = tmp_path / "in" / "a file.avro"
+    damaged.write_bytes(cut_header(write_file(damaged, rows=1)))
+    with pytest.raises(BadInput, match=f"^{damaged} is no whole Avro file"):
+        topic.run_files()
+
+
+def test_an_avro_file_without_rows_is_none(topic: Topic, tmp_path: Path) -> None:
+    write_file(tmp_path / "in" / "1.avro", rows=3)
+    write_file(tmp_path / "in" / "2.avro", rows=0)
+    (tmp_path / "in" / "3.avro").touch()
+    assert topic.run_files().rows_inserted == 3

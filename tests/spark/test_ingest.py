@@ -16,6 +16,7 @@ from schema_registry import SchemaRegistry
 from hudi_locks.config import Options
 from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError, WriteError
 from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
+from hudi_locks.ingest.avro_files import list_batch_files
 from hudi_locks.ingest.messages import find_unreadable, kafka_options
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable, Operation, StreamSink
@@ -120,6 +121,21 @@ def test_a_line_that_is_no_row_ends_the_job_and_nothing_of_its_batch_is_written(
     with pytest.raises(WriteError, match="outside of the table"):
         bench.job(IngestSettings(retries=0)).run()
     assert bench.table().table.timeline().completed() == ()
+
+
+def test_the_files_of_each_batch_are_known_also_where_spark_has_merged_its_lists(bench: Bench) -> None:
+    for number in range(2, 13):
+        bench.add(f"{number} x", ("a", "1", number, 1.0))
+    options, checkpoint = bench.options(), str(bench.folder / "checkpoint")
+    rows = open_source(bench.spark, "json", options, schema=find_schema(options), files_per_batch=1)
+    found: list[list[Path]] = []
+    writing = rows.writeStream.foreachBatch(lambda _, batch: found.append(list_batch_files(checkpoint, batch)))
+    query = writing.trigger(availableNow=True).option("checkpointLocation", f"file://{checkpoint}").start()
+    query.awaitTermination()
+    assert list((bench.folder / "checkpoint" / "sources" / "0").glob("*.compact"))
+    assert [len(files) for files in found] == [1] * 12
+    assert {files[0] for files in found} == set((bench.folder / "in").iterdir())
+    assert list_batch_files("s3://elsewhere/checkpoint", 0) == list_batch_files(str(bench.folder), 0) == []
 
 
 def test_rows_that_are_refused_are_not_tried_again(bench: Bench) -> None:

@@ -19,7 +19,7 @@ __all__ = ["MESSAGES", "AvroSession", "JobWords", "fetch_packages", "open_avro_s
 
 MESSAGES: Final = "topic string, partition int, offset long, value binary"
 """Of what Spark's Kafka source gives, the columns that ingest jobs read."""
-_DEADLINE_S: Final = 60.0
+_DEADLINE_S: Final = 120.0
 _PACKAGES: Final = ("spark-avro", "spark-sql-kafka-0-10")
 
 
