@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -76,14 +77,24 @@ class IngestJob:
         table: Where to.
         rows: The stream.
         settings: How.
+        reopen: Opens the stream anew; called where a message has a schema that its registry may have got meanwhile.
+            Without it a job takes new schemas up when it is started again.
         clock: Source of time.
     """
 
     def __init__(
-        self, table: HoodieTable, rows: DataFrame, settings: IngestSettings, *, clock: Clock | None = None
+        self,
+        table: HoodieTable,
+        rows: DataFrame,
+        settings: IngestSettings,
+        *,
+        reopen: Callable[[], DataFrame] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._table = table
         self._rows = rows
+        self._reopen = reopen
+        self._asked: set[int] = set()
         self._settings = settings
         self._clock = clock or SystemClock()
         self._sink: StreamSink = table.stream_sink(settings.operation, identifier=settings.identifier)
@@ -107,7 +118,7 @@ class IngestJob:
             WriteError: The source failed, and no retry is left.
         """
         while not self._stream():
-            self._clock.sleep(self._settings.retry_interval_s)
+            continue
         return self.report()
 
     def report(self) -> IngestReport:
@@ -123,7 +134,7 @@ class IngestJob:
         )
 
     def _stream(self) -> bool:
-        """Run the stream; whether it came to its end, and not to a failure that is to be tried again."""
+        """Run the stream; whether it came to its end, and is not to be started again."""
         trigger: dict[str, Any] = {"availableNow": True}
         if self._settings.is_continuous:
             trigger = {"processingTime": f"{round(self._settings.interval_s * 1000)} milliseconds"}
@@ -133,7 +144,7 @@ class IngestJob:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            self._note_failure(error)
+            self._recover(error)
             return False
         finally:
             query.stop()
@@ -148,10 +159,31 @@ class IngestJob:
             self._error = error
             raise
 
-    def _note_failure(self, failure: StreamingQueryException) -> None:
-        error = self._error or find_unreadable(str(failure)) or find_unreadable_file(str(failure), self._files)
+    def _recover(self, failure: StreamingQueryException) -> None:
+        """Return when the stream may be started again, or raise what ended it."""
+        text = str(failure)
+        error = self._error or find_unreadable(text) or find_unreadable_file(text, self._files)
         error = error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
+        try:
+            if self._takes_up_schema(error):
+                return
+        except ConfigError as unanswered:  # a registry that is away for a moment is no reason to end
+            error = WriteError(f"{error}; it was asked again, and {unanswered}", path=self._table.path)
         if isinstance(error, _FINAL) or self._failures >= self._settings.retries:
             raise error from failure
         self._failures += 1
         _log.warning("the stream is started again (%d of %d) after: %s", self._failures, self._settings.retries, error)
+        self._clock.sleep(self._settings.retry_interval_s)
+
+    def _takes_up_schema(self, error: Exception) -> bool:
+        """Whether the stream was opened anew, since a message has a schema that may have come after it was opened.
+
+        Once for each schema: a producer registers it before it uses it.
+        """
+        number = error.facts.get("schema_id") if isinstance(error, BadInput) else None
+        if self._reopen is None or number is None or number in self._asked:
+            return False
+        self._rows = self._reopen()
+        self._asked.add(number)
+        _log.info("the stream is opened anew, since the schema with the id %d was not known", number)
+        return True

@@ -31,6 +31,7 @@ _END: Final = b"hudi_locks: end."
 """Put behind the Avro data of a message before it is read."""
 _PLACE: Final = "message at topic {}, partition {}, offset {} "
 _UNREADABLE: Final = re.compile(r"message at topic (\S+), partition (\d+), offset (\d+) [^\n]*?(?= SQLSTATE|\n|$)")
+_UNKNOWN: Final = re.compile(r"has the schema id (\d+),")
 _UNFRAMED: Final = "is not of the form of a schema registry (a zero byte, the id of its schema in four, Avro data)"
 _BROKEN: Final = (
     "is no row by the schema of its id %s: its Avro data is damaged, or of another schema, or lacks a column without"
@@ -92,7 +93,7 @@ def decode_avro(messages: DataFrame, options: Options) -> DataFrame:
 
 def _decode(writers: Mapping[int, str], reader: str, registry: str) -> Column:
     """The row of a message by the schema of its writer, and what stands behind it; see `_wrap`."""
-    unknown = f"has the schema id %s, which the {len(writers)} versions of {registry} had not when the job began"
+    unknown = f"has the schema id %s, which is none of the {len(writers)} versions of {registry}"
     is_framed = F.coalesce((F.substring("value", 1, 1) == F.lit(b"\x00")) & (F.length("value") >= _HEAD), F.lit(False))
     found = F.when(~is_framed, _refuse(_UNFRAMED, "have its producer write so, or let a new job begin behind it"))
     body = F.concat(F.expr(f"substring(value, {_HEAD + 1})"), F.lit(_END))
@@ -122,11 +123,16 @@ def _refuse(what: str, way_out: str, *facts: Column) -> Column:
 
 
 def find_unreadable(text: str) -> BadInput | None:
-    """The error of a message that could not be read, if that is what Spark's error says."""
+    """The error of a message that could not be read, if that is what Spark's error says.
+
+    Its facts are `topic`, `partition`, `offset`, and `schema_id` where that is unknown.
+    """
     match = _UNREADABLE.search(text)
     if match is None:
         return None
-    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]))
+    unknown = _UNKNOWN.search(match[0])
+    facts = {"schema_id": int(unknown[1])} if unknown else {}
+    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]), **facts)
 
 
 def _require(options: Mapping[str, str], name: str, value: str | None) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
-from avro_session import AvroSession, JobWords, open_avro_session, write_messages
+from avro_session import AvroSession, JobWords, follow_job, open_avro_session, write_messages
 from hudi_locks_conformance.servers import ServerUnavailable
 from schema_registry import Schema, SchemaRegistry
+from waiting import until
 
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, WriteError
 from hudi_locks.spark import HoodieTable
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("avro session")]
@@ -26,6 +28,10 @@ BROKEN = "is no row by the schema of its id"
 
 def record(*fields: tuple[str, Any]) -> Schema:
     return {"type": "record", "name": "trip", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+
+
+def with_note(schema: Schema) -> Schema:
+    return {**schema, "fields": [*schema["fields"], {"name": "note", "type": "string", "default": "none"}]}
 
 
 MAYBE = ["null", "string"]
@@ -75,11 +81,15 @@ class Topic:
     def put(self, first: int, *values: bytes | None) -> None:
         write_messages(self.messages, "trips", dict(enumerate(values, first)))
 
-    def words(self, **settings: Any) -> JobWords:
-        return JobWords(self.path, self.messages, self.keys, settings)
-
     def run(self) -> Any:
-        return self.session.run(self.words(retry_interval_s=3600))
+        return self.session.run(JobWords(self.path, self.messages, self.keys, {"retry_interval_s": 3600}))
+
+    def follow(self, batches: int, **settings: Any) -> Future[Any]:
+        """A job that goes on, once it has written its first batch."""
+        words = JobWords(self.path, self.messages, self.keys, {"is_continuous": True, **settings}, batches)
+        job = self.session.start(follow_job, words)
+        assert until(lambda: job.done() or [*Path(self.path).glob(".hoodie/timeline/*.commit")])
+        return job
 
     def run_files(self, columns: Path | None = None) -> Any:
         keys = {SCHEMA_FILE: str(columns)} if columns else {}
@@ -145,13 +155,37 @@ def test_rows_whose_nullable_columns_are_null_are_rows(spark: Any, topic: Topic)
     [
         (None, "is not of the form of a schema registry"),
         (b'{"id": "a"}', "is not of the form of a schema registry"),
-        (b"\0\0\0\0\x09\2a\2\0", "has the schema id 9, which the 3 versions of"),
+        (b"\0\0\0\0\x09\2a\2\0", "has the schema id 9, which is none of the 3 versions of"),
     ],
 )
 def test_a_value_of_another_form_or_of_an_unknown_schema_is_named(topic: Topic, value: bytes | None, said: str) -> None:
     topic.put(4, topic.message(70_000, id="a", ts=1, tags=[]), value)
     with pytest.raises(BadInput, match=f"^message at topic trips, partition 3, offset 5 {said}"):
         topic.run()
+
+
+def test_a_job_that_goes_on_takes_up_a_schema_that_comes_later(spark: Any, topic: Topic) -> None:
+    topic.registry.subjects[SUBJECT] = {7: OLD}
+    topic.put(0, topic.message(7, id="a", ts=1, tags=[]))
+    job = topic.follow(2, retries=0)
+    topic.registry.subjects[SUBJECT][8] = with_note(OLD)
+    topic.put(1, topic.message(8, id="b", ts=1, tags=[], note="new"), topic.message(7, id="c", ts=1, tags=[]))
+    report = job.result(120)
+    assert (report.batches, report.failures) == (2, 0)
+    assert rows_in(spark, topic, "id", "note") == [("a", None), ("b", "new"), ("c", "none")]
+
+
+def test_a_registry_that_is_away_when_a_schema_comes_is_asked_again(topic: Topic) -> None:
+    topic.registry.subjects[SUBJECT] = {7: OLD}
+    topic.put(0, topic.message(7, id="a", ts=1, tags=[]))
+    job = topic.follow(2, retries=2, retry_interval_s=0)
+    value = topic.message(7, id="b", ts=1, tags=[])
+    asked = len(topic.registry.asked)
+    topic.registry.subjects.clear()
+    topic.put(1, value[:4] + bytes([8]) + value[5:])
+    with pytest.raises(WriteError, match=r"has the schema id 8.*does not give a schema"):
+        job.result(120)
+    assert len(topic.registry.asked) - asked == 3
 
 
 def write_file(file: Path, *, rows: int) -> bytes:

@@ -274,6 +274,10 @@ def test_an_unreadable_message_is_known_by_what_spark_says() -> None:
     assert isinstance(found, BadInput)
     assert str(found).endswith("is bad; mend it")
     assert (found.facts["topic"], found.facts["partition"], found.facts["offset"]) == ("t", 3, 5)
+    assert "schema_id" not in found.facts
+    unknown = find_unreadable("message at topic t, partition 3, offset 5 has the schema id 70000, which is new\n\tat y")
+    assert unknown is not None
+    assert unknown.facts["schema_id"] == 70_000
     assert find_unreadable("another failure") is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -14,8 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi_locks_conformance.servers.cache import fetch_maven
+from waiting import until
 
-__all__ = ["MESSAGES", "AvroSession", "JobWords", "fetch_packages", "open_avro_session", "write_messages"]
+__all__ = ["MESSAGES", "AvroSession", "JobWords", "fetch_packages", "follow_job", "open_avro_session", "write_messages"]
 
 MESSAGES: Final = "topic string, partition int, offset long, value binary"
 """Of what Spark's Kafka source gives, the columns that ingest jobs read."""
@@ -57,12 +58,14 @@ class JobWords:
         messages: Folder of `write_messages`; None where the options name a source of files.
         options: Hudi's keys.
         settings: Fields of `IngestSettings`.
+        batches: With how many a continuous job is stopped.
     """
 
     path: str
     messages: Path | None
     options: Mapping[str, str]
     settings: Mapping[str, Any]
+    batches: int = 0
 
 
 class AvroSession:
@@ -101,6 +104,16 @@ def run_job(spark: Any, words: JobWords) -> Any:
         return job.run()
 
 
+def follow_job(spark: Any, words: JobWords) -> Any:
+    """Go on until so many batches are written. Runs in the process of the session."""
+    with _open_job(spark, words) as job, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(job.run)
+        assert until(lambda: running.done() or job.report().batches >= words.batches, _DEADLINE_S, every_s=0.1)
+        for query in spark.streams.active:
+            query.stop()
+        return running.result(_DEADLINE_S)
+
+
 @contextmanager
 def _open_job(spark: Any, words: JobWords) -> Iterator[Any]:
     from hudi_locks.config import Options
@@ -109,13 +122,15 @@ def _open_job(spark: Any, words: JobWords) -> Iterator[Any]:
     from hudi_locks.spark.datasource import open_table
 
     options = Options(dict(words.options))
-    if words.messages is None:
-        rows = open_source(spark, "avro", options, schema=find_schema(options))
-    else:
+
+    def open_rows() -> Any:
+        if words.messages is None:
+            return open_source(spark, "avro", options, schema=find_schema(options))
         reader = spark.readStream.schema(MESSAGES).option("maxFilesPerTrigger", 1)
-        rows = decode_avro(reader.parquet(str(words.messages)), options)
+        return decode_avro(reader.parquet(str(words.messages)), options)
+
     with open_table(spark, words.path, options) as table:
-        yield IngestJob(table, rows, IngestSettings(**words.settings))
+        yield IngestJob(table, open_rows(), IngestSettings(**words.settings), reopen=open_rows)
 
 
 _opened: list[Any] = []

@@ -25,10 +25,12 @@ class SchemaRegistry:
 
     Attributes:
         subjects: May get schemas and subjects at any time.
+        asked: Paths of the requests so far.
     """
 
     def __init__(self, subjects: Mapping[str, Mapping[int, Schema]]) -> None:
         self.subjects = {name: dict(schemas) for name, schemas in subjects.items()}
+        self.asked: list[str] = []
         self._port = 0
 
     @property
@@ -41,6 +43,7 @@ class SchemaRegistry:
 
     def answer(self, path: str) -> Any:
         """What a registry says to a GET; None for what it does not know."""
+        self.asked.append(path)
         match = _VERSIONS.fullmatch(path)
         schemas = self.subjects.get(match[1]) if match else None
         if match is None or schemas is None:
