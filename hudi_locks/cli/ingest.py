@@ -175,6 +175,10 @@ def _run(request: IngestRequest) -> dict[str, object]:
 
     options = request.options
     settings = IngestSettings(operation=read_operation(options), **request.job)
-    rows = open_source(spark, request.source, options, schema=find_schema(options), **request.limits)
+
+    def open_rows() -> Any:
+        return open_source(spark, request.source, options, schema=find_schema(options), **request.limits)
+
+    rows = open_rows()  # before a table is made
     with open_table(spark, request.path, options) as table:
-        return asdict(IngestJob(table, rows, settings).run())
+        return asdict(IngestJob(table, rows, settings, reopen=open_rows).run())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
+from hudi_locks.ingest.avro_files import find_unreadable_file, list_batch_files, refuse_cut_off
 from hudi_locks.ingest.messages import find_unreadable
 from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
@@ -74,19 +77,30 @@ class IngestJob:
         table: Where to.
         rows: The stream.
         settings: How.
+        reopen: Opens the stream anew; called where a message has a schema that its registry may have got meanwhile.
+            Without it a job takes new schemas up when it is started again.
         clock: Source of time.
     """
 
     def __init__(
-        self, table: HoodieTable, rows: DataFrame, settings: IngestSettings, *, clock: Clock | None = None
+        self,
+        table: HoodieTable,
+        rows: DataFrame,
+        settings: IngestSettings,
+        *,
+        reopen: Callable[[], DataFrame] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._table = table
         self._rows = rows
+        self._reopen = reopen
+        self._asked: set[int] = set()
         self._settings = settings
         self._clock = clock or SystemClock()
         self._sink: StreamSink = table.stream_sink(settings.operation, identifier=settings.identifier)
         self._results: list[WriteResult | None] = []
         self._error: Exception | None = None
+        self._files: list[Path] = []
         self._failures = 0
 
     @property
@@ -104,7 +118,7 @@ class IngestJob:
             WriteError: The source failed, and no retry is left.
         """
         while not self._stream():
-            self._clock.sleep(self._settings.retry_interval_s)
+            continue
         return self.report()
 
     def report(self) -> IngestReport:
@@ -120,7 +134,7 @@ class IngestJob:
         )
 
     def _stream(self) -> bool:
-        """Run the stream; whether it came to its end, and not to a failure that is to be tried again."""
+        """Run the stream; whether it came to its end, and is not to be started again."""
         trigger: dict[str, Any] = {"availableNow": True}
         if self._settings.is_continuous:
             trigger = {"processingTime": f"{round(self._settings.interval_s * 1000)} milliseconds"}
@@ -130,23 +144,46 @@ class IngestJob:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            self._note_failure(error)
+            self._recover(error)
             return False
         finally:
             query.stop()
         return True
 
     def _write(self, rows: DataFrame, batch: int) -> None:
+        self._files = list_batch_files(self.checkpoint, batch)
         try:
+            refuse_cut_off(self._files)
             self._results.append(self._sink.write(rows, batch))
         except HudiLocksError as error:
             self._error = error
             raise
 
-    def _note_failure(self, failure: StreamingQueryException) -> None:
-        error = self._error or find_unreadable(str(failure))
+    def _recover(self, failure: StreamingQueryException) -> None:
+        """Return when the stream may be started again, or raise what ended it."""
+        text = str(failure)
+        error = self._error or find_unreadable(text) or find_unreadable_file(text, self._files)
         error = error or WriteError(f"the stream failed outside of the table: {failure}", path=self._table.path)
+        try:
+            if self._takes_up_schema(error):
+                return
+        except ConfigError as unanswered:  # a registry that is away for a moment is no reason to end
+            error = WriteError(f"{error}; it was asked again, and {unanswered}", path=self._table.path)
         if isinstance(error, _FINAL) or self._failures >= self._settings.retries:
             raise error from failure
         self._failures += 1
         _log.warning("the stream is started again (%d of %d) after: %s", self._failures, self._settings.retries, error)
+        self._clock.sleep(self._settings.retry_interval_s)
+
+    def _takes_up_schema(self, error: Exception) -> bool:
+        """Whether the stream was opened anew, since a message has a schema that may have come after it was opened.
+
+        Once for each schema: a producer registers it before it uses it.
+        """
+        number = error.facts.get("schema_id") if isinstance(error, BadInput) else None
+        if self._reopen is None or number is None or number in self._asked:
+            return False
+        self._rows = self._reopen()
+        self._asked.add(number)
+        _log.info("the stream is opened anew, since the schema with the id %d was not known", number)
+        return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,8 +27,16 @@ _READERS: Final = ("key.deserializer", "value.deserializer", "enable.auto.commit
 """Keys of the Kafka client that Spark sets itself, and refuses."""
 _HEAD: Final = 5
 """Bytes before the Avro data: zero, then the schema's id, the highest byte first."""
+_END: Final = b"hudi_locks: end."
+"""Put behind the Avro data of a message before it is read."""
 _PLACE: Final = "message at topic {}, partition {}, offset {} "
 _UNREADABLE: Final = re.compile(r"message at topic (\S+), partition (\d+), offset (\d+) [^\n]*?(?= SQLSTATE|\n|$)")
+_UNKNOWN: Final = re.compile(r"has the schema id (\d+),")
+_UNFRAMED: Final = "is not of the form of a schema registry (a zero byte, the id of its schema in four, Avro data)"
+_BROKEN: Final = (
+    "is no row by the schema of its id %s: its Avro data is damaged, or of another schema, or lacks a column without"
+    " default"
+)
 
 
 def read_messages(spark: SparkSession, options: Options, *, limit: int | None = None) -> DataFrame:
@@ -62,7 +71,8 @@ def decode_avro(messages: DataFrame, options: Options) -> DataFrame:
     """The rows of messages whose values are Avro records in the form of a schema registry.
 
     Each is read by the schema of its writer, and has the columns of the schema that the options name, else of the
-    newest one. A value of another form, or of an unknown schema, ends the query; see `find_unreadable`.
+    newest one. A value of another form, of an unknown schema, or that is no row by its schema, ends the query; see
+    `find_unreadable`.
 
     Raises:
         ConfigError: The registry does not answer, or Spark lacks its Avro package.
@@ -73,16 +83,37 @@ def decode_avro(messages: DataFrame, options: Options) -> DataFrame:
     writers = registry.list_schemas()
     reader = find_schema_text(options) or list(writers.values())[-1]
     interpret(reader, registry.key)
-    found = F.conv(F.hex(F.substring("value", 2, 4)), 16, 10).cast("long")
-    unframed = "is not of the form of a schema registry (a zero byte, the id of its schema in four, Avro data)"
-    unknown = f"has the schema id %s, which the {len(writers)} versions of {registry.shown} had not when the job began"
+    number = F.conv(F.hex(F.substring("value", 2, 4)), 16, 10).cast("long").alias("number")
+    numbered = messages.select("topic", "partition", "offset", "value", number)
+    decoded = numbered.select("topic", "partition", "offset", "number", _decode(writers, reader, registry.shown))
+    row = F.when(F.col("message.end").eqNullSafe(F.lit(_END)), F.col("message.row"))
+    row = row.otherwise(_refuse(_BROKEN, "let a new job begin behind it", F.col("number")))
+    return decoded.select(row.alias("row")).select("row.*")
+
+
+def _decode(writers: Mapping[int, str], reader: str, registry: str) -> Column:
+    """The row of a message by the schema of its writer, and what stands behind it; see `_wrap`."""
+    unknown = f"has the schema id %s, which is none of the {len(writers)} versions of {registry}"
     is_framed = F.coalesce((F.substring("value", 1, 1) == F.lit(b"\x00")) & (F.length("value") >= _HEAD), F.lit(False))
-    row = F.when(~is_framed, _refuse(unframed, "have its producer write so, or let a new job begin behind it"))
+    found = F.when(~is_framed, _refuse(_UNFRAMED, "have its producer write so, or let a new job begin behind it"))
+    body = F.concat(F.expr(f"substring(value, {_HEAD + 1})"), F.lit(_END))
+    options = {"mode": "PERMISSIVE", "avroSchema": _wrap(reader)}
     for number, writer in writers.items():
-        read = from_avro(F.expr(f"substring(value, {_HEAD + 1})"), writer, {**_STRICT, "avroSchema": reader})
-        row = row.when(found == number, read)
-    row = row.otherwise(_refuse(unknown, "start the job again once the id is one of the subject", found))
-    return messages.select(row.alias("row")).select("row.*")
+        found = found.when(F.col("number") == number, from_avro(body, _wrap(writer), options))
+    way_out = "start the job again once the id is one of the subject"
+    return found.otherwise(_refuse(unknown, way_out, F.col("number"))).alias("message")
+
+
+def _wrap(schema: str) -> str:
+    """The schema of a record that holds what `schema` describes, and then the bytes of `_END`.
+
+    A message is refused unless these bytes follow its row. Spark's strict mode does not say which message it could not
+    read; its permissive mode gives a row of nulls, which a sound message may be too; and neither notices bytes that
+    are left over, as where a message was written by a schema with more fields than that of its id.
+    """
+    end = {"type": "fixed", "name": "_hudi_locks_end", "size": len(_END)}
+    fields = [{"name": "row", "type": json.loads(schema)}, {"name": "end", "type": end}]
+    return json.dumps({"type": "record", "name": "_hudi_locks_message", "fields": fields})
 
 
 def _refuse(what: str, way_out: str, *facts: Column) -> Column:
@@ -92,11 +123,16 @@ def _refuse(what: str, way_out: str, *facts: Column) -> Column:
 
 
 def find_unreadable(text: str) -> BadInput | None:
-    """The error of a message that could not be read, if that is what Spark's error says."""
+    """The error of a message that could not be read, if that is what Spark's error says.
+
+    Its facts are `topic`, `partition`, `offset`, and `schema_id` where that is unknown.
+    """
     match = _UNREADABLE.search(text)
     if match is None:
         return None
-    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]))
+    unknown = _UNKNOWN.search(match[0])
+    facts = {"schema_id": int(unknown[1])} if unknown else {}
+    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]), **facts)
 
 
 def _require(options: Mapping[str, str], name: str, value: str | None) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamReader
 from pyspark.sql.types import StructType
 
 from hudi_locks.config import SOURCES, Options, SourceKind, find_source, ingest_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks.ingest.avro_files import find_unreadable_file
 from hudi_locks.ingest.messages import decode_avro, decode_json, read_messages, require_package
 from hudi_locks.ingest.schemas import find_schema_text
 
@@ -17,6 +22,8 @@ __all__ = ["SOURCES", "open_source"]
 
 _STRICT: Final = {"mode": "FAILFAST"}
 """A line that is no row of these columns ends the batch, instead of becoming a row of nulls."""
+_NAMED: Final = re.compile(r"Could not read file: file:([^\n]+)")
+"""What Spark says of a file of this machine whose columns it could not tell."""
 _BYTES_SINCE: Final = 4
 """The first Spark that counts the bytes of a batch of files."""
 
@@ -43,6 +50,7 @@ def open_source(
 
     Raises:
         ConfigError: The source is unknown, or lacks what it needs.
+        BadInput: The Avro file that is to tell the columns is damaged.
     """
     source = find_source(name)
     if schema is None and source.needs_schema:
@@ -81,9 +89,19 @@ def _read_files(
         raise ConfigError(f"the source needs {key}, which is not among the {len(options)} options given", key=key)
     if source.form == "avro":
         require_package(spark, "avro", "spark-avro")
-    schema = schema if schema is not None else spark.read.format(source.form).load(folder).schema
+    schema = schema if schema is not None else _infer_schema(spark, source, folder)
     reader = _add_options(spark.readStream.format(source.form), source, options)
     return reader.options(**limits).schema(schema).load(folder)
+
+
+def _infer_schema(spark: SparkSession, source: SourceKind, folder: str) -> StructType:
+    try:
+        return spark.read.format(source.form).load(folder).schema
+    except (PySparkException, Py4JError) as error:
+        damaged = find_unreadable_file(str(error), [Path(named) for named in _NAMED.findall(str(error))])
+        if damaged is None:
+            raise
+        raise damaged from error
 
 
 def _add_options(reader: DataStreamReader, source: SourceKind, options: Options) -> DataStreamReader:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hudi_locks.config import Key, Options, datasource_keys, find_key, index_keys, table_keys, write_keys
-from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.errors import BadInput, ConfigError, NoEffectWarning
 from hudi_locks.table import (
     COMPLEX,
     FIELD_PREFIXED,
@@ -148,6 +148,8 @@ def describe_from_options(options: Options) -> TableConfig:
 def refuse_other_table(options: Options, config: TableConfig, path: str) -> None:
     """Refuse options that mean another table than the one that is there: rows would be doubled, or lie elsewhere.
 
+    A database name that the table lacks is no other table, as in JVM Hudi, but a warning: no write adds it.
+
     Raises:
         BadInput: Naming the option and what the table was made with.
     """
@@ -161,6 +163,17 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
         if value.upper() != present.upper():
             given = options.name_used(table_keys.PAYLOAD_CLASS) or name
             raise _other(given, options.get(given, value), present, path)
+    _warn_of_database(options, config, path)
+
+
+def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:
+    database = options.find(table_keys.DATABASE_NAME)
+    if database and not config.database:
+        message = (
+            f"{table_keys.DATABASE_NAME.name}={database} has no effect on the table at {path}: it was made without a"
+            " database name, and no write adds one; leave the option out"
+        )
+        warnings.warn(message, NoEffectWarning, stacklevel=5)
 
 
 def _refuse_other_properties(options: Options, config: TableConfig, path: str) -> None:

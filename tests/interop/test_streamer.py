@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
-import re
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
+from avro_session import fetch_packages
 from hudi_locks_conformance.servers import ServerUnavailable, start_server
-from hudi_locks_conformance.servers.cache import fetch_maven
+from schema_registry import SchemaRegistry
 
 from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError
@@ -38,6 +35,7 @@ OLD: dict[str, Any] = {
     "fields": [{"name": "id", "type": "string"}, {"name": "ts", "type": "long"}],
 }
 NEW: dict[str, Any] = {**OLD, "fields": [*OLD["fields"], {"name": "note", "type": "string", "default": "none"}]}
+SUBJECT = "trips-value"
 IDS = {7: OLD, 70_000: NEW}
 """As a registry numbers them: over all subjects."""
 PROPERTIES = """\
@@ -51,18 +49,10 @@ hoodie.insert.shuffle.parallelism=2
 @pytest.fixture(scope="session")
 def jars() -> str:
     """Spark's packages for Avro and Kafka, of the Spark that runs, and what it has not itself."""
-    import pyspark
-
-    own = {jar.name for jar in Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar")}
-    scala = next(match[1] for name in own if (match := re.match(r"spark-core_([\d.]+)-", name)))
-    packages = [
-        f"org.apache.spark:{name}_{scala}:{pyspark.__version__}" for name in ("spark-avro", "spark-sql-kafka-0-10")
-    ]
     try:
-        folder = fetch_maven("spark-sources", packages)
+        return fetch_packages()
     except ServerUnavailable as error:
         pytest.skip(str(error))
-    return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if jar.name not in own)
 
 
 @pytest.fixture(scope="session")
@@ -79,34 +69,10 @@ def broker() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def registry() -> Iterator[str]:
+def registry() -> Iterator[SchemaRegistry]:
     """A schema registry whose subject trips-value has had the schemas of IDS."""
-    versions = dict(enumerate(IDS.items(), 1))
-
-    def answer(path: str) -> Any:
-        if path == "/subjects/trips-value/versions":
-            return sorted(versions, reverse=True)
-        match = re.fullmatch(r"/subjects/trips-value/versions/(\d+|latest)", path)
-        if match is None:
-            return None
-        version = max(versions) if match[1] == "latest" else int(match[1])
-        number, schema = versions[version]
-        return {"subject": "trips-value", "version": version, "id": number, "schema": json.dumps(schema)}
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the library's name
-            found = answer(self.path)
-            self.send_response(200 if found else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps(found).encode())
-
-        def log_message(self, *_: Any) -> None:
-            return
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with SchemaRegistry({SUBJECT: IDS}).serving() as made:
+        yield made
 
 
 class Streamer:
@@ -154,13 +120,6 @@ def write_avro(file: Path, schema: dict[str, Any], *rows: dict[str, Any]) -> Non
         fastavro.writer(out, schema, rows)
 
 
-def encode(number: int, row: dict[str, Any]) -> bytes:
-    """As clients of a schema registry do, by an Avro library that is not Spark's."""
-    out = BytesIO()
-    fastavro.schemaless_writer(out, IDS[number], row)
-    return struct.pack(">bI", 0, number) + out.getvalue()
-
-
 def rows_in(spark: Any, streamer: Streamer, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in HoodieTable.load(spark, streamer.path).read().select(*columns).collect())
 
@@ -199,14 +158,14 @@ def test_a_topic_of_json_is_read_in_batches_and_read_on(spark: Any, streamer: St
 
 
 def test_a_topic_of_avro_is_read_by_the_schema_of_each_writer(
-    spark: Any, streamer: Streamer, broker: dict[str, str], registry: str
+    spark: Any, streamer: Streamer, broker: dict[str, str], registry: SchemaRegistry
 ) -> None:
     from kafka_broker import produce
 
-    old, new = encode(7, {"id": "a", "ts": 1}), encode(70_000, {"id": "b", "ts": 1, "note": "new"})
+    old = registry.encode(SUBJECT, 7, {"id": "a", "ts": 1})
+    new = registry.encode(SUBJECT, 70_000, {"id": "b", "ts": 1, "note": "new"})
     produce(broker, "trips", [old, new])
-    url = f"{registry}/subjects/trips-value/versions/latest"
-    keys = {URL: url, "schema.registry.url": registry}
+    keys = {URL: registry.url_of(SUBJECT), "schema.registry.url": registry.url}
     topic = {"hoodie.streamer.source.kafka.topic": "trips", "auto.offset.reset": "earliest"}
     streamer.set_properties(**broker, **topic, **keys)
     words = (
@@ -228,15 +187,14 @@ NIGHTLY = pytest.mark.nightly
     "value", [b'{"id": "a", "ts": 1}', *(pytest.param(value, marks=NIGHTLY) for value in (b"", b"\0\0\0", None))]
 )
 def test_a_value_of_another_form_ends_the_job_at_once(
-    streamer: Streamer, broker: dict[str, str], registry: str, value: bytes | None
+    streamer: Streamer, broker: dict[str, str], registry: SchemaRegistry, value: bytes | None
 ) -> None:
     from kafka_broker import produce
 
     topic = f"other-{len(value) if value is not None else 'none'}"
-    produce(broker, topic, [encode(7, {"id": "a", "ts": 1}), value])
-    url = f"{registry}/subjects/trips-value/versions/latest"
+    produce(broker, topic, [registry.encode(SUBJECT, 7, {"id": "a", "ts": 1}), value])
     keys = {"hoodie.streamer.source.kafka.topic": topic, "auto.offset.reset": "earliest"}
-    streamer.set_properties(**broker, **keys, **{URL: url})
+    streamer.set_properties(**broker, **keys, **{URL: registry.url_of(SUBJECT)})
     done = streamer.start("--source-class", "AvroKafkaSource", "--retry-interval-seconds", "3600")
     _expect_end(done, f"topic {topic}, partition 0, offset 1 is not of the form of a schema registry", "new job")
 
@@ -279,10 +237,10 @@ def test_a_subject_is_found_by_either_key(keys: dict[str, str], url: str) -> Non
     assert Registry.of_topic(Options(keys), "t").url == url
 
 
-def test_a_registry_that_gives_no_schemas_is_one_sentence_without_the_password(registry: str) -> None:
+def test_a_registry_that_gives_no_schemas_is_one_sentence_without_the_password(registry: SchemaRegistry) -> None:
     with pytest.raises(ConfigError, match="HTTPError"):
-        Registry.of_topic(Options({"schema.registry.url": registry}), "unknown").list_schemas()
-    address = registry.replace("//", "//ada:geheim@")
+        Registry.of_topic(Options({"schema.registry.url": registry.url}), "unknown").list_schemas()
+    address = registry.url.replace("//", "//ada:geheim@")
     assert list(Registry.of_topic(Options({"schema.registry.url": address}), "trips").list_schemas()) == list(IDS)
     with pytest.raises(ConfigError) as caught:
         Registry.of_topic(Options({"schema.registry.url": address}), "unknown").list_schemas()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import subprocess
 import sys
@@ -12,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from schema_registry import SchemaRegistry
 
 from hudi_locks.config import Options
 from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError, WriteError
 from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
+from hudi_locks.ingest.avro_files import list_batch_files
 from hudi_locks.ingest.messages import find_unreadable, kafka_options
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable, Operation, StreamSink
@@ -81,23 +82,11 @@ def bench(spark: Any, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-def registry() -> Iterator[str]:
+def registry() -> Iterator[SchemaRegistry]:
     """A schema registry that knows the schema of trips, and another."""
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the library's name
-            self.send_response(200 if "trips" in self.path else 404)
-            self.end_headers()
-            known = AVRO.replace("double", "float") if "other" in self.path else AVRO
-            self.wfile.write(json.dumps({"schema": known}).encode())
-
-        def log_message(self, *_: Any) -> None:
-            return
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    other = json.loads(AVRO.replace("double", "float"))
+    with SchemaRegistry({"trips": {1: json.loads(AVRO)}, "other": {2: other}}).serving() as made:
+        yield made
 
 
 def test_a_job_makes_the_table_and_the_next_goes_on(bench: Bench, rows_of: RowsOf) -> None:
@@ -132,6 +121,21 @@ def test_a_line_that_is_no_row_ends_the_job_and_nothing_of_its_batch_is_written(
     with pytest.raises(WriteError, match="outside of the table"):
         bench.job(IngestSettings(retries=0)).run()
     assert bench.table().table.timeline().completed() == ()
+
+
+def test_the_files_of_each_batch_are_known_also_where_spark_has_merged_its_lists(bench: Bench) -> None:
+    for number in range(2, 13):
+        bench.add(f"{number} x", ("a", "1", number, 1.0))
+    options, checkpoint = bench.options(), str(bench.folder / "checkpoint")
+    rows = open_source(bench.spark, "json", options, schema=find_schema(options), files_per_batch=1)
+    found: list[list[Path]] = []
+    writing = rows.writeStream.foreachBatch(lambda _, batch: found.append(list_batch_files(checkpoint, batch)))
+    query = writing.trigger(availableNow=True).option("checkpointLocation", f"file://{checkpoint}").start()
+    query.awaitTermination()
+    assert list((bench.folder / "checkpoint" / "sources" / "0").glob("*.compact"))
+    assert [len(files) for files in found] == [1] * 12
+    assert {files[0] for files in found} == set((bench.folder / "in").iterdir())
+    assert list_batch_files("s3://elsewhere/checkpoint", 0) == list_batch_files(str(bench.folder), 0) == []
 
 
 def test_rows_that_are_refused_are_not_tried_again(bench: Bench) -> None:
@@ -186,26 +190,26 @@ def test_a_continuous_job_takes_what_comes_later(bench: Bench, rows_of: RowsOf) 
     assert len(rows_of(bench.table())) == 3
 
 
-def test_a_registry_tells_the_columns(bench: Bench, registry: str) -> None:
+def test_a_registry_tells_the_columns(bench: Bench, registry: SchemaRegistry) -> None:
     file = "hoodie.streamer.schemaprovider.source.schema.file"
     url = "hoodie.streamer.schemaprovider.registry.url"
-    options = Options({url: f"{registry}/subjects/trips/versions/latest"})
+    options = Options({url: registry.url_of("trips")})
     assert find_schema(options) == find_schema(bench.options())
     with pytest.raises(ConfigError, match="does not give a schema"):
-        find_schema(Options({url: f"{registry}/subjects/unknown/versions/latest"}))
+        find_schema(Options({url: registry.url_of("unknown")}))
     with pytest.raises(ConfigError, match="begins with http"):
         find_schema(Options({url: "file:///etc/passwd"}))
     with pytest.raises(ConfigError, match="leave one of them out"):
-        find_schema(Options({url: registry, file: "x"}))
+        find_schema(Options({url: registry.url, file: "x"}))
     with pytest.raises(ConfigError, match="cannot be read"):
         find_schema(Options({file: str(bench.folder / "gone.avsc")}))
     target = "hoodie.streamer.schemaprovider.target.schema.file"
     target_url = "hoodie.streamer.schemaprovider.registry.targetUrl"
     (bench.folder / "same.avsc").write_text(json.dumps(json.loads(AVRO), indent=1))
     (bench.folder / "other.avsc").write_text(AVRO.replace("double", "float"))
-    for same in ({target: str(bench.folder / "same.avsc")}, {target_url: f"{registry}/trips"}):
+    for same in ({target: str(bench.folder / "same.avsc")}, {target_url: registry.url_of("trips")}):
         assert find_schema(bench.options(**same)) is not None
-    for other in ({target: str(bench.folder / "other.avsc")}, {target_url: f"{registry}/other_trips"}):
+    for other in ({target: str(bench.folder / "other.avsc")}, {target_url: registry.url_of("other")}):
         with pytest.raises(ConfigError, match="names other columns than the source's"):
             find_schema(bench.options(**other))
     (bench.folder / "columns.avsc").write_text("no schema")
@@ -270,6 +274,10 @@ def test_an_unreadable_message_is_known_by_what_spark_says() -> None:
     assert isinstance(found, BadInput)
     assert str(found).endswith("is bad; mend it")
     assert (found.facts["topic"], found.facts["partition"], found.facts["offset"]) == ("t", 3, 5)
+    assert "schema_id" not in found.facts
+    unknown = find_unreadable("message at topic t, partition 3, offset 5 has the schema id 70000, which is new\n\tat y")
+    assert unknown is not None
+    assert unknown.facts["schema_id"] == 70_000
     assert find_unreadable("another failure") is None
 
 

@@ -200,6 +200,25 @@ def test_an_option_without_effect_is_warned_about_by_name(spark: Any, frame: Any
         write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, "hoodie.index.bloom.fpp": "0.1"}, "append")
 
 
+def test_a_database_name_is_kept_at_the_making_of_a_table_and_no_later_write_adds_one(
+    spark: Any, frame: Any, tmp_path: Path
+) -> None:
+    """JVM Hudi compares only what a table has; but whoever gives a name expects the table to have it."""
+    rows, named = frame([("a", "eu", 1, 1.0)]), {**OPTIONS, "hoodie.database.name": "lake"}
+    made, bare = str(tmp_path / "made"), str(tmp_path / "bare")
+    write(rows, made, named, "append")
+    write(rows, made, named, "append")
+    with pytest.raises(BadInput, match=r"hoodie\.database\.name=other, but .* was made with lake"):
+        write(rows, made, {**named, "hoodie.database.name": "other"}, "append")
+    write(rows, bare, OPTIONS, "append")
+    with pytest.warns(
+        NoEffectWarning, match=r"hoodie\.database\.name=lake has no effect on the table at .*bare"
+    ) as told:
+        write(rows, bare, named, "append")
+    assert [one.category for one in told].count(NoEffectWarning) == 1
+    assert HoodieTable.load(spark, bare).table.config.database == ""
+
+
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
 def test_sizes_of_row_groups_and_pages_are_as_asked(spark: Any, path: str, operation: str) -> None:
     rows = spark.range(20_000).selectExpr("cast(id as string) id", "'eu' region", "id ts", "rand() value").coalesce(1)

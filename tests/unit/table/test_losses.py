@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
+from sized_writes import PARTITION, CountingStorage, Writes, made_in, time
 
-from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, TableError
-from hudi_locks.format import (
-    BaseFileName,
-    CleanMetadata,
-    CleanPartition,
-    CleanPlan,
-    CommitMetadata,
-    Instant,
-    LogFileName,
-    State,
-    WriteStat,
-)
-from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.format import BaseFileName, CleanPlan, Instant, LogFileName, State
+from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     OvertakenSnapshot,
     Table,
-    TableConfig,
-    create_partition_metadata,
     files_changed,
     latest_base_files,
     latest_file_slices,
@@ -36,94 +22,15 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline, create_instant
 
-PARTITION = "p=1"
 GOLDEN = [
     "v6_cow", "v8_cow", "v8_cow_bucket", "v8_cow_unpartitioned", "v8_mor", "v8_mor_compacted", "v8_mor_nbcc", "v9_cow",
     "v9_mor",
 ]  # fmt: skip
 
 
-def time(n: int) -> str:
-    return f"202611210000{n:05d}"
-
-
-class CountingStorage(MemoryStorage):
-    """Counts reads, and lets something happen after a folder was listed."""
-
-    def __init__(self) -> None:
-        super().__init__(ManualClock())
-        self.reads: list[str] = []
-        self.after_list: dict[str, Callable[[], object]] = {}
-
-    def read(self, path: str) -> bytes | None:
-        self.reads.append(path)
-        return super().read(path)
-
-    def list(self, folder: str) -> list:  # type: ignore[type-arg]
-        act = self.after_list.pop(folder, None)
-        if act is not None:
-            act()
-        return super().list(folder)
-
-
-@dataclass
-class Writes:
-    """Commits of a table in memory, each with the sizes of its files."""
-
-    table: Table
-    storage: CountingStorage
-    made: dict[str, int] = field(default_factory=dict)
-
-    def put(
-        self,
-        n: int,
-        *groups: str,
-        logs: tuple[str, ...] = (),
-        action: str = "commit",
-        ends: tuple[str, ...] = (),
-        completion: int | None = None,
-    ) -> list[str]:
-        names = [str(BaseFileName(group, time(n))) for group in groups]
-        names += [str(LogFileName(group, time(n))) for group in logs]
-        stats = []
-        for group, name in zip((*groups, *logs), names, strict=True):
-            path = f"{PARTITION}/{name}"
-            self.storage.replace(path, b"0123456789")
-            version = 1 if name.startswith(".") else None
-            stats.append(WriteStat(PARTITION, group, path, file_size_bytes=10, log_version=version, log_offset=0))
-        replaced = {PARTITION: ends} if ends else None
-        commit = CommitMetadata.of(stats, "UPSERT", schema="{}", replaced_file_ids=replaced)
-        done = n + 1 if completion is None else completion
-        instant = Instant(time(n), action, State.COMPLETED, time(done))
-        assert create_instant(
-            self.storage, self.table.layout, instant=instant, data=commit.encode(action, layout_version=2)
-        )
-        return [str(stat.path) for stat in stats]
-
-    def clean(self, n: int, *paths: str) -> None:
-        names = tuple(path.rpartition("/")[2] for path in paths)
-        done = CleanMetadata(time(n), 1, "", "", "K", {PARTITION: CleanPartition(names)})
-        instant = Instant(time(n), "clean", State.COMPLETED, time(n + 1))
-        create_instant(self.storage, self.table.layout, instant=instant, data=done.encode())
-        for path in paths:
-            self.storage.delete(path)
-
-    def slices(self, **limits: str) -> tuple[object, ...]:
-        return latest_file_slices(self.storage, self.table.timeline(), **limits)  # type: ignore[arg-type]
-
-    def begin(self, n: int, action: str = "commit") -> None:
-        create_instant(self.storage, self.table.layout, instant=Instant(time(n), action, State.INFLIGHT))
-
-
 @pytest.fixture
 def writes() -> Writes:
     return made_in(CountingStorage())
-
-
-def made_in(storage: CountingStorage) -> Writes:
-    table = Table.create(storage, TableConfig("t", ("id",), ("p",), hive_style=True))
-    create_partition_metadata(storage, PARTITION, instant=time(1))
-    return Writes(table, storage)
 
 
 def refused(writes: Writes, path: str, n: int, **limits: str) -> DamagedTable:
@@ -289,88 +196,6 @@ def test_pending_writes_and_empty_files_of_failed_tasks_are_no_damage(writes: Wr
     writes.storage.replace(f"{PARTITION}/{BaseFileName('a-0', time(3))}", b"")
     writes.storage.replace(f"{PARTITION}/{LogFileName('a-0', time(1), write_token='9-9-9')}", b"")
     assert [piece.barrier for piece in writes.slices()] == [time(1)]  # type: ignore[attr-defined]
-
-
-class BusyStorage(CountingStorage):
-    """Does everything that is to be done at one of its calls; a listing is one step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left: int | None = None
-        self.act: Callable[[], object] = list
-
-    def _pass(self) -> None:
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                self.left = None
-                self.act()
-
-    def list(self, folder: str) -> list:  # type: ignore[type-arg]
-        self._pass()
-        return super().list(folder)
-
-    def read(self, path: str) -> bytes | None:
-        self._pass()
-        return super().read(path)
-
-
-def read_newest(writes: Writes) -> list[str]:
-    """As readers do, with a storage that nobody has read through."""
-    while True:
-        try:
-            slices = latest_file_slices(writes.storage, writes.table.timeline(), refuses_overtaken=True)
-        except OvertakenSnapshot:
-            continue
-        return [f"{piece.file_id}@{piece.barrier[-1]}" for piece in slices]
-
-
-def upsert_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
-    for n in (4, 6):
-        old = [*old, *writes.put(n, "a-0", "b-0")]
-    writes.clean(8, *old[:-2], *logs)
-
-
-def cluster_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
-    writes.put(5, "c-0", action="replacecommit", ends=("a-0", "b-0"))
-    writes.clean(8, *old, *logs)
-
-
-def compact_and_clean(writes: Writes, old: list[str], logs: list[str]) -> None:
-    writes.put(5, "a-0", "b-0")
-    writes.clean(8, *old, *logs)
-
-
-def undo(writes: Writes, old: list[str], logs: list[str]) -> None:
-    writes.put(7, "a-0")
-    timeline = writes.table.timeline()
-    for path in (*(timeline.paths[instant] for instant in timeline.completed()[:-1]), *old, *logs):
-        writes.storage.delete(path)
-
-
-@pytest.mark.parametrize(
-    ("work", "after"),
-    [
-        (upsert_and_clean, ("a-0@6", "b-0@6")),
-        (cluster_and_clean, ("c-0@5",)),
-        (compact_and_clean, ("a-0@5", "b-0@5")),
-        (undo, ("a-0@7",)),
-    ],
-)
-def test_whatever_is_done_at_whichever_step_of_a_reader_it_sees_the_table_before_or_after(
-    work: Callable[[Writes, list[str], list[str]], None], after: tuple[str, ...]
-) -> None:
-    seen: list[tuple[str, ...]] = []
-    storage = BusyStorage()
-    while storage.left is None:
-        storage = BusyStorage()
-        writes = made_in(storage)
-        old, logs = writes.put(1, "a-0", "b-0"), writes.put(2, logs=("a-0",), action="deltacommit", completion=3)
-        storage.act = partial(work, writes, old, logs)
-        storage.left = len(seen)
-        seen.append(tuple(read_newest(writes)))
-    assert set(seen) == {("a-0@1", "b-0@1"), after}
-    assert len(seen) > 5
 
 
 # ---- costs ----

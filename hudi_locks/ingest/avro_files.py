@@ -1,0 +1,130 @@
+"""Avro files of a source: whether they are whole. Runs on the driver."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from io import SEEK_CUR
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import fastavro
+
+from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.format.avro import MAGIC, UNREADABLE
+from hudi_locks.storage import local_path
+
+__all__ = ["find_unreadable_file", "list_batch_files", "refuse_cut_off"]
+
+_MARK: Final = {"type": "fixed", "name": "mark", "size": 16}
+_HEADER: Final = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": len(MAGIC)}},
+            {"name": "metadata", "type": {"type": "map", "values": "bytes"}},
+            {"name": "mark", "type": _MARK},
+        ],
+    }
+)
+_BLOCK: Final = fastavro.parse_schema(
+    {"type": "record", "name": "block", "fields": [{"name": name, "type": "long"} for name in ("rows", "size")]}
+)
+"""What stands before the rows of a block."""
+_OFFSET: Final = re.compile(r'\{"logOffset":(\d+)\}')
+_AVRO: Final = "org.apache.avro."
+
+
+def list_batch_files(checkpoint: str, batch: int) -> list[Path]:
+    """The files that a micro-batch reads and this machine has; none where its source is no folder.
+
+    Spark tells them nowhere but in its checkpoint: a batch has an offset for each source, which is the number of the
+    newest list of files that belongs to it.
+    """
+    try:
+        folder = Path(local_path(checkpoint))
+    except ConfigError:
+        return []
+    before, lists = _read_offsets(folder, batch - 1), _read_offsets(folder, batch).items()
+    numbers = [(source, number) for source, last in lists for number in range(before.get(source, -1) + 1, last + 1)]
+    return [file for source, number in numbers for file in _list_files(folder / "sources" / str(source), number)]
+
+
+def refuse_cut_off(files: Sequence[Path]) -> None:
+    """Find those Avro files that end early: Spark takes a block that is cut off for the end of its file.
+
+    Looks at the head and the end of each block.
+
+    Raises:
+        BadInput: Names the first.
+    """
+    for file in files:
+        with file.open("rb") as data:
+            if data.peek(len(MAGIC))[: len(MAGIC)] == MAGIC and (said := _say_damage(file, _walk(data))):
+                raise said
+
+
+def find_unreadable_file(text: str, files: Sequence[Path]) -> BadInput | None:
+    """The damaged file, if a failure of Spark's Avro reader is due to one; up to Spark 3.5 it does not say which.
+
+    Reads whole files, so this is for a batch that has failed.
+    """
+    if _AVRO not in text:
+        return None
+    for file in files:
+        with file.open("rb") as data:
+            if said := _say_damage(file, _read_rows(data)):
+                return said
+    return None
+
+
+def _say_damage(file: Path, pieces: Iterator[Any]) -> BadInput | None:
+    try:
+        for _ in pieces:
+            continue
+    except UNREADABLE as error:
+        found = f"{type(error).__name__}: {error}".rstrip(": ")
+        message = f"{file} is no whole Avro file ({found}); bring it back whole, and start the job again"
+        return BadInput(message, path=str(file))
+    return None
+
+
+def _walk(data: BinaryIO) -> Iterator[int]:
+    """The rows in each block, without reading them."""
+    header: Any = fastavro.schemaless_reader(data, _HEADER, None)
+    while data.peek(1):  # type: ignore[attr-defined]
+        block: Any = fastavro.schemaless_reader(data, _BLOCK, None)
+        if block["size"] < 0:
+            raise ValueError("a block of negative size")
+        data.seek(block["size"], SEEK_CUR)
+        if data.read(len(header["mark"])) != header["mark"]:
+            raise ValueError("a block does not end where it says")
+        yield block["rows"]
+
+
+def _read_rows(data: BinaryIO) -> Iterator[Any]:
+    if data.read(1):  # an empty file has no rows
+        data.seek(0)
+        yield from fastavro.reader(data)
+
+
+def _read_offsets(folder: Path, batch: int) -> dict[int, int]:
+    """For each source the number of its newest list of files, as of a batch; nothing of other sources."""
+    lines = _read_lines(folder / "offsets" / str(batch))[1:]
+    return {source: int(match[1]) for source, line in enumerate(lines) if (match := _OFFSET.fullmatch(line))}
+
+
+def _list_files(folder: Path, number: int) -> list[Path]:
+    """The files of one list, which may have been merged with those before it."""
+    lines = _read_lines(folder / str(number)) or _read_lines(folder / f"{number}.compact")
+    entries = [json.loads(line) for line in lines]
+    paths = [entry["path"] for entry in entries if entry["batchId"] == number]
+    files = [Path(local_path(path)) for path in paths if path.startswith("file:")]
+    return [file for file in files if file.is_file()]
+
+
+def _read_lines(file: Path) -> list[str]:
+    """All but the first, which is the version."""
+    return file.read_text(encoding="utf-8").splitlines()[1:] if file.exists() else []
