@@ -16,7 +16,14 @@ from hudi_locks.config import (
     table_keys,
     write_keys,
 )
-from hudi_locks.config.checks import check_options, check_writer_options, is_lock_local, redact, refuse_contradictions
+from hudi_locks.config.checks import (
+    check_options,
+    check_writer_options,
+    has_buckets,
+    is_lock_local,
+    redact,
+    refuse_contradictions,
+)
 from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
@@ -38,6 +45,7 @@ __all__ = [
     "file_keys",
     "find_key",
     "find_source",
+    "has_buckets",
     "import_class",
     "index_keys",
     "ingest_keys",

@@ -13,7 +13,7 @@ from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
 from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 
-__all__ = ["check_options", "check_writer_options", "is_lock_local", "redact", "refuse_contradictions"]
+__all__ = ["check_options", "check_writer_options", "has_buckets", "is_lock_local", "redact", "refuse_contradictions"]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
 _IN_PROCESS: Final = ("in_process", "inprocesslockprovider")
@@ -129,6 +129,16 @@ def _check_provider_given(options: Options) -> None:
 def is_lock_local(options: Options) -> bool:
     """Whether no lock keeps out writers of other processes: a single writer without one, or one of this process."""
     return _name_provider(options) in (_IN_PROCESS if _mode(options) in write_keys.MULTI_WRITER_MODES else _LOCAL)
+
+
+def has_buckets(*given: Options) -> bool:
+    """Whether the file group of a key follows from its bucket; then two writes of one bucket meet, whatever their ids.
+
+    Args:
+        given: Options of a writer and of a table, in the order in which they count: the first that names an index says.
+    """
+    naming = next((options for options in given if options.has(index_keys.INDEX_TYPE)), Options())
+    return naming.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET"
 
 
 def _name_provider(options: Options) -> str:

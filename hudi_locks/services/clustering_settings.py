@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, clustering_keys, index_keys
+from hudi_locks.config import Options, clustering_keys, has_buckets
 from hudi_locks.errors import ConfigError
 
 __all__ = ["ClusteringSettings"]
@@ -70,7 +70,6 @@ class ClusteringSettings:
         """
         given, table = Options(options), Options(table_properties)
         columns = _split(given.find(clustering_keys.SORT_COLUMNS)) if sort_by is None else tuple(sort_by)
-        index = (table if table.has(index_keys.INDEX_TYPE) else given).get_value(index_keys.INDEX_TYPE)
         return cls(
             sort_columns=columns,
             small_file_bytes=given.get_value(clustering_keys.SMALL_FILE_LIMIT),
@@ -80,7 +79,7 @@ class ClusteringSettings:
             sorts_single_files=bool(columns) and given.get_value(clustering_keys.SINGLE_GROUP),
             inline_commits=_due(given, inline=True),
             async_commits=_due(given, inline=False),
-            is_bucketed=index.upper() == "BUCKET",
+            is_bucketed=has_buckets(table, given),
             filter_mode=given.get_value(clustering_keys.PARTITION_FILTER_MODE).upper(),
             lookback=given.get_value(clustering_keys.LOOKBACK_PARTITIONS),
             skipped=given.get_value(clustering_keys.SKIP_PARTITIONS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, index_keys, write_keys
+from hudi_locks.config import Options, has_buckets, write_keys
 from hudi_locks.early_conflict import EarlyDetection
 from hudi_locks.markers import TIMELINE_SERVER_BASED, FallbackMarkers
 from hudi_locks.observe import Metrics
@@ -51,8 +51,7 @@ def _read_detection(options: Mapping[str, object]) -> EarlyDetection:
     interval_ms = given.get_value(write_keys.HEARTBEAT_INTERVAL_IN_MS)
     limit_ms = interval_ms * given.get_value(write_keys.HEARTBEAT_TOLERABLE_MISSES)
     kind = {write_keys.MARKERS_TYPE.name: TIMELINE_SERVER_BASED}
-    is_bucketed = given.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET"
-    return EarlyDetection.of({**options, **kind}, heartbeat_limit_ms=limit_ms, is_bucketed=is_bucketed)
+    return EarlyDetection.of({**options, **kind}, heartbeat_limit_ms=limit_ms, is_bucketed=has_buckets(given))
 
 
 @dataclass(frozen=True)

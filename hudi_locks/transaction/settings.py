@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from hudi_locks.config import Options, index_keys, is_lock_local, lock_keys, write_keys
+from hudi_locks.config import Options, has_buckets, index_keys, is_lock_local, lock_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.lock import Owner
 from hudi_locks.storage import Storage, refuse_unwritable
@@ -91,7 +91,6 @@ class WriterSettings:
         """
         given, table = Options(options), Options(table_properties)
         mode = given.get_value(write_keys.CONCURRENCY_MODE).upper()
-        indexed = given if given.has(index_keys.INDEX_TYPE) else table
         policy = given.get_value(write_keys.FAILED_WRITES_CLEANER_POLICY).upper()
         return cls(
             mode=mode,
@@ -103,7 +102,7 @@ class WriterSettings:
             drift_ms=given.get_value(write_keys.MAX_CLOCK_DRIFT_MS),
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
             unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
-            is_bucketed=indexed.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET",
+            is_bucketed=has_buckets(given, table),
             fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
         )
