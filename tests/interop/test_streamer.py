@@ -50,7 +50,7 @@ hoodie.insert.shuffle.parallelism=2
 def jars() -> str:
     """Spark's packages for Avro and Kafka, of the Spark that runs, and what it has not itself."""
     try:
-        return fetch_packages()
+        return fetch_packages("spark-avro", "spark-sql-kafka-0-10")
     except ServerUnavailable as error:
         pytest.skip(str(error))
 

@@ -1,4 +1,4 @@
-"""Ingest jobs in a process whose Spark has its packages for Avro and Kafka; the session that tests share has not."""
+"""Ingest jobs in a process whose Spark has its package for Avro, which the session that tests share has not."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ __all__ = ["MESSAGES", "AvroSession", "JobWords", "fetch_packages", "follow_job"
 MESSAGES: Final = "topic string, partition int, offset long, value binary"
 """Of what Spark's Kafka source gives, the columns that ingest jobs read."""
 _DEADLINE_S: Final = 120.0
-_PACKAGES: Final = ("spark-avro", "spark-sql-kafka-0-10")
 
 
-def fetch_packages() -> str:
-    """Spark's packages for Avro and Kafka, of the Spark that runs, and what they need and it has not; with commas.
+def fetch_packages(*names: str) -> str:
+    """Packages of the Spark that runs, such as spark-avro, and what they need and it has not; with commas.
 
     Raises:
         ServerUnavailable: Maven is missing, or could not get them.
@@ -34,8 +33,8 @@ def fetch_packages() -> str:
 
     own = {jar.name for jar in Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar")}
     scala = next(match[1] for name in own if (match := re.match(r"spark-core_([\d.]+)-", name)))
-    wanted = [f"org.apache.spark:{name}_{scala}:{pyspark.__version__}" for name in _PACKAGES]
-    folder = fetch_maven("spark-sources", wanted)
+    wanted = [f"org.apache.spark:{name}_{scala}:{pyspark.__version__}" for name in names]
+    folder = fetch_maven("-".join(names), wanted)
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if jar.name not in own)
 
 
@@ -89,7 +88,8 @@ def open_avro_session() -> Iterator[AvroSession]:
     Raises:
         ServerUnavailable: See `fetch_packages`.
     """
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_open, initargs=(fetch_packages(),))
+    jars = fetch_packages("spark-avro")
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_open, initargs=(jars,))
     try:
         yield AvroSession(pool)
     finally:
