@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,6 +17,7 @@ from hudi_locks.config import Options, ingest_keys
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.ingest.registry import Registry
 from hudi_locks.ingest.schemas import find_schema_text, interpret
+from hudi_locks.spark._compat import find_data_source, name_scala
 
 __all__ = ["decode_avro", "decode_json", "find_unreadable", "kafka_options", "read_messages", "require_package"]
 
@@ -147,12 +148,9 @@ def require_package(spark: SparkSession, form: str, package: str) -> None:
     Raises:
         ConfigError: It has not; says with which words it is started.
     """
-    jvm: Any = spark._jvm  # noqa: SLF001  # PySpark has no other way to ask
     try:
-        state = spark._jsparkSession.sessionState()  # noqa: SLF001
-        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(form, state.conf())
+        find_data_source(spark, form)
     except AnalysisException as error:
-        scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
-        wanted = f"org.apache.spark:{package}_{scala}:{spark.version}"
+        wanted = f"org.apache.spark:{package}_{name_scala(spark)}:{spark.version}"
         message = f"Spark has no {form.title()} source here: start it with --packages {wanted}"
         raise ConfigError(message, source=form, package=wanted) from error

@@ -8,7 +8,7 @@ A part that only makes Spark quicker is switched off by a key of Spark's configu
 - `archives`: a worker does not read every archive anew for the next task.
 - `freeze`: a worker does not look for garbage in what it has imported.
 
-`FileIndexes`, `list_java_fields` and `is_stopped` have no switch, since no public call does the same.
+All else has no switch, since no public call does the same.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ __all__ = [
     "SWITCHES",
     "FileIndexes",
     "acknowledge_early",
+    "find_data_source",
     "forget_archives",
     "freeze_imported",
     "is_on",
     "is_stopped",
     "list_java_fields",
+    "name_scala",
     "reread_shuffled",
 ]
 
@@ -60,6 +62,22 @@ def is_on(spark: SparkSession, name: str) -> bool:
 def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's context was stopped."""
     return spark.sparkContext._jsc is None  # noqa: SLF001
+
+
+def find_data_source(spark: SparkSession, form: str) -> None:
+    """Look for a source of data by its short name.
+
+    Raises:
+        AnalysisException: Spark has none of this name.
+    """
+    sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # noqa: SLF001
+    sources.DataSource.lookupDataSource(form, spark._jsparkSession.sessionState().conf())  # noqa: SLF001
+
+
+def name_scala(spark: SparkSession) -> str:
+    """The release of Scala that Spark is built with, such as `2.12`; its packages have it in their names."""
+    version: str = spark._jvm.scala.util.Properties.versionNumberString()  # noqa: SLF001
+    return ".".join(version.split(".")[:2])
 
 
 def list_java_fields(rows: DataFrame) -> list[Any]:
