@@ -211,6 +211,14 @@ class FileIndexes:
         given = (roots, self.no_options, options.apply(columns), cache, options.apply(partitions), nothing)
         return self.sources.InMemoryFileIndex(self._listing_session(), *given)
 
+    def read_parquet(self, files: Any, partitions: Any, columns: Any) -> DataFrame:
+        """The rows of the files of an index."""
+        from pyspark.sql import DataFrame
+
+        form, session = self.sources.parquet.ParquetFileFormat(), self._spark._jsparkSession  # noqa: SLF001
+        given = (files, partitions, columns, self.none, form, self.no_options, session)
+        return DataFrame(session.baseRelationToDataFrame(self.sources.HadoopFsRelation(*given)), self._spark)
+
     def _listing_session(self) -> Any:
         """The user's session is left as it is."""
         session = self._spark._jsparkSession.cloneSession()  # noqa: SLF001

@@ -48,10 +48,7 @@ def read_files(
     found = [java.sources.PartitionPath(row, folder) for row, folder in zip(rows, java.qualify(known), strict=True)]
     files = java.index(paths, columns, java.sources.PartitionSpec(partitions, java.listed(found)))
     _refuse_missing(files, paths)
-    form = java.sources.parquet.ParquetFileFormat()
-    session = spark._jsparkSession  # noqa: SLF001  # as PySpark's own modules reach it
-    relation = java.sources.HadoopFsRelation(files, partitions, columns, java.none, form, java.no_options, session)
-    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+    return java.read_parquet(files, partitions, columns)
 
 
 def _refuse_missing(index: Any, paths: Sequence[str]) -> None:
