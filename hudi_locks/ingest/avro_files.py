@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import SEEK_CUR
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -13,7 +13,7 @@ import fastavro
 
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.format.avro import MAGIC, UNREADABLE
-from hudi_locks.storage import local_path
+from hudi_locks.storage import local_path, map_in_threads
 
 __all__ = ["find_unreadable_file", "list_batch_files", "refuse_cut_off"]
 
@@ -34,11 +34,13 @@ _BLOCK: Final = fastavro.parse_schema(
 )
 """What stands before the rows of a block."""
 _OFFSET: Final = re.compile(r'\{"logOffset":(\d+)\}')
+_CODECS: Final = ("null", "deflate", "bzip2", "xz")
+"""Those that fastavro reads without a library that is not needed otherwise."""
 _AVRO: Final = "org.apache.avro."
 
 
 def list_batch_files(checkpoint: str, batch: int) -> list[Path]:
-    """The files that a micro-batch reads and this machine has; none where its source is no folder.
+    """The files of this machine that a micro-batch reads; none where its source is no folder.
 
     Spark tells them nowhere but in its checkpoint: a batch has an offset for each source, which is the number of the
     newest list of files that belongs to it.
@@ -55,15 +57,15 @@ def list_batch_files(checkpoint: str, batch: int) -> list[Path]:
 def refuse_cut_off(files: Sequence[Path]) -> None:
     """Find those Avro files that end early: Spark takes a block that is cut off for the end of its file.
 
-    Looks at the head and the end of each block.
+    Looks at the head and the end of each block. The files of a source have one form, which its first one tells.
 
     Raises:
         BadInput: Names the first.
     """
-    for file in files:
-        with file.open("rb") as data:
-            if data.peek(len(MAGIC))[: len(MAGIC)] == MAGIC and (said := _say_damage(file, _walk(data))):
-                raise said
+    if next(filter(None, map(_read_magic, files)), None) == MAGIC:
+        for damage in map_in_threads(lambda file: _find_damage(file, _walk), files):
+            if damage:
+                raise damage
 
 
 def find_unreadable_file(text: str, files: Sequence[Path]) -> BadInput | None:
@@ -73,22 +75,31 @@ def find_unreadable_file(text: str, files: Sequence[Path]) -> BadInput | None:
     """
     if _AVRO not in text:
         return None
-    for file in files:
-        with file.open("rb") as data:
-            if said := _say_damage(file, _read_rows(data)):
-                return said
-    return None
+    return next(filter(None, (_find_damage(file, _read_rows) for file in files)), None)
 
 
-def _say_damage(file: Path, pieces: Iterator[Any]) -> BadInput | None:
+def _find_damage(file: Path, read: Callable[[BinaryIO], Iterable[Any]]) -> BadInput | None:
+    """What is wrong with a file, as far as `read` goes; nothing with one that is empty, or cannot be opened."""
     try:
-        for _ in pieces:
-            continue
+        with file.open("rb") as data:
+            for _ in read(data) if data.peek(1) else ():
+                continue
+    except OSError:
+        return None  # Spark tells of it, was told to pass over it, or reads on machines that may
     except UNREADABLE as error:
         found = f"{type(error).__name__}: {error}".rstrip(": ")
         message = f"{file} is no whole Avro file ({found}); bring it back whole, and start the job again"
         return BadInput(message, path=str(file))
     return None
+
+
+def _read_magic(file: Path) -> bytes:
+    """The first bytes of a file; none of one that is empty, or cannot be opened."""
+    try:
+        with file.open("rb") as data:
+            return data.read(len(MAGIC))
+    except OSError:
+        return b""
 
 
 def _walk(data: BinaryIO) -> Iterator[int]:
@@ -104,10 +115,10 @@ def _walk(data: BinaryIO) -> Iterator[int]:
         yield block["rows"]
 
 
-def _read_rows(data: BinaryIO) -> Iterator[Any]:
-    if data.read(1):  # an empty file has no rows
-        data.seek(0)
-        yield from fastavro.reader(data)
+def _read_rows(data: BinaryIO) -> Iterable[Any]:
+    """The rows, to see whether they can be read; none of those in a codec of which nothing can be said here."""
+    reader = fastavro.reader(data)
+    return reader if reader.codec in _CODECS else ()
 
 
 def _read_offsets(folder: Path, batch: int) -> dict[int, int]:
@@ -121,8 +132,7 @@ def _list_files(folder: Path, number: int) -> list[Path]:
     lines = _read_lines(folder / str(number)) or _read_lines(folder / f"{number}.compact")
     entries = [json.loads(line) for line in lines]
     paths = [entry["path"] for entry in entries if entry["batchId"] == number]
-    files = [Path(local_path(path)) for path in paths if path.startswith("file:")]
-    return [file for file in files if file.is_file()]
+    return [Path(local_path(path)) for path in paths if path.startswith("file:")]
 
 
 def _read_lines(file: Path) -> list[str]:
