@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
 from hudi_locks.ingest.avro_files import find_unreadable_file, list_batch_files, refuse_cut_off
-from hudi_locks.ingest.messages import find_unreadable
+from hudi_locks.ingest.unreadable import find_unreadable
 from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,14 +13,14 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructType
 
 from hudi_locks.config import Options, ingest_keys
-from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.errors import ConfigError
 from hudi_locks.ingest.registry import Registry
 from hudi_locks.ingest.schemas import find_schema_text, interpret
+from hudi_locks.ingest.unreadable import MARKING, keep_sound, mark_corrupt
 from hudi_locks.spark._compat import find_data_source, name_scala
 
-__all__ = ["decode_avro", "decode_json", "find_unreadable", "kafka_options", "read_messages", "require_package"]
+__all__ = ["decode_avro", "decode_json", "kafka_options", "read_messages", "require_package"]
 
-_STRICT: Final = {"mode": "FAILFAST"}
 _OFFSETS: Final = {"earliest": "earliest", "latest": "latest", "none": "latest"}
 _OURS: Final = ("hoodie.", "hudi_locks.", "schema.registry.")
 _READERS: Final = ("key.deserializer", "value.deserializer", "enable.auto.commit", "interceptor.classes")
@@ -31,8 +30,7 @@ _HEAD: Final = 5
 _END: Final = b"hudi_locks: end."
 """Put behind the Avro data of a message before it is read."""
 _PLACE: Final = "message at topic {}, partition {}, offset {} "
-_UNREADABLE: Final = re.compile(r"message at topic (\S+), partition (\d+), offset (\d+) [^\n]*?(?= SQLSTATE|\n|$)")
-_UNKNOWN: Final = re.compile(r"has the schema id (\d+),")
+_NO_OBJECT: Final = "is no JSON object of the table's columns and their types"
 _UNFRAMED: Final = "is not of the form of a schema registry (a zero byte, the id of its schema in four, Avro data)"
 _BROKEN: Final = (
     "is no row by the schema of its id %s: its Avro data is damaged, or of another schema, or lacks a column without"
@@ -63,9 +61,13 @@ def kafka_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def decode_json(messages: DataFrame, schema: StructType) -> DataFrame:
-    """The rows of messages whose values are JSON objects."""
-    rows = messages.select(F.from_json(F.col("value").cast("string"), schema, dict(_STRICT)).alias("row"))
-    return rows.select("row.*")
+    """The rows of messages whose values are JSON objects.
+
+    A value that is none, or has a value of another type than its column, ends the query; see `find_unreadable`.
+    """
+    row = F.from_json(F.col("value").cast("string"), mark_corrupt(schema), dict(MARKING)).alias("row")
+    placed = messages.select("topic", "partition", "offset", row)
+    return keep_sound(placed, schema, refusal=_refuse(_NO_OBJECT, "let a new job begin behind it"), of="row.")
 
 
 def decode_avro(messages: DataFrame, options: Options) -> DataFrame:
@@ -121,19 +123,6 @@ def _refuse(what: str, way_out: str, *facts: Column) -> Column:
     """An expression that ends the query, naming the message."""
     form = _PLACE.replace("{}", "%s") + f"{what}; {way_out}".replace("%s", "%s" if facts else "%%s")
     return F.raise_error(F.format_string(form, F.col("topic"), F.col("partition"), F.col("offset"), *facts))
-
-
-def find_unreadable(text: str) -> BadInput | None:
-    """The error of a message that could not be read, if that is what Spark's error says.
-
-    Its facts are `topic`, `partition`, `offset`, and `schema_id` where that is unknown.
-    """
-    match = _UNREADABLE.search(text)
-    if match is None:
-        return None
-    unknown = _UNKNOWN.search(match[0])
-    facts = {"schema_id": int(unknown[1])} if unknown else {}
-    return BadInput(match[0], topic=match[1], partition=int(match[2]), offset=int(match[3]), **facts)
 
 
 def _require(options: Mapping[str, str], name: str, value: str | None) -> str:

@@ -17,11 +17,11 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.ingest.avro_files import find_unreadable_file
 from hudi_locks.ingest.messages import decode_avro, decode_json, read_messages, require_package
 from hudi_locks.ingest.schemas import find_schema_text
+from hudi_locks.ingest.unreadable import MARKING, keep_sound, mark_corrupt, refuse_line
 
 __all__ = ["SOURCES", "open_source"]
 
-_STRICT: Final = {"mode": "FAILFAST"}
-"""A line that is no row of these columns ends the batch, instead of becoming a row of nulls."""
+_BINARY: Final = ("avro", "parquet")
 _NAMED: Final = re.compile(r"Could not read file: file:([^\n]+)")
 """What Spark says of a file of this machine whose columns it could not tell."""
 _BYTES_SINCE: Final = 4
@@ -91,7 +91,11 @@ def _read_files(
         require_package(spark, "avro", "spark-avro")
     schema = schema if schema is not None else _infer_schema(spark, source, folder)
     reader = _add_options(spark.readStream.format(source.form), source, options)
-    return reader.options(**limits).schema(schema).load(folder)
+    reader = reader.options(**limits)
+    if source.form in _BINARY:
+        return reader.schema(schema).load(folder)
+    rows = reader.options(**MARKING).schema(mark_corrupt(schema)).load(folder)
+    return keep_sound(rows, schema, refusal=refuse_line())
 
 
 def _infer_schema(spark: SparkSession, source: SourceKind, folder: str) -> StructType:
@@ -110,4 +114,4 @@ def _add_options(reader: DataStreamReader, source: SourceKind, options: Options)
         reader = reader.options(header=str(header).lower(), sep=separator, enforceSchema="false")
     if source.form == "avro" and (text := find_schema_text(options)):
         reader = reader.option("avroSchema", text)
-    return reader if source.form == "parquet" else reader.options(**_STRICT)
+    return reader.option("mode", "FAILFAST") if source.form == "avro" else reader

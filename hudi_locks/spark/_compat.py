@@ -54,6 +54,10 @@ _TASKS_PER_CORE: Final = 8
 _PARALLELISM: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
+def _java_session(spark: SparkSession) -> Any:
+    return spark._jsparkSession  # noqa: SLF001
+
+
 def is_on(spark: SparkSession, name: str) -> bool:
     """Whether a part of `SWITCHES` is to be used."""
     return (spark.conf.get(SWITCHES[name], None) or "true").strip().lower() != "false"
@@ -96,7 +100,7 @@ def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:
     session, plan = shuffled.sparkSession, shuffled._jdf  # noqa: SLF001
     rdd = plan.queryExecution().toRdd()
     try:
-        again = session._jsparkSession.internalCreateDataFrame(rdd, plan.schema(), False)  # noqa: SLF001
+        again = _java_session(session).internalCreateDataFrame(rdd, plan.schema(), False)
     except Py4JError:
         return None
     return DataFrame(again, session)

@@ -9,15 +9,17 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from schema_registry import SchemaRegistry
 
 from hudi_locks.config import Options
-from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError, WriteError
+from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError
 from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
 from hudi_locks.ingest.avro_files import list_batch_files
-from hudi_locks.ingest.messages import find_unreadable, kafka_options
+from hudi_locks.ingest.messages import kafka_options
+from hudi_locks.ingest.unreadable import find_unreadable
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable, Operation, StreamSink
 from hudi_locks.spark.datasource import open_table
@@ -116,10 +118,23 @@ def test_csv_and_parquet_are_read_too(bench: Bench, rows_of: RowsOf) -> None:
     assert rows_of(bench.table()) == [("a", "1", 1, 1.0)]
 
 
-def test_a_line_that_is_no_row_ends_the_job_and_nothing_of_its_batch_is_written(bench: Bench) -> None:
-    (bench.folder / "in" / "1.json").write_text('{"id": "a", "month": "1", "ts": 1, "value": 1.0}\n{"id": "b", "mon')
-    with pytest.raises(WriteError, match="outside of the table"):
-        bench.job(IngestSettings(retries=0)).run()
+@pytest.mark.parametrize(
+    ("source", "name", "lines"),
+    [
+        ("JsonDFSSource", "1.json", '{"id": "a", "month": "1", "ts": 1, "value": 1.0}\n{"id": "b", "mon'),
+        ("JsonDFSSource", "1.json", '{"id": "a", "month": "1", "ts": "soon", "value": 1.0}'),
+        ("CsvDFSSource", "1.json", "a,1,1,1.0\nb,1,soon,2.0"),
+    ],
+)
+def test_a_line_that_is_no_row_ends_the_job_and_nothing_of_its_batch_is_written(
+    bench: Bench, source: str, name: str, lines: str
+) -> None:
+    (bench.folder / "in" / name).write_text(lines)
+    job = bench.job(IngestSettings(retries=5, retry_interval_s=3600), source)
+    with pytest.raises(BadInput, match="has a line that is no row of the table's columns") as caught:
+        job.run()
+    assert unquote(str(caught.value.facts["path"])).endswith(f"/in/{name}")
+    assert job.report().failures == 0
     assert bench.table().table.timeline().completed() == ()
 
 

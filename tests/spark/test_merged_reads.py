@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_locks.errors import BadInput, ConfigError, TableError
-from hudi_locks.spark import HoodieTable, sizing
+from hudi_locks.spark import HoodieTable
+from hudi_locks.spark.writing import sizing
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import losses
 

@@ -16,7 +16,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput, WriteAborted
-from hudi_locks.spark import HoodieTable, intake, task_making
+from hudi_locks.spark import HoodieTable, _compat
+from hudi_locks.spark.writing import strategy
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 
@@ -47,7 +48,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], i
                 raise RuntimeError("the executor is lost")
             yield from answers
 
-    monkeypatch.setattr(task_making, "WriteTask", FailingTask)
+    monkeypatch.setattr(strategy, "WriteTask", FailingTask)
     return lambda: len(list(Path(folder).glob("*-0")))
 
 
@@ -87,7 +88,7 @@ def test_errors_of_tasks_arrive_as_what_they_were(
             raise BadInput("1 rows have no record key")
 
     table = create()
-    monkeypatch.setattr(task_making, "WriteTask", RefusingTask)
+    monkeypatch.setattr(strategy, "WriteTask", RefusingTask)
     with pytest.raises(BadInput, match="1 rows have no record key") as caught:
         table.insert(frame(ROWS))
     assert caught.value.__cause__ is not None
@@ -114,7 +115,7 @@ def test_a_write_that_lost_its_heartbeat_is_cancelled_at_once(
     table = create(options={"hoodie.client.heartbeat.interval_in_ms": "1000"})
     table.upsert(frame(ROWS[:1]))
     with monkeypatch.context() as patch:
-        patch.setattr(task_making, "WriteTask", EndlessTask)
+        patch.setattr(strategy, "WriteTask", EndlessTask)
         patch.setattr(WriterHeartbeat, "_beat", bury)
         with pytest.raises(WriteAborted, match=r"its jobs are cancelled: .* was removed"):
             table.upsert(frame(ROWS))
@@ -154,6 +155,6 @@ def test_a_spark_without_the_way_from_an_rdd_keeps_its_input_too(
     table = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
     rows = frame(ROWS)
     with monkeypatch.context() as without:
-        without.setattr(intake, "_session", lambda _: Session())
+        without.setattr(_compat, "_java_session", lambda _: Session())
         table.bulk_insert(rows)
     assert rows_of(table) == sorted(ROWS)
