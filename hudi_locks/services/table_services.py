@@ -36,6 +36,7 @@ class TableServices:
         options: Hudi's keys, as the process was given them.
 
     Attributes:
+        transactions: Of the table.
         savepoints: Makes, lists and deletes them.
 
     Raises:
@@ -43,7 +44,7 @@ class TableServices:
     """
 
     def __init__(self, transactions: Transactions, options: Mapping[str, object]) -> None:
-        self._transactions = transactions
+        self.transactions = transactions
         self._table = transactions.coordinator
         self._cleaning = CleanSettings.of(options)
         self._archiving = ArchiveSettings.of(options)
@@ -85,6 +86,7 @@ class TableServices:
         return Restorer(self._table).run(instant)
 
     save = RenamedMember("savepoints.create", removed_in="0.3.0")
+    accept_times = RenamedMember("transactions.accept_times", removed_in="0.3.0")
 
     def precede_write(self) -> tuple[str, ...]:
         """What the options ask for before a write; what went wrong, in words."""
@@ -109,7 +111,7 @@ class TableServices:
             self._threads.popitem()[1].join()
 
     def _roll_back_failed(self) -> tuple[str, ...]:
-        return tuple(self._transactions.roll_back_failed()) if self._table.settings.cleans_failed_writes else ()
+        return tuple(self.transactions.roll_back_failed()) if self._table.settings.cleans_failed_writes else ()
 
     def _clean_if_due(self) -> None:
         with self._working:
