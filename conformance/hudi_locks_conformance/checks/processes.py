@@ -22,8 +22,8 @@ held = LockManager(provider, options).lock(LockScope.file_group(partition, file_
 print(held.state.name)
 """
 _THREADS: Final = 8
-_PATIENT: Final = {lock_keys.WAIT_TIME_MS.name: 30_000}
-"""In real time: seven others come first, and each may meet a slow service."""
+_PATIENT: Final = {lock_keys.WAIT_TIME_MS.name: 30_000, lock_keys.CLIENT_NUM_RETRIES.name: 20}
+"""In real time: seven others come first, and each may meet a service that is slow, or that cuts a connection off."""
 
 
 @check(

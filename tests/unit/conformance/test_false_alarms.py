@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import pytest
 from hudi_locks_conformance import Harness, Outcome, Status, run_check, select_checks
 from hudi_locks_conformance.sample import SampleHooks, SampleLockProvider
 
-from hudi_locks import BackendUnavailable, Lease, LockScope, Owner
+from hudi_locks import BackendUnavailable, Capability, Lease, LockScope, Owner
 
 
 def judge(kind: type[SampleLockProvider], check_id: str, folder: Path) -> Outcome:
@@ -54,6 +55,23 @@ def test_an_unreachable_service_may_be_named_in_any_form(
 ) -> None:
     monkeypatch.setattr(Terse, "said", said)
     assert judge(Terse, "H5", tmp_path).status is status
+
+
+class CutOff(SampleLockProvider):
+    """Waits for the lock by itself, and loses the connection of its first request of all."""
+
+    capabilities = SampleLockProvider.capabilities | {Capability.TIMED_WAIT}
+    first = threading.Lock()
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        if self.first.acquire(blocking=False):
+            raise BackendUnavailable("the connection was cut off")
+        return super().try_acquire(scope, owner, timeout_s)
+
+
+def test_one_connection_that_was_cut_off_is_no_deadlock_of_threads(tmp_path: Path) -> None:
+    outcome = judge(CutOff, "J6", tmp_path)
+    assert outcome.status is Status.PASS, outcome.message
 
 
 def refuse(*_: object) -> None:
