@@ -12,9 +12,7 @@ import pytest
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import NoSuchFile, StorageError
-from hudi_locks.storage import Entry, LocalStorage, MemoryStorage, Storage, reporting
-
-TMP = ".hoodie/.hudi_locks/tmp"
+from hudi_locks.storage import LocalStorage, MemoryStorage, Storage, reporting
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -329,82 +327,6 @@ def test_an_error_of_the_store_stays_as_it_is() -> None:
     with pytest.raises(StorageError) as caught, reporting("write", "p/a"):
         raise said
     assert caught.value is said
-
-
-def write_to_full_disk() -> None:
-    with reporting("write", "full"), LocalStorage("/dev").open_output("full") as out:
-        out.write(b"x")
-
-
-class TestLocal:
-    @pytest.fixture
-    def storage(self, tmp_path: Path) -> LocalStorage:
-        return LocalStorage(str(tmp_path))
-
-    def test_staging_leaves_nothing_behind_and_nothing_beside_the_file(self, storage: LocalStorage) -> None:
-        storage.create_if_absent(".hoodie/timeline/1.commit", b"x")
-        storage.create_if_absent(".hoodie/timeline/1.commit", b"y")
-        storage.replace(".hoodie/timeline/2.commit", b"x")
-        assert [entry.name for entry in storage.list(".hoodie/timeline")] == ["1.commit", "2.commit"]
-        assert storage.list(TMP) == []
-
-    def test_failed_write_leaves_no_file(self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fill_disk(handle: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr("os.fsync", fill_disk)
-        with pytest.raises(StorageError, match="No space left on device") as caught:
-            storage.create_if_absent("a/b", b"data")
-        assert caught.value.path == "a/b"
-        assert caught.value.facts["errno"] == 28
-        assert not storage.exists("a/b")
-        assert storage.list(TMP) == []
-
-    @pytest.mark.parametrize("change", ["replace", "create", "create_empty", "delete"])
-    def test_stale_checksum_of_hadoop_goes_with_the_file(self, storage: LocalStorage, change: str) -> None:
-        crc = "p/.hoodie.properties.crc"
-        storage.replace(crc, b"stale")
-        if change == "replace":
-            storage.replace("p/hoodie.properties", b"new")
-        elif change == "delete":
-            storage.delete("p/hoodie.properties")
-        else:
-            storage.create_if_absent("p/hoodie.properties", b"new" if change == "create" else b"")
-        assert not storage.exists(crc)
-
-    @pytest.mark.parametrize("path", ["../other", "/etc/passwd", "a/../../b"])
-    def test_paths_out_of_the_table_are_refused(self, storage: LocalStorage, path: str) -> None:
-        with pytest.raises(StorageError, match="out of the table"):
-            storage.create_if_absent(path, b"")
-
-    def test_read_of_a_folder_is_an_error_of_the_store(self, storage: LocalStorage) -> None:
-        storage.replace("a/b", b"")
-        with pytest.raises(StorageError, match="cannot read 'a'"):
-            storage.read("a")
-
-    def test_an_empty_folder_stays(self, storage: LocalStorage) -> None:
-        storage.make_folder("a/b")
-        storage.make_folder("a/b")
-        assert [(entry.name, entry.is_folder) for entry in storage.list("a")] == [("b", True)]
-
-    def test_pickle_reaches_the_same_files(self, storage: LocalStorage) -> None:
-        storage.replace("a", b"1")
-        copy = pickle.loads(pickle.dumps(storage))
-        assert copy.read("a") == b"1"
-        with copy.open_input("a") as found, copy.open_output("b") as out:
-            out.write(found.readall())
-        assert storage.read("b") == b"1"
-
-    def test_a_full_disk_is_named_by_who_writes(self) -> None:
-        with pytest.raises(StorageError, match="cannot write 'full': No space left on device") as caught:
-            write_to_full_disk()
-        assert caught.value.is_disk_full
-
-    def test_list_shows_sizes_and_times_of_the_disk(self, storage: LocalStorage) -> None:
-        storage.replace("a/b", b"123")
-        modified_ms = Path(storage.address("a/b")).stat().st_mtime_ns // 1_000_000
-        [entry] = storage.list("a")
-        assert entry == Entry("b", 3, modified_ms, is_folder=False, version=entry.version)
 
 
 def test_memory_stamps_by_its_clock_and_refuses_to_travel() -> None:
