@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from hudi_locks.errors import BadInput
+from hudi_locks.spark.writing.rows import quote_name
 
 __all__ = ["MARKING", "find_unreadable", "keep_sound", "mark_corrupt", "refuse_line"]
 
@@ -41,7 +42,7 @@ def keep_sound(rows: DataFrame, schema: StructType, *, refusal: Column, of: str 
         refusal: An expression that ends the query.
         of: Where their columns lie, such as `row.`.
     """
-    names = [f"{of}`{field.name.replace('`', '``')}`" for field in schema.fields]
+    names = [f"{of}{quote_name(field.name)}" for field in schema.fields]
     row = F.when(F.col(f"{of}{_CORRUPT}").isNull(), F.struct(*(F.col(name) for name in names))).otherwise(refusal)
     return rows.select(row.alias("row")).select("row.*")
 

@@ -12,7 +12,7 @@ from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.table_services import TableServices
-from hudi_locks.services.table_writer import TableWriter
+from hudi_locks.services.table_writer import TableWriter, identify_table
 
 __all__ = [
     "ArchiveResult",
@@ -36,5 +36,6 @@ __all__ = [
     "SweepResult",
     "TableServices",
     "TableWriter",
+    "identify_table",
     "planned_slice",
 ]

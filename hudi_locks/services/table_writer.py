@@ -19,7 +19,13 @@ from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
 
-__all__ = ["TableWriter"]
+__all__ = ["TableWriter", "identify_table"]
+
+
+def identify_table(options: Options, *, name: str, base_path: str) -> Options:
+    """The options with the path of the table that they are for, and with its name where they give none."""
+    named = {} if options.has(table_keys.TABLE_NAME) else {table_keys.TABLE_NAME.name: name}
+    return options | {table_keys.BASE_PATH.name: base_path, **named}
 
 
 class TableWriter:
@@ -57,10 +63,8 @@ class TableWriter:
         metrics: Metrics | None = None,
         application: str = "",
     ) -> None:
-        given = Options(options)
-        named = {} if given.has(table_keys.TABLE_NAME) else {table_keys.TABLE_NAME.name: table.config.name}
         self.table = table
-        self.options = given | {table_keys.BASE_PATH.name: table.storage.base, **named}
+        self.options = identify_table(Options(options), name=table.config.name, base_path=table.storage.base)
         self.clock = clock or SystemClock()
         self.locks = self._open_locks(application, metrics)
         self.transactions = Transactions(table, self.locks, options=self.options, clock=self.clock, metrics=metrics)

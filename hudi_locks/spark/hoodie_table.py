@@ -255,10 +255,8 @@ class HoodieTable(Readable):
     def close(self) -> None:
         """Wait for table services, and let go of the lock provider's connection. The object can still read."""
         self._is_closed = True
-        opened = vars(self)
-        for name in ("_clustering", "_compaction"):
-            if name in opened:
-                opened.pop(name).wait()
+        for name in {"_clustering", "_compaction"} & vars(self).keys():
+            getattr(self, name).wait()
         if self._opened is not None:
             self._opened.close()
         self._opened = None
@@ -267,8 +265,9 @@ class HoodieTable(Readable):
         if self._opened is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             check_pipeline(self.options, table.config, self.path, for_writing=True)
-            settings = PipelineSettings.of(self.options, table.config)
-            open_index(settings, is_merge_on_read=table.is_merge_on_read).check(Snapshot.load(table))
+            index = open_index(PipelineSettings.of(self.options, table.config), is_merge_on_read=table.is_merge_on_read)
+            index.check(Snapshot.load(table))
+            self._strategy = open_strategy(table.config, index)
             name = self.spark.sparkContext.applicationId
             self._opened = TableWriter(table, self.options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
@@ -276,23 +275,23 @@ class HoodieTable(Readable):
     @cached_property
     def _writer(self) -> Writer:
         opened = self._open()
-        settings = PipelineSettings.of(self.options, opened.table.config)
-        index = open_index(settings, is_merge_on_read=opened.table.is_merge_on_read)
-        strategy = open_strategy(opened.table.config, settings, index)
         host = MarkerHost(ServerSettings.of(self.options), self.metrics)
-        return Writer(opened.table, opened.transactions, settings, strategy, self._clock, host)
+        return Writer(opened.table, opened.transactions, self._strategy, self._clock, host)
 
     @cached_property
     def _clustering(self) -> ClusteringService:
-        return ClusteringService(self.spark, self._open())
+        opened = self._open()
+        return ClusteringService(self.spark, opened, self._strategy.settings)
 
     @cached_property
     def _compaction(self) -> CompactionService:
-        return CompactionService(self.spark, self._open())
+        opened = self._open()
+        return CompactionService(self.spark, opened, self._strategy.settings)
 
     @cached_property
     def _log_compaction(self) -> LogCompactionService:
-        return LogCompactionService(self.spark, self._open())
+        opened = self._open()
+        return LogCompactionService(self.spark, opened, self._strategy.settings)
 
     def _with_services(self, write: Callable[[], WriteResult]) -> WriteResult:
         """A write with the services that the options ask for: a sweep before it, all others after."""

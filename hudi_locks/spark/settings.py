@@ -21,6 +21,7 @@ from hudi_locks.config import (
 )
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts
+from hudi_locks.services import identify_table
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
 from hudi_locks.spark.writing.sizing import FileSizing
@@ -193,8 +194,7 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
         BadInput: One means another table.
     """
     _refuse_read_options(options)
-    named = {} if options.has(table_keys.TABLE_NAME) else {table_keys.TABLE_NAME.name: config.name}
-    given = options | {table_keys.BASE_PATH.name: base_path, **named}
+    given = identify_table(options, name=config.name, base_path=base_path)
     checked = check_options(given, is_writer=for_writing)
     if for_writing:
         check_writer_options(options)

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from hudi_locks.config import Options, write_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import WRITE_ACTIONS, BucketCounts, WriteStat, bucket_of_file_id, fixed_bucket_file_id
-from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.keyed_rows import KeyedRows
-from hudi_locks.spark.writing.placement import FixedBuckets, Placement, Regrouped
+from hudi_locks.spark.writing.placement import FixedBuckets, Placement
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import BaseFile, LogFile, read_commit
 
@@ -49,27 +48,6 @@ class FixedBucketIndex(BucketIndex):
         if Options(snapshot.table.config.extra).get_value(write_keys.FOREIGN_WRITERS):
             self._check_new_commits(snapshot)
         yield Placement(keyed.frame, FixedBuckets(), None)
-
-    @contextmanager
-    def replan(
-        self,
-        operation: Operation,
-        keyed: KeyedRows,
-        made: Placement,
-        *,
-        before: Snapshot,
-        now: Snapshot,
-        written: Iterable[FileGroupId],
-        instant: str,
-    ) -> Iterator[Regrouped]:
-        """See `Index.replan`: what others log never makes a log outdated."""
-        del operation, keyed, before, now, written, instant
-        yield Regrouped(made, frozenset(), ())
-
-    def tells_places(self, operation: Operation) -> bool:
-        """Logs need not be written again whatever others touched."""
-        del operation
-        return False
 
     def _check_rows(self, snapshot: Snapshot) -> None:
         """Lists the table."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,14 +17,12 @@ from hudi_locks.spark.column_types import to_spark
 from hudi_locks.spark.reading.file_index import read_files
 from hudi_locks.spark.reading.files import read_as_stored
 from hudi_locks.spark.result import WriteResult
-from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
+from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import column_named
-from hudi_locks.table import RECORD_KEY, BaseFile, Table, add_meta_schema
+from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
@@ -42,12 +38,13 @@ class ClusteringService(ScheduledService[ClusteringPlan]):
     Args:
         spark: Session of the jobs.
         writer: Of the table.
+        settings: How files are encoded.
     """
 
-    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+    def __init__(self, spark: SparkSession, writer: TableWriter, settings: PipelineSettings) -> None:
         self._writer = writer
         clustering = writer.clustering()
-        job = ClusteringJob(spark, writer.table, PipelineSettings.of(writer.options, writer.table.config))
+        job = ClusteringJob(spark, writer.table, settings)
         cadence = Cadence(clustering.settings.inline_commits, clustering.settings.async_commits)
         super().__init__(clustering, job, writer.clock, cadence=cadence)
 
@@ -77,22 +74,11 @@ class ClusteringService(ScheduledService[ClusteringPlan]):
         return self._writer.clustering(sort_by=sort_by).schedule()
 
 
-@dataclass(frozen=True)
-class ClusteringJob:
-    """Clusters one table.
+class ClusteringJob(PlanJob[ClusteringPlan]):
+    """Clusters one table."""
 
-    Attributes:
-        spark: Session of the job.
-        table: The table.
-        settings: How files are encoded.
-    """
-
-    spark: SparkSession
-    table: Table
-    settings: PipelineSettings
-
-    name: ClassVar[str] = "clustering"
-    doing: ClassVar[str] = "clustering"
+    name = "clustering"
+    doing = "clustering"
 
     def write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
         """Write the file groups of the plan; the metadata of its commit."""
@@ -117,8 +103,7 @@ class ClusteringJob:
             """Record batches to one batch of stats."""
             return task(batches, TaskContext.get().partitionId())
 
-        reported = run_in_workers(reduce(DataFrame.unionByName, parts), write, f"{STAT} string").collect()
-        return [decode_stat(row[STAT]) for row in reported]
+        return self._collect_stats(reduce(DataFrame.unionByName, parts), write)
 
     def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, found: DataFrame) -> DataFrame:
         """The rows of a group in as many parts as it is to have files, each in order."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -12,12 +9,10 @@ from hudi_locks.config import compaction_keys
 from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
 from hudi_locks.markers import FinalFiles
 from hudi_locks.services import TableWriter, planned_slice
-from hudi_locks.spark.services.scheduled_service import Cadence, ScheduledService
+from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.worker_tasks import run_in_workers
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
-from hudi_locks.table import FileSlice, Table, add_meta_schema
+from hudi_locks.table import FileSlice, add_meta_schema
 from hudi_locks.transaction import Transaction
 
 __all__ = ["CompactionJob", "CompactionService", "LogCompactionJob", "LogCompactionService"]
@@ -31,16 +26,17 @@ class CompactionService(ScheduledService[CompactionPlan]):
     Args:
         spark: Session of the jobs.
         writer: Of the table.
+        settings: How files are encoded.
     """
 
-    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
+    def __init__(self, spark: SparkSession, writer: TableWriter, settings: PipelineSettings) -> None:
         options = writer.options
         commits = options.get_value(compaction_keys.INLINE_MAX_DELTA_COMMITS) if writer.table.is_merge_on_read else 0
         is_only_scheduled = options.get_value(compaction_keys.SCHEDULE_INLINE)
         is_inline = is_only_scheduled or options.get_value(compaction_keys.INLINE)
         is_beside = options.get_value(compaction_keys.ASYNC_ENABLE)
         cadence = Cadence(commits * is_inline, commits * is_beside, is_only_scheduled=is_only_scheduled)
-        job = CompactionJob(spark, writer.table, PipelineSettings.of(options, writer.table.config))
+        job = CompactionJob(spark, writer.table, settings)
         super().__init__(writer.compaction, job, writer.clock, cadence=cadence)
 
 
@@ -55,31 +51,21 @@ class LogCompactionService(ScheduledService[CompactionPlan]):
     Args:
         spark: Session of the jobs.
         writer: Of the table.
-    """
-
-    def __init__(self, spark: SparkSession, writer: TableWriter) -> None:
-        planning = writer.log_compaction
-        is_inline = writer.table.is_merge_on_read and writer.options.get_value(compaction_keys.LOG_INLINE)
-        job = LogCompactionJob(spark, writer.table, PipelineSettings.of(writer.options, writer.table.config))
-        super().__init__(planning, job, writer.clock, cadence=Cadence(planning.threshold * is_inline))
-
-
-@dataclass(frozen=True)
-class CompactionJob:
-    """Compacts one table.
-
-    Attributes:
-        spark: Session of the job.
-        table: The table.
         settings: How files are encoded.
     """
 
-    spark: SparkSession
-    table: Table
-    settings: PipelineSettings
+    def __init__(self, spark: SparkSession, writer: TableWriter, settings: PipelineSettings) -> None:
+        planning = writer.log_compaction
+        is_inline = writer.table.is_merge_on_read and writer.options.get_value(compaction_keys.LOG_INLINE)
+        job = LogCompactionJob(spark, writer.table, settings)
+        super().__init__(planning, job, writer.clock, cadence=Cadence(planning.threshold * is_inline))
 
-    name: ClassVar[str] = "compaction"
-    doing: ClassVar[str] = "compacting"
+
+class CompactionJob(PlanJob[CompactionPlan]):
+    """Compacts one table."""
+
+    name = "compaction"
+    doing = "compacting"
 
     def write(self, transaction: Transaction, plan: CompactionPlan) -> CommitMetadata:
         """Write one file for each slice of the plan; the metadata of its commit."""
@@ -99,15 +85,14 @@ class CompactionJob:
     def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
         count = len(task.slices)
         numbers = self.spark.range(0, count, 1, max(1, count))
-        reported = run_in_workers(numbers, task, f"{STAT} string").collect()
-        return [decode_stat(row[STAT]) for row in reported]
+        return self._collect_stats(numbers, task)
 
 
 class LogCompactionJob(CompactionJob):
     """Merges the logs of one table."""
 
-    name: ClassVar[str] = "log compaction"
-    doing: ClassVar[str] = "merging the logs of"
+    name = "log compaction"
+    doing = "merging the logs of"
 
     def _make_task(
         self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]

@@ -2,45 +2,58 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
-from hudi_locks.format import CommitMetadata
+from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.services import Plan, PlannedService
 from hudi_locks.spark.failures import cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.result import Attempt, WriteResult
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
 from hudi_locks.spark.session import show_progress
+from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.worker_tasks import WorkerTask, run_in_workers
+from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.table import Table
 from hudi_locks.transaction import Outcome, Transaction
 
 __all__ = ["Cadence", "PlanJob", "ScheduledService"]
 
 P = TypeVar("P", bound=Plan)
-_P = TypeVar("_P", bound=Plan, contravariant=True)
 _Report = Callable[[str], None]
 
 
-class PlanJob(Protocol[_P]):
-    """Writes what a plan asks for, as one Spark job."""
+@dataclass(frozen=True)
+class PlanJob(ABC, Generic[P]):
+    """Writes what the plans of a service ask for, each as one Spark job.
 
-    @property
-    def spark(self) -> SparkSession:
-        """Session of the job."""
+    Attributes:
+        spark: Session of the jobs.
+        table: The table.
+        settings: How files are encoded.
+    """
 
-    @property
-    def name(self) -> str:
-        """Of the service."""
+    spark: SparkSession
+    table: Table
+    settings: PipelineSettings
 
-    @property
-    def doing(self) -> str:
-        """What it does to file groups, for a person: `compacting`."""
+    name: ClassVar[str]
+    """Of the service."""
+    doing: ClassVar[str]
+    """What it does to file groups, for a person: `compacting`."""
 
-    def write(self, transaction: Transaction, plan: _P) -> CommitMetadata:
+    @abstractmethod
+    def write(self, transaction: Transaction, plan: P) -> CommitMetadata:
         """Write the files of a plan; the metadata of its commit."""
+
+    def _collect_stats(self, rows: DataFrame, task: WorkerTask) -> list[WriteStat]:
+        """What a task that yields batches of stats made of the rows."""
+        return [decode_stat(row[STAT]) for row in run_in_workers(rows, task, f"{STAT} string").collect()]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -11,7 +10,6 @@ from pyspark.sql import DataFrame
 from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.rows import (
@@ -33,36 +31,31 @@ class InputPreparer:
 
     Attributes:
         table: The table.
-        settings: How to write.
         index: Of the table.
     """
 
     table: Table
-    settings: PipelineSettings
     index: Index
 
-    @contextmanager
-    def prepare(self, operation: Operation, rows: DataFrame) -> Iterator[KeyedRows]:
+    def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
         """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
 
         Raises:
             BadInput: The rows are refused.
         """
-        keyed = self._key(operation, rows)
-        with self.index.keep(keyed, operation, count=self._count) as kept:
-            yield kept
+        return self.index.keep(self._key(operation, rows), operation, count=self._count)
 
     def _count(self, frame: DataFrame) -> dict[str, int]:
         with typed_task_errors():
             return count_rows(frame, self.table.config)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        snapshot = Snapshot.load(self.table)
+        snapshot, settings = Snapshot.load(self.table), self.index.settings
         user = select_user_columns(rows)
-        if self.settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
+        if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
         columns = make_key_columns(
-            user, self.table.config, composite=snapshot.prefixes_keys(value_only=self.settings.bare_keys)
+            user, self.table.config, composite=snapshot.prefixes_keys(value_only=settings.bare_keys)
         )
         frame, schema = columns.add_to(user), user_schema(user)
         if operation is Operation.DELETE:

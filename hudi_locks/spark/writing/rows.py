@@ -30,6 +30,7 @@ __all__ = [
     "field_type",
     "make_key_columns",
     "partition_path",
+    "quote_name",
     "record_key",
     "refuse_unreadable_types",
     "select_user_columns",
@@ -140,7 +141,12 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 
 def column_named(name: str) -> Column:
     """A column by its whole name, dots and all."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quote_name(name))
+
+
+def quote_name(name: str) -> str:
+    """The name of a column as an expression of Spark has it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def refuse_unreadable_types(rows: DataFrame) -> None:

@@ -42,16 +42,19 @@ class WriteStrategy(ABC):
 
     Attributes:
         config: Of the table.
-        settings: How to write.
         index: Of the table.
     """
 
     config: TableConfig
-    settings: PipelineSettings
     index: Index
 
     doing: ClassVar[str]
     """For a person: `writing logs`."""
+
+    @property
+    def settings(self) -> PipelineSettings:
+        """How to write."""
+        return self.index.settings
 
     @abstractmethod
     def refuse(self, operation: Operation) -> None:
@@ -220,7 +223,7 @@ class MergeOnRead(WriteStrategy):
         return False
 
 
-def open_strategy(config: TableConfig, settings: PipelineSettings, index: Index) -> WriteStrategy:
+def open_strategy(config: TableConfig, index: Index) -> WriteStrategy:
     """The strategy of a table's type."""
     kind = MergeOnRead if config.table_type == "MERGE_ON_READ" else CopyOnWrite
-    return kind(config, settings, index)
+    return kind(config, index)

@@ -91,7 +91,6 @@ class Writer:
     Attributes:
         table: The table.
         transactions: Begins and publishes its instants.
-        settings: How to write.
         strategy: Of the table's type.
         clock: Its source of time.
         host: Gives tasks what makes their markers.
@@ -99,10 +98,14 @@ class Writer:
 
     table: Table
     transactions: Transactions
-    settings: PipelineSettings
     strategy: WriteStrategy
     clock: Clock
     host: MarkerHost = field(default_factory=MarkerHost)
+
+    @property
+    def settings(self) -> PipelineSettings:
+        """How to write."""
+        return self.strategy.settings
 
     def write(
         self, operation: Operation, rows: DataFrame, *, report: Report, terms: CommitTerms | None = None
@@ -118,7 +121,7 @@ class Writer:
         """
         self.strategy.refuse(operation)
         report("reading the input")
-        with InputPreparer(self.table, self.settings, self.strategy.index).prepare(operation, rows) as keyed:
+        with InputPreparer(self.table, self.strategy.index).prepare(operation, rows) as keyed:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 
