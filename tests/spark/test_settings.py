@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from slice_files import new_file
-from transaction_desk import Desk, DeskClock, heartbeats_that_end
+from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 
 from hudi_locks.config import Options
 from hudi_locks.format import avro_schema
@@ -89,12 +89,12 @@ def test_each_operation_has_its_own_number_of_tasks(key: str, operation: Operati
 
 @pytest.mark.parametrize("wait_s", [0, 30])
 def test_an_earlier_write_is_waited_for_as_long_as_asked(monkeypatch: pytest.MonkeyPatch, wait_s: int) -> None:
-    clock = DeskClock()
+    clock = HarnessClock()
     settings = read_settings({"hudi_locks.early_conflict.max_wait_ms": str(wait_s * 1000)})
     with heartbeats_that_end(monkeypatch):
-        desk = Desk(clock, MemoryStorage(clock))
-        other = desk.open().begin("commit", "UPSERT").instant
-        writer: Any = SimpleNamespace(transactions=desk.open(), settings=settings, clock=clock)
+        harness = Harness(clock, MemoryStorage(clock))
+        other = harness.open().begin("commit", "UPSERT").instant
+        writer: Any = SimpleNamespace(transactions=harness.open(), settings=settings, clock=clock)
         began_s, conflict = clock.monotonic(), SimpleNamespace(is_early=True, other=other)
         Writer._pause(writer, conflict, attempts=0)  # type: ignore[arg-type]  # as much of a conflict as is asked for
         assert wait_s <= clock.monotonic() - began_s < wait_s + 10

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from transaction_desk import DeskClock
+from transaction_harness import HarnessClock
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.spark import CommitTerms, HoodieTable, Operation, StreamSink
@@ -148,7 +148,7 @@ def test_the_next_try_comes_after_the_pause_that_is_asked_for(
 ) -> None:
     table = create(options={"hoodie.datasource.write.streaming.retry.interval.ms": "90000"})
     sink: StreamSink = table.stream_sink()
-    sink._clock, calls = DeskClock(), list[float]()
+    sink._clock, calls = HarnessClock(), list[float]()
 
     def fail(*_: Any, terms: CommitTerms) -> Any:
         calls.append(sink._clock.monotonic())

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rows_world import play_replacing
-from serviced_world import play_long_lived, play_long_lived_beside_jvm, play_serviced, play_serviced_beside_jvm
+from rows_simulator import play_replacing
+from serviced_simulator import play_long_lived, play_long_lived_beside_jvm, play_serviced, play_serviced_beside_jvm
 from transaction_plays import play_mixed, play_native
 
 PLAYS = (
@@ -49,8 +49,12 @@ def digest(seed: int) -> str:
     """Of one history of each kind."""
     found = hashlib.sha256()
     for play in PLAYS:
-        world = play(seed)
-        lines = [*world.trail, *(f"{name} {outcome}" for name, outcome in world.outcomes.items()), world.wrong()]
+        simulator = play(seed)
+        lines = [
+            *simulator.trail,
+            *(f"{name} {outcome}" for name, outcome in simulator.outcomes.items()),
+            simulator.wrong(),
+        ]
         found.update(_RANDOM_NAME.sub("*", "\n".join(lines)).encode())
     return found.hexdigest()
 

@@ -6,10 +6,10 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from compaction_desk import CompactionDesk
+from compaction_harness import CompactionHarness
 from hypothesis import strategies as st
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock
 
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata
 from hudi_locks.storage import MemoryStorage
@@ -42,14 +42,14 @@ class LogHistory:
     deleted: int = 0
 
     def __post_init__(self) -> None:
-        clock = DeskClock()
-        self.at = CompactionDesk.at(ServiceDesk(clock, MemoryStorage(clock)))
+        clock = HarnessClock()
+        self.at = CompactionHarness.at(ServiceHarness(clock, MemoryStorage(clock)))
         self.compaction = self.at.compaction()
 
     def play(self, played: list[Event]) -> LogHistory:
         for name, choice in played:
             getattr(self, name)(choice)
-            self.at.desk.clock.advance(0.01)
+            self.at.harness.clock.advance(0.01)
         return self
 
     def play_at_random(self, seed: int, count: int) -> LogHistory:
@@ -89,13 +89,13 @@ class LogHistory:
 
     def clean(self, choice: int) -> None:
         promised = self._promise()
-        done = self.at.desk.cleaner(**self.options).run(everywhere=choice % 2 == 0)
+        done = self.at.harness.cleaner(**self.options).run(everywhere=choice % 2 == 0)
         self.deleted += done.deleted
         self.since = max(self.since, promised) if done.instants else self.since
 
     def _promise(self) -> str:
         """The last commits, as the documentation has it, and what a write or plan under way has read."""
-        timeline = self.at.desk.timeline()
+        timeline = self.at.harness.timeline()
         pending = [instant.requested for instant in timeline.pending(WRITE_ACTIONS)]
         done = [instant.requested for instant in timeline.completed(WRITE_ACTIONS)]
         kept = self.options.get("commits__retained")
@@ -105,7 +105,7 @@ class LogHistory:
     # ---- what must hold ----
     def wrong(self) -> str:
         """At each time that was promised readers see every write that was completed by then, once."""
-        now = str(self.at.desk.timeline().newest_time())
+        now = str(self.at.harness.timeline().newest_time())
         for moment in sorted({*self.moments, self.since, now}):
             if moment < self.since:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transaction_desk import Killed
+from transaction_harness import Killed
 
 from hudi_locks.storage import MemoryStorage
 

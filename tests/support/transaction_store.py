@@ -1,4 +1,4 @@
-"""Clock, lock and storage of a world of processes: every call is a step, and may crash or lose its answer."""
+"""Clock, lock and storage of a simulator of processes: every call is a step, and may crash or lose its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hudi_locks.timeline.beating import Beating
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
 if TYPE_CHECKING:
-    from transaction_world import World
+    from transaction_simulator import Simulator
 
 _ELSEWHERE = Beating(host="elsewhere", machine="", pid=1, started="", id="").encode()
 
@@ -38,143 +38,143 @@ class Process:
     ident: int | None = None
 
 
-class WorldClock(Clock):
+class SimulatorClock(Clock):
     """Passes with the steps; a process may be off by `skew_ms`. Other threads (heartbeats) sleep until the end."""
 
-    def __init__(self, world: World, *, skew_ms: int = 0) -> None:
-        self._world, self._skew_ms = world, skew_ms
+    def __init__(self, simulator: Simulator, *, skew_ms: int = 0) -> None:
+        self._simulator, self._skew_ms = simulator, skew_ms
 
     def monotonic(self) -> float:
-        return self._world.ticks / 1000
+        return self._simulator.ticks / 1000
 
     def wall_ms(self) -> int:
-        return self._world.now_ms() + self._skew_ms
+        return self._simulator.now_ms() + self._skew_ms
 
     def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        if self._world.mine() is None and threading.get_ident() != self._world.home:
-            self._world.events.append(event)
+        if self._simulator.mine() is None and threading.get_ident() != self._simulator.home:
+            self._simulator.events.append(event)
             return event.wait()
-        self._world.ticks += round((timeout_s or 0) * 1000)
-        self._world.step("sleep")
+        self._simulator.ticks += round((timeout_s or 0) * 1000)
+        self._simulator.step("sleep")
         return event.is_set()
 
 
-class WorldLock:
+class SimulatorLock:
     """A lock that works, and is freed when its holder crashes."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
         self.token = None
 
-    def lock(self) -> WorldLock:
-        self._world.step("lock")
-        while self._world.lock_owner is not None:
-            mine = self._world.mine()
+    def lock(self) -> SimulatorLock:
+        self._simulator.step("lock")
+        while self._simulator.lock_owner is not None:
+            mine = self._simulator.mine()
             assert mine is not None
-            mine.asleep_until = self._world.ticks + 10
-            self._world.step("wait for the lock")
-        self._world.lock_owner = self._world.mine()
+            mine.asleep_until = self._simulator.ticks + 10
+            self._simulator.step("wait for the lock")
+        self._simulator.lock_owner = self._simulator.mine()
         return self
 
     def verify(self) -> None:
-        assert self._world.lock_owner is self._world.mine()
+        assert self._simulator.lock_owner is self._simulator.mine()
 
     def release(self) -> None:
-        if self._world.lock_owner is self._world.mine():
-            self._world.lock_owner = None
+        if self._simulator.lock_owner is self._simulator.mine():
+            self._simulator.lock_owner = None
 
 
 class SteppedStorage(Storage):
     """A process's view of the shared files: every call is a step; a claim's answer may be lost, and land late."""
 
-    def __init__(self, world: World, *, all_dead: bool = False) -> None:
-        self.base, self.capabilities = world.files.base, world.files.capabilities
-        self._world, self._all_dead = world, all_dead
+    def __init__(self, simulator: Simulator, *, all_dead: bool = False) -> None:
+        self.base, self.capabilities = simulator.files.base, simulator.files.capabilities
+        self._simulator, self._all_dead = simulator, all_dead
 
     def list(self, folder: str) -> list[Entry]:
-        self._world.step(f"list {folder}")
-        return self._world.files.list(folder)
+        self._simulator.step(f"list {folder}")
+        return self._simulator.files.list(folder)
 
     def read(self, path: str) -> bytes | None:
-        self._world.step(f"read {path}")
-        return self._world.files.read(path)
+        self._simulator.step(f"read {path}")
+        return self._simulator.files.read(path)
 
     def stat(self, path: str) -> Entry | None:
-        self._world.step(f"stat {path}")
-        return self._world.files.stat(path)
+        self._simulator.step(f"stat {path}")
+        return self._simulator.files.stat(path)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        self._world.step(f"create {path}")
-        if "/claims/" in path and self._world.rng.random() < self._world.lost:
+        self._simulator.step(f"create {path}")
+        if "/claims/" in path and self._simulator.rng.random() < self._simulator.lost:
             self._lose(path, data)
-        made = self._create(path, data) if self._world.rng.random() > self._world.lost / 8 else None
+        made = self._create(path, data) if self._simulator.rng.random() > self._simulator.lost / 8 else None
         self._fail_sometimes(path)
         if made is None:
             raise StorageError(f"no answer for {path}", path=path)
         return made
 
     def replace(self, path: str, data: bytes) -> None:
-        self._world.step(f"replace {path}")
-        self._world.files.replace(path, data)
+        self._simulator.step(f"replace {path}")
+        self._simulator.files.replace(path, data)
 
     def touch(self, path: str) -> bool:
-        self._world.step(f"touch {path}")
-        return self._world.files.touch(path)
+        self._simulator.step(f"touch {path}")
+        return self._simulator.files.touch(path)
 
     def move_if_absent(self, source: str, target: str) -> bool:
-        self._world.step(f"move {target}")
-        return self._world.files.move_if_absent(source, target)
+        self._simulator.step(f"move {target}")
+        return self._simulator.files.move_if_absent(source, target)
 
     def delete(self, path: str) -> bool:
-        self._world.step(f"delete {path}")
+        self._simulator.step(f"delete {path}")
         self._fail_sometimes(path)
-        self._world.note_deletion(path)
-        return self._world.files.delete(path)
+        self._simulator.note_deletion(path)
+        return self._simulator.files.delete(path)
 
     def delete_folder(self, folder: str) -> None:
-        self._world.step(f"delete {folder}/")
-        self._world.files.delete_folder(folder)
+        self._simulator.step(f"delete {folder}/")
+        self._simulator.files.delete_folder(folder)
 
     def make_folder(self, folder: str) -> None:
-        self._world.files.make_folder(folder)  # no step: nobody else sees it
+        self._simulator.files.make_folder(folder)  # no step: nobody else sees it
 
     def open_input(self, path: str) -> pa.NativeFile:
-        self._world.step(f"open {path}")
-        return self._world.files.open_input(path)
+        self._simulator.step(f"open {path}")
+        return self._simulator.files.open_input(path)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        self._world.step(f"write {path}")
-        return self._world.files.open_output(path)
+        self._simulator.step(f"write {path}")
+        return self._simulator.files.open_output(path)
 
     def address(self, path: str) -> str:
-        return self._world.files.address(path)
+        return self._simulator.files.address(path)
 
     def now_ms(self) -> int:
-        return self._world.now_ms() + (3_600_000 if self._all_dead else 0)
+        return self._simulator.now_ms() + (3_600_000 if self._all_dead else 0)
 
     def _fail_sometimes(self, path: str) -> None:
-        if self._world.mine() is not None and self._world.rng.random() < self._world.lost / 16:
-            self._world.trail.append(f"  the answer to {path} is lost")
+        if self._simulator.mine() is not None and self._simulator.rng.random() < self._simulator.lost / 16:
+            self._simulator.trail.append(f"  the answer to {path} is lost")
             raise StorageError(f"no answer for {path}", path=path)
 
     def _create(self, path: str, data: bytes) -> bool:
         if data and path.startswith(HEARTBEAT_FOLDER):
             data = _ELSEWHERE  # the processes are on machines of their own
-        made = self._world.files.create_if_absent(path, data)
+        made = self._simulator.files.create_if_absent(path, data)
         if made and path.endswith(".commit") and path.startswith(LAYOUT_2.folder):
-            self._world.completed_order.append(path.rsplit("/", 1)[-1].split("_")[0])
+            self._simulator.completed_order.append(path.rsplit("/", 1)[-1].split("_")[0])
         return made
 
     def _lose(self, path: str, data: bytes) -> None:
-        fate = self._world.rng.choice(("answer", "late", "late", "never"))
-        self._world.trail.append(f"  the answer to {path} is lost ({fate})")
+        fate = self._simulator.rng.choice(("answer", "late", "late", "never"))
+        self._simulator.trail.append(f"  the answer to {path} is lost ({fate})")
         if fate == "answer":
             self._create(path, data)
         if fate == "late":
-            self._world.spawn("late request", partial(self._land, path, data))
+            self._simulator.spawn("late request", partial(self._land, path, data))
         raise StorageError(f"no answer for {path}", path=path)
 
     def _land(self, path: str, data: bytes) -> None:
-        for _ in range(self._world.rng.choice((1, 10, 40))):
-            self._world.step("a request is under way")
+        for _ in range(self._simulator.rng.choice((1, 10, 40))):
+            self._simulator.step("a request is under way")
         self._create(path, data)

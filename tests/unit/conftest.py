@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from transaction_desk import Desk, DeskClock, heartbeats_that_end
+from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.transaction import StopPoint
@@ -41,11 +41,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def harness(monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     """Writers on one table in memory."""
-    clock = DeskClock()
+    clock = HarnessClock()
     with heartbeats_that_end(monkeypatch):
-        yield Desk(clock, MemoryStorage(clock))
+        yield Harness(clock, MemoryStorage(clock))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transaction_desk import write_staged
+from transaction_harness import write_staged
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import StorageError
@@ -83,7 +83,7 @@ AFTER_RECONCILIATION = [
 
 @pytest.mark.parametrize("point", AFTER_RECONCILIATION)
 def test_a_task_that_outlives_its_job_brings_nothing_back_at_any_step_of_the_publish(
-    desk: Any, point: StopPoint
+    harness: Any, point: StopPoint
 ) -> None:
     """An insert moved the rows of g to h, since g was changed meanwhile; the publish removes its file of g."""
     late: list[Any] = []
@@ -93,12 +93,12 @@ def test_a_task_that_outlives_its_job_brings_nothing_back_at_any_step_of_the_pub
             with pytest.raises(StorageError):
                 tx.files.finish(late.pop())
 
-    tx = desk.open(trace=wake).begin("commit", "INSERT")
+    tx = harness.open(trace=wake).begin("commit", "INSERT")
     name = str(BaseFileName("g-0", tx.instant))
     late.append(tx.files.start("p", name, io_type=IOType.MERGE))
-    write_staged(desk.storage, late[0], b"outdated")
-    desk.write(tx, "g-0")
-    around = desk.write(tx, "h-0")
+    write_staged(harness.storage, late[0], b"outdated")
+    harness.write(tx, "g-0")
+    around = harness.write(tx, "h-0")
     assert tx.publish(around).is_committed
-    assert [n.split("_")[0] for n in desk.names("p")] == ["h-0"]
+    assert [n.split("_")[0] for n in harness.names("p")] == ["h-0"]
     assert late == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock, heartbeats_that_end
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock, heartbeats_that_end
 
 from hudi_locks.storage import MemoryStorage
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceDesk]:
-    clock = DeskClock()
+def harness(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceHarness]:
+    clock = HarnessClock()
     with heartbeats_that_end(monkeypatch):
-        yield ServiceDesk(clock, MemoryStorage(clock))
+        yield ServiceHarness(clock, MemoryStorage(clock))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock, heartbeats_that_end
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock, heartbeats_that_end
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import StorageError
@@ -35,9 +35,9 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 
 @pytest.fixture
-def desk(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceDesk]:
+def harness(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceHarness]:
     with heartbeats_that_end(monkeypatch):
-        yield ServiceDesk(DeskClock(SystemClock().wall_ms()), storage)  # type: ignore[arg-type]  # a desk is made for memory
+        yield ServiceHarness(HarnessClock(SystemClock().wall_ms()), storage)  # type: ignore[arg-type]  # a harness is made for memory
 
 
 def root(storage: LocalStorage) -> Path:
@@ -104,21 +104,21 @@ def test_a_link_itself_is_deleted_and_nothing_behind_it(storage: LocalStorage, o
     assert (outside / "precious").exists()
 
 
-def test_sweep_and_rollback_leave_alone_what_links_lead_to(desk: ServiceDesk, outside: Path) -> None:
-    desk.put("p/g-0")
-    tx = desk.open().begin("commit", "UPSERT")
-    desk.rewrite(tx, "p/h-0")
+def test_sweep_and_rollback_leave_alone_what_links_lead_to(harness: ServiceHarness, outside: Path) -> None:
+    harness.put("p/g-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    harness.rewrite(tx, "p/h-0")
     strays = [outside / f"{name}-0_0-0-0_{tx.instant}.parquet" for name in ("marked", "listed")]
     for stray in strays:
         stray.write_bytes(b"rows of somebody else")
-    (Path(desk.storage.address("")) / "link").symlink_to(outside)
-    folder = DirectMarkers(desk.storage, tx.instant).folder
-    desk.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\nodd\n".encode())
+    (Path(harness.storage.address("")) / "link").symlink_to(outside)
+    folder = DirectMarkers(harness.storage, tx.instant).folder
+    harness.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\nodd\n".encode())
     assert tx.abort("enough").outcome.value == "ABORTED"
-    desk.put("p/g-0")
-    desk.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\n".encode())
-    Janitor(desk.open().coordinator).sweep(everywhere=True)
-    desk.put("p/g-0")
-    assert desk.cleaner(commits__retained=1).run().instants
+    harness.put("p/g-0")
+    harness.storage.replace(f"{folder}/MARKERS0", f"link/{strays[0].name}.marker.CREATE\n".encode())
+    Janitor(harness.open().coordinator).sweep(everywhere=True)
+    harness.put("p/g-0")
+    assert harness.cleaner(commits__retained=1).run().instants
     assert [stray.exists() for stray in strays] == [True, True]
-    desk.put("p/g-0")
+    harness.put("p/g-0")

@@ -10,7 +10,7 @@ from clean_breaks import judge_by_names, take_pending_for_completed
 from hypothesis import given
 from hypothesis import strategies as st
 from log_history import Event, LogHistory, events
-from transaction_desk import heartbeats_that_end
+from transaction_harness import heartbeats_that_end
 
 from hudi_locks.services import retention
 from hudi_locks.services.retention import find_border

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from compaction_desk import NON_BLOCKING
-from log_compaction_desk import LogCompactionDesk
-from service_desk import ServiceDesk
+from compaction_harness import NON_BLOCKING
+from log_compaction_harness import LogCompactionHarness
+from service_harness import ServiceHarness
 
 from hudi_locks.services import TableServices
 from hudi_locks.timeline.archive import list_archived_times
@@ -25,103 +25,103 @@ BY_VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean
 
 
 @pytest.fixture
-def at_desk(desk: ServiceDesk) -> LogCompactionDesk:
-    return LogCompactionDesk.at(desk)
+def service(harness: ServiceHarness) -> LogCompactionHarness:
+    return LogCompactionHarness.at(harness)
 
 
-def services(at_desk: LogCompactionDesk, **options: Any) -> TableServices:
-    return TableServices(at_desk.desk.open(**NON_BLOCKING), options or BY_COMMITS)
+def services(service: LogCompactionHarness, **options: Any) -> TableServices:
+    return TableServices(service.harness.open(**NON_BLOCKING), options or BY_COMMITS)
 
 
-def append(at_desk: LogCompactionDesk, *groups: str) -> str:
-    at_desk.desk.clock.advance(1)
-    return at_desk.append(*groups)
+def append(service: LogCompactionHarness, *groups: str) -> str:
+    service.harness.clock.advance(1)
+    return service.append(*groups)
 
 
-def merge(at_desk: LogCompactionDesk) -> str:
-    at_desk.desk.clock.advance(1)
-    merging = at_desk.log_compaction()
+def merge(service: LogCompactionHarness) -> str:
+    service.harness.clock.advance(1)
+    merging = service.log_compaction()
     instant = merging.schedule()
-    result = at_desk.join(merging)
+    result = service.join(merging)
     assert result is not None
     assert result.is_committed
     return str(instant)
 
 
-def compact(at_desk: LogCompactionDesk) -> str:
-    at_desk.desk.clock.advance(1)
-    instant = at_desk.compaction().schedule()
-    assert at_desk.run(at_desk.compaction()) is not None
+def compact(service: LogCompactionHarness) -> str:
+    service.harness.clock.advance(1)
+    instant = service.compaction().schedule()
+    assert service.run(service.compaction()) is not None
     return str(instant)
 
 
-def files_of(at_desk: LogCompactionDesk, *instants: str) -> int:
-    names = at_desk.desk.names("p")
+def files_of(service: LogCompactionHarness, *instants: str) -> int:
+    names = service.harness.names("p")
     return sum(any(instant in name for instant in instants) for name in names)
 
 
-def test_a_clean_removes_it_with_what_it_merged_once_a_base_file_took_both_over(at_desk: LogCompactionDesk) -> None:
-    written = [append(at_desk, ZERO), append(at_desk, ZERO)]
-    merged = merge(at_desk)
-    services(at_desk, **BY_VERSIONS).clean()
-    assert files_of(at_desk, *written, merged) == 3
-    compact(at_desk)
-    later = append(at_desk, ZERO)
-    services(at_desk, **BY_VERSIONS).clean()
-    assert files_of(at_desk, *written, merged) == 0
-    assert at_desk.seen() == {ZERO: [*written, later]}
+def test_a_clean_removes_it_with_what_it_merged_once_a_base_file_took_both_over(service: LogCompactionHarness) -> None:
+    written = [append(service, ZERO), append(service, ZERO)]
+    merged = merge(service)
+    services(service, **BY_VERSIONS).clean()
+    assert files_of(service, *written, merged) == 3
+    compact(service)
+    later = append(service, ZERO)
+    services(service, **BY_VERSIONS).clean()
+    assert files_of(service, *written, merged) == 0
+    assert service.seen() == {ZERO: [*written, later]}
 
 
-def test_snapshots_stay_whole_while_instants_are_archived(at_desk: LogCompactionDesk) -> None:
+def test_snapshots_stay_whole_while_instants_are_archived(service: LogCompactionHarness) -> None:
     written = []
     for number in range(8):
-        written.append(append(at_desk, ZERO))
+        written.append(append(service, ZERO))
         if number % 2:
-            merge(at_desk)
+            merge(service)
         if number % 4 == 3:
-            compact(at_desk)
-        at_desk.desk.clock.advance(DAY_S)
-        services(at_desk).clean()
-        services(at_desk).archive()
-        assert at_desk.seen() == {ZERO: written}
+            compact(service)
+        service.harness.clock.advance(DAY_S)
+        services(service).clean()
+        services(service).archive()
+        assert service.seen() == {ZERO: written}
     archived = list_archived_times(
-        at_desk.desk.storage, at_desk.desk.timeline().layout, completed_after="20200101000000000"
+        service.harness.storage, service.harness.timeline().layout, completed_after="20200101000000000"
     )
     assert len(archived) > 3
-    assert at_desk.log_compaction(threshold=1).schedule() is None
-    assert append(at_desk, ZERO) == at_desk.seen()[ZERO][-1]
+    assert service.log_compaction(threshold=1).schedule() is None
+    assert append(service, ZERO) == service.seen()[ZERO][-1]
 
 
-def test_a_restore_takes_it_back_and_a_savepoint_of_it_keeps_it(at_desk: LogCompactionDesk) -> None:
-    written = [append(at_desk, ZERO), append(at_desk, ZERO, ONE)]
-    before = services(at_desk).savepoints.create(written[-1])
-    merged = merge(at_desk)
-    later = [append(at_desk, ZERO), append(at_desk, ZERO)]
-    kept = services(at_desk).savepoints.create(later[0])
-    again = merge(at_desk)
-    compact(at_desk)
-    append(at_desk, ZERO)
-    services(at_desk, **BY_VERSIONS).clean()
-    assert set(services(at_desk).restore(kept.instant).undone) >= {later[1], again}
-    assert at_desk.seen() == {ZERO: [*written, later[0]], ONE: written[1:]}
-    assert (files_of(at_desk, merged), files_of(at_desk, again)) == (1, 0)
-    assert merged in services(at_desk).restore(before.instant).undone
-    assert at_desk.seen() == {ZERO: written, ONE: written[1:]}
-    assert files_of(at_desk, merged) == 0
-    merge(at_desk)
-    assert at_desk.seen() == {ZERO: written, ONE: written[1:]}
+def test_a_restore_takes_it_back_and_a_savepoint_of_it_keeps_it(service: LogCompactionHarness) -> None:
+    written = [append(service, ZERO), append(service, ZERO, ONE)]
+    before = services(service).savepoints.create(written[-1])
+    merged = merge(service)
+    later = [append(service, ZERO), append(service, ZERO)]
+    kept = services(service).savepoints.create(later[0])
+    again = merge(service)
+    compact(service)
+    append(service, ZERO)
+    services(service, **BY_VERSIONS).clean()
+    assert set(services(service).restore(kept.instant).undone) >= {later[1], again}
+    assert service.seen() == {ZERO: [*written, later[0]], ONE: written[1:]}
+    assert (files_of(service, merged), files_of(service, again)) == (1, 0)
+    assert merged in services(service).restore(before.instant).undone
+    assert service.seen() == {ZERO: written, ONE: written[1:]}
+    assert files_of(service, merged) == 0
+    merge(service)
+    assert service.seen() == {ZERO: written, ONE: written[1:]}
 
 
-def test_one_that_is_under_way_at_a_restore_is_not_published(at_desk: LogCompactionDesk) -> None:
-    written = [append(at_desk, ZERO), append(at_desk, ZERO)]
-    services(at_desk).savepoints.create(written[-1])
-    merging = at_desk.log_compaction()
+def test_one_that_is_under_way_at_a_restore_is_not_published(service: LogCompactionHarness) -> None:
+    written = [append(service, ZERO), append(service, ZERO)]
+    services(service).savepoints.create(written[-1])
+    merging = service.log_compaction()
     merging.schedule()
     taken = merging.take()
     assert taken is not None
-    draft = at_desk.join_logs(*taken)
-    services(at_desk).restore(written[-1])
+    draft = service.join_logs(*taken)
+    services(service).restore(written[-1])
     assert taken[0].publish(draft).outcome is Outcome.ABORTED
-    assert at_desk.seen() == {ZERO: written}
-    merge(at_desk)
-    assert at_desk.seen() == {ZERO: written}
+    assert service.seen() == {ZERO: written}
+    merge(service)
+    assert service.seen() == {ZERO: written}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock, heartbeats_that_end
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock, heartbeats_that_end
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.format import CleanPlan, Instant, State
@@ -32,23 +32,23 @@ PRECIOUS = (
 
 
 @pytest.fixture(params=["memory", "disk"])
-def desk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceDesk]:
-    clock = DeskClock()
+def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceHarness]:
+    clock = HarnessClock()
     storage: Any = MemoryStorage(clock)
     if request.param == "disk":
-        clock = DeskClock(SystemClock().wall_ms())
+        clock = HarnessClock(SystemClock().wall_ms())
         storage = LocalStorage(str(request.getfixturevalue("tmp_path")))
     with heartbeats_that_end(monkeypatch):
-        yield ServiceDesk(clock, storage)
+        yield ServiceHarness(clock, storage)
 
 
-def let_die(desk: ServiceDesk, requested: str) -> None:
+def let_die(harness: ServiceHarness, requested: str) -> None:
     """Let the heartbeat of an instant look two hours old."""
-    storage: Storage = desk.storage
+    storage: Storage = harness.storage
     if isinstance(storage, MemoryStorage):
-        desk.clock.advance(7200)
+        harness.clock.advance(7200)
     else:
-        old_s = desk.clock.wall_ms() / 1000 - 7200
+        old_s = harness.clock.wall_ms() / 1000 - 7200
         os.utime(storage.address(heartbeat_path(requested)), (old_s, old_s))
 
 
@@ -90,91 +90,91 @@ def plant(storage: Storage, instant: str) -> str:
     return stray
 
 
-def begin(desk: ServiceDesk) -> Transaction:
-    desk.put("q/first-0")
-    tx = desk.open().begin("commit", "UPSERT")
-    desk.rewrite(tx, "q/second-0")
+def begin(harness: ServiceHarness) -> Transaction:
+    harness.put("q/first-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    harness.rewrite(tx, "q/second-0")
     return tx
 
 
-def commit(desk: ServiceDesk) -> str:
-    tx = begin(desk)
-    stray = plant(desk.storage, tx.instant)
-    assert tx.publish(desk.rewrite(tx, "q/second-0")).is_committed
+def commit(harness: ServiceHarness) -> str:
+    tx = begin(harness)
+    stray = plant(harness.storage, tx.instant)
+    assert tx.publish(harness.rewrite(tx, "q/second-0")).is_committed
     return stray
 
 
-def abort(desk: ServiceDesk) -> str:
-    tx = begin(desk)
-    stray = plant(desk.storage, tx.instant)
+def abort(harness: ServiceHarness) -> str:
+    tx = begin(harness)
+    stray = plant(harness.storage, tx.instant)
     assert tx.abort("enough").warnings == ()
     return stray
 
 
-def die(desk: ServiceDesk) -> str:
-    tx = begin(desk)
-    stray = plant(desk.storage, tx.instant)
+def die(harness: ServiceHarness) -> str:
+    tx = begin(harness)
+    stray = plant(harness.storage, tx.instant)
     tx._state.heartbeat.pause()
-    let_die(desk, tx.instant)
-    desk.put("q/third-0")
+    let_die(harness, tx.instant)
+    harness.put("q/third-0")
     return stray
 
 
-def sweep(desk: ServiceDesk) -> str:
-    tx = begin(desk)
+def sweep(harness: ServiceHarness) -> str:
+    tx = begin(harness)
     tx.abort("enough")
-    desk.put("q/third-0")
-    stray = plant(desk.storage, tx.instant)
-    assert Janitor(desk.open().coordinator).sweep().data_files == (stray,)
+    harness.put("q/third-0")
+    stray = plant(harness.storage, tx.instant)
+    assert Janitor(harness.open().coordinator).sweep().data_files == (stray,)
     return stray
 
 
-def restore(desk: ServiceDesk) -> str:
-    kept = desk.put("q/first-0")
-    tx = begin(desk)
-    stray = plant(desk.storage, tx.instant)
-    metadata = desk.rewrite(tx, "q/second-0")
-    desk.storage.delete(stray)
+def restore(harness: ServiceHarness) -> str:
+    kept = harness.put("q/first-0")
+    tx = begin(harness)
+    stray = plant(harness.storage, tx.instant)
+    metadata = harness.rewrite(tx, "q/second-0")
+    harness.storage.delete(stray)
     assert tx.publish(metadata).is_committed
-    stray = plant(desk.storage, tx.instant)
-    Restorer(desk.open().coordinator).run(kept)
+    stray = plant(harness.storage, tx.instant)
+    Restorer(harness.open().coordinator).run(kept)
     return stray
 
 
 @pytest.mark.parametrize("act", [commit, abort, die, sweep, restore])
 def test_only_data_files_of_the_instant_go(
-    desk: ServiceDesk, act: Callable[[ServiceDesk], str], caplog: pytest.LogCaptureFixture
+    harness: ServiceHarness, act: Callable[[ServiceHarness], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    stray = act(desk)
-    assert not desk.storage.exists(stray)
-    assert [path for path in PRECIOUS if not desk.storage.exists(path)] == []
-    assert "folder" in {entry.name for entry in desk.storage.list("")}
-    assert next(iter(desk.storage.walk("folder")))[0].endswith(".parquet/inside")
+    stray = act(harness)
+    assert not harness.storage.exists(stray)
+    assert [path for path in PRECIOUS if not harness.storage.exists(path)] == []
+    assert "folder" in {entry.name for entry in harness.storage.list("")}
+    assert next(iter(harness.storage.walk("folder")))[0].endswith(".parquet/inside")
     assert MARKER_FOLDER in caplog.text
     assert "passed over" in caplog.text
-    desk.put("q/later-0")
-    desk.put("q/first-0")
+    harness.put("q/later-0")
+    harness.put("q/first-0")
 
 
 def test_what_is_passed_over_is_told_once_with_the_first_of_it(
-    desk: ServiceDesk, caplog: pytest.LogCaptureFixture
+    harness: ServiceHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     instant = "20260101000000001"
-    plant(desk.storage, instant)
-    found = read_markers(desk.storage, instant)
+    plant(harness.storage, instant)
+    found = read_markers(harness.storage, instant)
     assert found.own_files == {f"p/g-9_0-0-0_{instant}.parquet", f"folder/f-0_0-0-0_{instant}.parquet"}
     assert not found.is_complete
     assert len(caplog.messages) == 1
     assert max(map(len, caplog.messages)) < 1_000
-    assert reconcile(desk.storage, instant, written=frozenset()) == [f"p/g-9_0-0-0_{instant}.parquet"]
+    assert reconcile(harness.storage, instant, written=frozenset()) == [f"p/g-9_0-0-0_{instant}.parquet"]
 
 
-def test_a_plan_of_a_clean_removes_data_files_alone(desk: ServiceDesk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plan_of_a_clean_removes_data_files_alone(harness: ServiceHarness, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever finds the plan of a cleaner that died carries it out, whatever it says."""
-    first = desk.put("p/g-0")
-    desk.put("p/g-0")
+    first = harness.put("p/g-0")
+    harness.put("p/g-0")
     for path in PRECIOUS:
-        desk.storage.create_if_absent(path, b"precious")
+        harness.storage.create_if_absent(path, b"precious")
     files = {
         "p": (f"p/g-0_0-0-0_{first}.parquet", "p/.hoodie_partition_metadata", "p/notes.txt"),
         ".hoodie": (".hoodie/hoodie.properties",),
@@ -182,10 +182,10 @@ def test_a_plan_of_a_clean_removes_data_files_alone(desk: ServiceDesk, caplog: p
     }
     plan = CleanPlan(None, first, "KEEP_LATEST_COMMITS", files)
     instant = Instant("20200101000000001", "clean", State.REQUESTED)
-    desk.storage.create_if_absent(LAYOUT_2.path(instant), plan.encode())
-    desk.storage.create_if_absent(heartbeat_path(instant.requested), b"")
-    let_die(desk, instant.requested)
-    assert desk.cleaner(commits__retained=10).run().instants == (instant.requested,)
-    assert not desk.storage.exists(f"p/g-0_0-0-0_{first}.parquet")
-    assert [path for path in PRECIOUS if not desk.storage.exists(path)] == []
+    harness.storage.create_if_absent(LAYOUT_2.path(instant), plan.encode())
+    harness.storage.create_if_absent(heartbeat_path(instant.requested), b"")
+    let_die(harness, instant.requested)
+    assert harness.cleaner(commits__retained=10).run().instants == (instant.requested,)
+    assert not harness.storage.exists(f"p/g-0_0-0-0_{first}.parquet")
+    assert [path for path in PRECIOUS if not harness.storage.exists(path)] == []
     assert "passed over" in caplog.text

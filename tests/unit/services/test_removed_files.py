@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from compaction_desk import CompactionDesk
+from compaction_harness import CompactionHarness
 from hypothesis import given
 from hypothesis import strategies as st
 from log_history import Event, LogHistory, events
-from service_desk import ServiceDesk
-from transaction_desk import heartbeats_that_end
+from service_harness import ServiceHarness
+from transaction_harness import heartbeats_that_end
 
 from hudi_locks.errors import TableError
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
@@ -23,108 +23,108 @@ HOUR_S = 3601
 ZERO, ONE = (f"{bucket:08d}-0000-0000-0000-000000000000-0" for bucket in range(2))
 
 
-def look(desk: ServiceDesk, **moment: str) -> None:
-    timeline, names = desk.timeline(), {"completed": "as_of", "requested": "as_of_requested"}
+def look(harness: ServiceHarness, **moment: str) -> None:
+    timeline, names = harness.timeline(), {"completed": "as_of", "requested": "as_of_requested"}
     limits: dict[str, Any] = {names[name]: time for name, time in moment.items()}
-    refuse_removed(desk.storage, timeline, latest_file_slices(desk.storage, timeline, **limits), **moment)
+    refuse_removed(harness.storage, timeline, latest_file_slices(harness.storage, timeline, **limits), **moment)
 
 
-def completion(desk: ServiceDesk, requested: str) -> str:
-    found = desk.timeline().get(requested)
+def completion(harness: ServiceHarness, requested: str) -> str:
+    found = harness.timeline().get(requested)
     assert found is not None
     return str(found.completion)
 
 
-def refused(desk: ServiceDesk, **moment: str) -> bool:
+def refused(harness: ServiceHarness, **moment: str) -> bool:
     try:
-        look(desk, **moment)
+        look(harness, **moment)
     except TableError:
         return True
     return False
 
 
-def test_a_moment_whose_base_file_a_clean_by_versions_removed_is_refused(desk: ServiceDesk) -> None:
-    puts = [desk.put("p/g-0") for _ in range(4)]
-    assert desk.cleaner(**{**VERSIONS, "fileversions__retained": 2}).run().deleted == 2
+def test_a_moment_whose_base_file_a_clean_by_versions_removed_is_refused(harness: ServiceHarness) -> None:
+    puts = [harness.put("p/g-0") for _ in range(4)]
+    assert harness.cleaner(**{**VERSIONS, "fileversions__retained": 2}).run().deleted == 2
     with pytest.raises(
         TableError, match=rf"as of {puts[1]} is not whole any more: .*{puts[1]}.parquet was cleaned"
     ) as e:
-        look(desk, requested=puts[1])
+        look(harness, requested=puts[1])
     assert (e.value.time, puts[1] in e.value.path) == (puts[1], True)
-    assert [refused(desk, requested=put) for put in puts] == [True, True, False, False]
-    assert [refused(desk, completed=completion(desk, put)) for put in puts] == [True, True, False, False]
+    assert [refused(harness, requested=put) for put in puts] == [True, True, False, False]
+    assert [refused(harness, completed=completion(harness, put)) for put in puts] == [True, True, False, False]
 
 
-def test_file_groups_that_came_later_and_others_of_which_nothing_went_do_not_matter(desk: ServiceDesk) -> None:
-    first = desk.put("p/g-0")
+def test_file_groups_that_came_later_and_others_of_which_nothing_went_do_not_matter(harness: ServiceHarness) -> None:
+    first = harness.put("p/g-0")
     for _ in range(3):
-        desk.put("p/h-0", "q/g-0")
-    assert desk.cleaner(**VERSIONS).run().deleted == 4
-    assert not refused(desk, requested=first)
+        harness.put("p/h-0", "q/g-0")
+    assert harness.cleaner(**VERSIONS).run().deleted == 4
+    assert not refused(harness, requested=first)
 
 
-def test_what_was_replaced_by_then_does_not_matter_also_once_that_is_archived(desk: ServiceDesk) -> None:
-    before = desk.put("p/g-0")
-    replacing = desk.put("p/h-0", replaces=("p/g-0",))
+def test_what_was_replaced_by_then_does_not_matter_also_once_that_is_archived(harness: ServiceHarness) -> None:
+    before = harness.put("p/g-0")
+    replacing = harness.put("p/h-0", replaces=("p/g-0",))
     for _ in range(3):
-        desk.put("q/k-0")
-    assert desk.cleaner(**VERSIONS).run().deleted == 3
-    times = [completion(desk, time) for time in (before, replacing)]
-    assert [refused(desk, completed=time) for time in times] == [True, False]
-    archive(desk)
-    assert desk.timeline().get(replacing) is None
-    assert [refused(desk, completed=time) for time in times] == [True, False]
+        harness.put("q/k-0")
+    assert harness.cleaner(**VERSIONS).run().deleted == 3
+    times = [completion(harness, time) for time in (before, replacing)]
+    assert [refused(harness, completed=time) for time in times] == [True, False]
+    archive(harness)
+    assert harness.timeline().get(replacing) is None
+    assert [refused(harness, completed=time) for time in times] == [True, False]
 
 
-def test_a_clean_that_is_archived_counts_too(desk: ServiceDesk) -> None:
-    puts = [desk.put("p/g-0") for _ in range(3)]
-    times = [completion(desk, put) for put in puts]
-    desk.cleaner(**VERSIONS).run()
+def test_a_clean_that_is_archived_counts_too(harness: ServiceHarness) -> None:
+    puts = [harness.put("p/g-0") for _ in range(3)]
+    times = [completion(harness, put) for put in puts]
+    harness.cleaner(**VERSIONS).run()
     for _ in range(3):
-        desk.put("q/k-0")
-    archive(desk)
-    assert desk.timeline().completed(("clean",)) == ()
-    assert [refused(desk, completed=time) for time in times] == [True, True, False]
+        harness.put("q/k-0")
+    archive(harness)
+    assert harness.timeline().completed(("clean",)) == ()
+    assert [refused(harness, completed=time) for time in times] == [True, True, False]
 
 
-def archive(desk: ServiceDesk) -> None:
-    desk.clock.advance(HOUR_S)
+def archive(harness: ServiceHarness) -> None:
+    harness.clock.advance(HOUR_S)
     keep = {"hoodie.keep.min.commits": 1, "hoodie.keep.max.commits": 2, "hoodie.clean.commits.retained": 1}
-    coordinator = desk.open().coordinator
+    coordinator = harness.open().coordinator
     done = Archiver(coordinator, ArchiveSettings.of(keep), clean_settings=CleanSettings.of(keep)).run()
     assert done.archived > 0
 
 
-def test_a_clean_under_way_counts(desk: ServiceDesk, at: Any) -> None:
-    puts = [desk.put("p/g-0") for _ in range(3)]
+def test_a_clean_under_way_counts(harness: ServiceHarness, at: Any) -> None:
+    puts = [harness.put("p/g-0") for _ in range(3)]
     found: list[bool] = []
 
     def try_all() -> None:
-        found.extend(refused(desk, requested=put) for put in puts)
+        found.extend(refused(harness, requested=put) for put in puts)
 
-    desk.cleaner(trace=at(StopPoint.SERVICE_INFLIGHT, try_all), **VERSIONS).run()
+    harness.cleaner(trace=at(StopPoint.SERVICE_INFLIGHT, try_all), **VERSIONS).run()
     assert found == [True, True, False]
 
 
-def test_a_span_that_ends_beside_a_compaction_shows_no_row_that_never_was(desk: ServiceDesk) -> None:
+def test_a_span_that_ends_beside_a_compaction_shows_no_row_that_never_was(harness: ServiceHarness) -> None:
     """Its own log is there, on top of the compaction; what that log was merged with then is not."""
-    at_desk = CompactionDesk.at(desk)
-    at_desk.append(ZERO)
-    desk.clock.advance(1)
-    at_desk.compaction().schedule()
-    desk.clock.advance(1)
-    late, other = at_desk.append(ZERO), at_desk.append(ONE)
-    end = completion(desk, late)
+    service = CompactionHarness.at(harness)
+    service.append(ZERO)
+    harness.clock.advance(1)
+    service.compaction().schedule()
+    harness.clock.advance(1)
+    late, other = service.append(ZERO), service.append(ONE)
+    end = completion(harness, late)
     begin = str(int(end) - 1)
-    at_desk.run(at_desk.compaction())
-    desk.clock.advance(1)
-    at_desk.append(ZERO)
-    assert len(slices_changed(desk.storage, desk.timeline(), begin=begin, end=end).slices[0].logs) == 2
-    assert desk.cleaner(commits__retained=1).run().deleted == 1
+    service.run(service.compaction())
+    harness.clock.advance(1)
+    service.append(ZERO)
+    assert len(slices_changed(harness.storage, harness.timeline(), begin=begin, end=end).slices[0].logs) == 2
+    assert harness.cleaner(commits__retained=1).run().deleted == 1
     with pytest.raises(TableError, match="was cleaned"):
-        slices_changed(desk.storage, desk.timeline(), begin=begin, end=end)
-    assert slices_changed(desk.storage, desk.timeline(), begin=begin).instants[0] == late
-    unharmed = slices_changed(desk.storage, desk.timeline(), begin=end, end=completion(desk, other))
+        slices_changed(harness.storage, harness.timeline(), begin=begin, end=end)
+    assert slices_changed(harness.storage, harness.timeline(), begin=begin).instants[0] == late
+    unharmed = slices_changed(harness.storage, harness.timeline(), begin=end, end=completion(harness, other))
     assert [(piece.file_id, len(piece.logs)) for piece in unharmed.slices] == [(ONE, 1)]
 
 
@@ -151,7 +151,7 @@ def misjudged(history: LogHistory) -> list[str]:
 
 
 def is_refused(history: LogHistory, moment: str) -> bool:
-    return refused(history.at.desk, completed=moment)
+    return refused(history.at.harness, completed=moment)
 
 
 @given(events, BY_COMMITS | BY_VERSIONS)

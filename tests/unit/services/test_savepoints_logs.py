@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from compaction_desk import NON_BLOCKING, CompactionDesk
+from compaction_harness import NON_BLOCKING, CompactionHarness
 from log_history import LogHistory
-from service_desk import ServiceDesk
-from transaction_desk import Killed, heartbeats_that_end, kill
+from service_harness import ServiceHarness
+from transaction_harness import Killed, heartbeats_that_end, kill
 
 from hudi_locks.errors import SavepointRefused
 from hudi_locks.format import LogFileName, RestoreMetadata, SavepointMetadata
@@ -23,172 +23,174 @@ Shown = dict[str, list[str]]
 
 
 @pytest.fixture
-def at_desk(desk: ServiceDesk) -> CompactionDesk:
-    return CompactionDesk.at(desk)
+def service(harness: ServiceHarness) -> CompactionHarness:
+    return CompactionHarness.at(harness)
 
 
-def services(at_desk: CompactionDesk, trace: Any = None, **options: Any) -> TableServices:
-    return TableServices(at_desk.desk.open(trace=trace, **NON_BLOCKING), options or BY_COMMITS)
+def services(service: CompactionHarness, trace: Any = None, **options: Any) -> TableServices:
+    return TableServices(service.harness.open(trace=trace, **NON_BLOCKING), options or BY_COMMITS)
 
 
-def save(at_desk: CompactionDesk, instant: str | None = None) -> Savepoint:
-    made = services(at_desk).savepoints.create(instant)
-    at_desk.desk.clock.advance(1)
+def save(service: CompactionHarness, instant: str | None = None) -> Savepoint:
+    made = services(service).savepoints.create(instant)
+    service.harness.clock.advance(1)
     return made
 
 
-def restore(at_desk: CompactionDesk, instant: str, trace: Any = None) -> RestoreResult:
-    return services(at_desk, trace).restore(instant)
+def restore(service: CompactionHarness, instant: str, trace: Any = None) -> RestoreResult:
+    return services(service, trace).restore(instant)
 
 
-def append(at_desk: CompactionDesk, *groups: str) -> str:
-    at_desk.desk.clock.advance(1)
-    return at_desk.append(*groups)
+def append(service: CompactionHarness, *groups: str) -> str:
+    service.harness.clock.advance(1)
+    return service.append(*groups)
 
 
-def compact(at_desk: CompactionDesk) -> str:
-    at_desk.desk.clock.advance(1)
-    instant = at_desk.compaction().schedule()
-    assert at_desk.run(at_desk.compaction()) is not None
+def compact(service: CompactionHarness) -> str:
+    service.harness.clock.advance(1)
+    instant = service.compaction().schedule()
+    assert service.run(service.compaction()) is not None
     assert instant is not None
     return instant
 
 
-def files(at_desk: CompactionDesk) -> set[str]:
-    return {name for name in at_desk.desk.names("p") if not name.startswith(".hoodie")}
+def files(service: CompactionHarness) -> set[str]:
+    return {name for name in service.harness.names("p") if not name.startswith(".hoodie")}
 
 
-def kept_by(at_desk: CompactionDesk, instant: str) -> SavepointMetadata:
-    timeline = at_desk.desk.timeline()
+def kept_by(service: CompactionHarness, instant: str) -> SavepointMetadata:
+    timeline = service.harness.timeline()
     path = next(timeline.paths[i] for i in timeline.completed(("savepoint",)) if i.requested == instant)
-    return SavepointMetadata.decode(at_desk.desk.storage.read(path) or b"", path)
+    return SavepointMetadata.decode(service.harness.storage.read(path) or b"", path)
 
 
-def test_a_savepoint_names_the_base_files_and_logs_of_its_slices(at_desk: CompactionDesk) -> None:
-    append(at_desk, ZERO)
-    base = compact(at_desk)
-    last = append(at_desk, ZERO, ONE)
-    assert save(at_desk).instant == last
+def test_a_savepoint_names_the_base_files_and_logs_of_its_slices(service: CompactionHarness) -> None:
+    append(service, ZERO)
+    base = compact(service)
+    last = append(service, ZERO, ONE)
+    assert save(service).instant == last
     names = {f"{ZERO}_0-0-0_{base}.parquet", *(str(LogFileName(group, last)) for group in (ZERO, ONE))}
-    assert set(kept_by(at_desk, last).files["p"]) == names
+    assert set(kept_by(service, last).files["p"]) == names
 
 
 @pytest.mark.parametrize("policy", [BY_COMMITS, BY_VERSIONS], ids=["by commits", "by versions"])
 def test_cleans_leave_what_a_savepoint_keeps_and_a_restore_brings_it_back(
-    at_desk: CompactionDesk, policy: dict[str, Any]
+    service: CompactionHarness, policy: dict[str, Any]
 ) -> None:
-    append(at_desk, ZERO, ONE)
-    compact(at_desk)
-    kept = append(at_desk, ZERO, ONE)
-    shown, there = at_desk.seen(), files(at_desk)
-    save(at_desk)
-    later = [append(at_desk, ZERO), compact(at_desk), append(at_desk, ONE), compact(at_desk), append(at_desk, ONE)]
-    assert services(at_desk, **policy).clean().deleted > 0
-    assert kept_by(at_desk, kept).paths <= {f"p/{name}" for name in files(at_desk)}
-    result = restore(at_desk, kept)
+    append(service, ZERO, ONE)
+    compact(service)
+    kept = append(service, ZERO, ONE)
+    shown, there = service.seen(), files(service)
+    save(service)
+    later = [append(service, ZERO), compact(service), append(service, ONE), compact(service), append(service, ONE)]
+    assert services(service, **policy).clean().deleted > 0
+    assert kept_by(service, kept).paths <= {f"p/{name}" for name in files(service)}
+    result = restore(service, kept)
     assert result.undone == tuple(reversed(later))
-    assert at_desk.seen() == shown
-    assert files(at_desk) <= there
-    again = append(at_desk, ZERO)
-    compact(at_desk)
-    assert at_desk.seen()[ZERO] == [*shown[ZERO], again]
+    assert service.seen() == shown
+    assert files(service) <= there
+    again = append(service, ZERO)
+    compact(service)
+    assert service.seen()[ZERO] == [*shown[ZERO], again]
 
 
-def test_a_restore_tells_which_logs_and_base_files_it_removed(at_desk: CompactionDesk) -> None:
-    kept = append(at_desk, ZERO)
-    log, base = append(at_desk, ZERO), compact(at_desk)
-    result = restore(at_desk, kept)
+def test_a_restore_tells_which_logs_and_base_files_it_removed(service: CompactionHarness) -> None:
+    kept = append(service, ZERO)
+    log, base = append(service, ZERO), compact(service)
+    result = restore(service, kept)
     assert result.deleted == 2
-    timeline = at_desk.desk.timeline()
+    timeline = service.harness.timeline()
     path = timeline.paths[timeline.completed(("restore",))[-1]]
-    done = RestoreMetadata.decode(at_desk.desk.storage.read(path) or b"", path).rollbacks
+    done = RestoreMetadata.decode(service.harness.storage.read(path) or b"", path).rollbacks
     names = {time: done[time][0].partitions["p"].deleted[0].rpartition("/")[2] for time in (log, base)}
     assert names == {log: str(LogFileName(ZERO, log)), base: f"{ZERO}_0-0-0_{base}.parquet"}
 
 
-def test_a_log_that_overlaps_what_is_kept_is_there_after_the_restore(at_desk: CompactionDesk) -> None:
+def test_a_log_that_overlaps_what_is_kept_is_there_after_the_restore(service: CompactionHarness) -> None:
     """Begun before the savepoint's write and completed after a compaction began, both before the savepoint was made."""
-    slow = at_desk.begin()
-    draft = at_desk.log(slow, ZERO)
-    first = append(at_desk, ZERO)
-    at_desk.compaction().schedule()
-    kept = append(at_desk, ONE)
+    slow = service.begin()
+    draft = service.log(slow, ZERO)
+    first = append(service, ZERO)
+    service.compaction().schedule()
+    kept = append(service, ONE)
     assert slow.publish(draft).is_committed
-    assert at_desk.run(at_desk.compaction()) is not None
-    save(at_desk, kept)
-    compact(at_desk)
-    services(at_desk).clean()
-    restore(at_desk, kept)
-    assert {group: sorted(rows) for group, rows in at_desk.seen().items()} == {ZERO: [slow.instant, first], ONE: [kept]}
+    assert service.run(service.compaction()) is not None
+    save(service, kept)
+    compact(service)
+    services(service).clean()
+    restore(service, kept)
+    assert {group: sorted(rows) for group, rows in service.seen().items()} == {ZERO: [slow.instant, first], ONE: [kept]}
 
 
 @pytest.mark.parametrize("policy", [BY_COMMITS, BY_VERSIONS], ids=["by commits", "by versions"])
 def test_no_savepoint_is_made_of_a_slice_whose_logs_were_cleaned(
-    at_desk: CompactionDesk, policy: dict[str, Any]
+    service: CompactionHarness, policy: dict[str, Any]
 ) -> None:
-    first = append(at_desk, ZERO)
-    over = append(at_desk, ZERO)
-    compact(at_desk)
-    last = append(at_desk, ZERO)
-    assert services(at_desk, **policy).clean().deleted == 2
+    first = append(service, ZERO)
+    over = append(service, ZERO)
+    compact(service)
+    last = append(service, ZERO)
+    assert services(service, **policy).clean().deleted == 2
     for instant in (first, over):
         with pytest.raises(SavepointRefused, match=ZERO if policy is BY_VERSIONS else "kept only what is shown"):
-            save(at_desk, instant)
-    assert save(at_desk, last).files == 2
+            save(service, instant)
+    assert save(service, last).files == 2
 
 
-def test_no_savepoint_is_made_of_what_a_clean_is_about_to_remove(at_desk: CompactionDesk) -> None:
-    first = append(at_desk, ZERO)
-    compact(at_desk)
-    append(at_desk, ZERO)
+def test_no_savepoint_is_made_of_what_a_clean_is_about_to_remove(service: CompactionHarness) -> None:
+    first = append(service, ZERO)
+    compact(service)
+    append(service, ZERO)
 
     def die(point: StopPoint) -> None:
         if point is StopPoint.SERVICE_INFLIGHT:
             kill()
 
-    cleaner = at_desk.desk.cleaner(trace=die, policy="KEEP_LATEST_FILE_VERSIONS", fileversions__retained=1)
+    cleaner = service.harness.cleaner(trace=die, policy="KEEP_LATEST_FILE_VERSIONS", fileversions__retained=1)
     with pytest.raises(Killed):
         cleaner.run()
     with pytest.raises(SavepointRefused, match="is to remove"):
-        save(at_desk, first)
+        save(service, first)
 
 
-def test_a_plan_that_waits_and_a_compaction_under_way_are_undone_too(at_desk: CompactionDesk) -> None:
-    kept = append(at_desk, ZERO)
-    shown = at_desk.seen()
-    save(at_desk)
-    append(at_desk, ZERO)
-    at_desk.compaction().schedule()
-    taken = at_desk.compaction().take()
+def test_a_plan_that_waits_and_a_compaction_under_way_are_undone_too(service: CompactionHarness) -> None:
+    kept = append(service, ZERO)
+    shown = service.seen()
+    save(service)
+    append(service, ZERO)
+    service.compaction().schedule()
+    taken = service.compaction().take()
     assert taken is not None
-    draft = at_desk.merge(*taken)
-    late = at_desk.begin()
-    log = at_desk.log(late, ONE)
-    restore(at_desk, kept)
+    draft = service.merge(*taken)
+    late = service.begin()
+    log = service.log(late, ONE)
+    restore(service, kept)
     assert [taken[0].publish(draft).outcome, late.publish(log).outcome] == [Outcome.ABORTED, Outcome.ABORTED]
-    assert at_desk.seen() == shown
-    assert at_desk.desk.timeline().pending() == ()
-    assert files(at_desk) == {str(LogFileName(ZERO, kept))}
-    assert at_desk.compaction().schedule() is not None
+    assert service.seen() == shown
+    assert service.harness.timeline().pending() == ()
+    assert files(service) == {str(LogFileName(ZERO, kept))}
+    assert service.compaction().schedule() is not None
 
 
 POINTS = [StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_INFLIGHT, StopPoint.RESTORE_UNDONE, StopPoint.SERVICE_DONE]
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)
-def test_a_restore_may_die_anywhere_and_is_finished_by_repeating_it(at_desk: CompactionDesk, point: StopPoint) -> None:
-    kept = append(at_desk, ZERO)
-    shown = at_desk.seen()
-    save(at_desk)
-    append(at_desk, ZERO)
-    compact(at_desk)
-    append(at_desk, ZERO)
+def test_a_restore_may_die_anywhere_and_is_finished_by_repeating_it(
+    service: CompactionHarness, point: StopPoint
+) -> None:
+    kept = append(service, ZERO)
+    shown = service.seen()
+    save(service)
+    append(service, ZERO)
+    compact(service)
+    append(service, ZERO)
     with pytest.raises(Killed):
-        restore(at_desk, kept, lambda found: kill() if found is point else None)
-    at_desk.desk.clock.advance(300)
-    restore(at_desk, kept)
-    assert at_desk.seen() == shown
-    assert len(files(at_desk)) == 1
+        restore(service, kept, lambda found: kill() if found is point else None)
+    service.harness.clock.advance(300)
+    restore(service, kept)
+    assert service.seen() == shown
+    assert len(files(service)) == 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -204,12 +206,12 @@ def go_back_by_chance(seed: int) -> tuple[Shown, Shown]:
     """What a savepoint kept of a history, and what was there when much more had come and a restore undone it."""
     history = LogHistory({"commits__retained": 1})
     history.play_at_random(seed, 25)
-    timeline = history.at.desk.timeline()
+    timeline = history.at.harness.timeline()
     done = timeline.completed(("commit", "deltacommit"))
     if not done:
         history.begin(1)
         history.end(0)
-    savepoints = Savepoints(history.at.desk.open(**NON_BLOCKING).coordinator)
+    savepoints = Savepoints(history.at.harness.open(**NON_BLOCKING).coordinator)
     kept = savepoints.create().instant
     shown = in_order(history.at.seen(as_of_requested=kept))
     history.play_at_random(seed + 100, 25)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clustering_desk import ClusteringDesk
-from service_desk import ServiceDesk
-from transaction_desk import FailingStorage, Killed, kill, move_elsewhere
+from clustering_harness import ClusteringHarness
+from service_harness import ServiceHarness
+from transaction_harness import FailingStorage, Killed, kill, move_elsewhere
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import WriteAborted
@@ -20,19 +20,19 @@ from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint
 
 
-def archive(desk: ServiceDesk) -> None:
+def archive(harness: ServiceHarness) -> None:
     for _ in range(5):
-        desk.put("p/g-0")
-    desk.clock.advance(7200)
-    Janitor(desk.open().coordinator).sweep()
+        harness.put("p/g-0")
+    harness.clock.advance(7200)
+    Janitor(harness.open().coordinator).sweep()
     given = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
     cleaning = CleanSettings.of({"hoodie.clean.commits.retained": 1})
-    assert Archiver(desk.open().coordinator, ArchiveSettings.of(given), clean_settings=cleaning).run().archived
+    assert Archiver(harness.open().coordinator, ArchiveSettings.of(given), clean_settings=cleaning).run().archived
 
 
-def without_beats(desk: ServiceDesk) -> FailingStorage:
+def without_beats(harness: ServiceHarness) -> FailingStorage:
     """The files as a process has them that sleeps: nobody renews its heartbeats."""
-    return FailingStorage(desk.storage, lambda verb, _: verb == "touch")
+    return FailingStorage(harness.storage, lambda verb, _: verb == "touch")
 
 
 DYING = (StopPoint.PUBLISH_COMPLETED, StopPoint.SERVICE_REQUESTED, StopPoint.SERVICE_COMPLETED)
@@ -52,39 +52,39 @@ def sleep_at(point: StopPoint, wake: Callable[[], None]) -> Callable[[StopPoint]
 
 
 @pytest.mark.parametrize("point", [StopPoint.PUBLISH_CLAIMED, StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED])
-def test_what_was_archived_does_not_come_back(desk: ServiceDesk, point: StopPoint) -> None:
+def test_what_was_archived_does_not_come_back(harness: ServiceHarness, point: StopPoint) -> None:
     def wake() -> None:
         tx._state.heartbeat.pause()
-        move_elsewhere(desk.storage)
-        archive(desk)
+        move_elsewhere(harness.storage)
+        archive(harness)
 
-    desk.put("p/g-0")
-    tx = desk.open(trace=sleep_at(point, wake)).begin("commit", "UPSERT")
-    metadata = desk.rewrite(tx, "p/h-0")
+    harness.put("p/g-0")
+    tx = harness.open(trace=sleep_at(point, wake)).begin("commit", "UPSERT")
+    metadata = harness.rewrite(tx, "p/h-0")
     with contextlib.suppress(Killed):
         assert tx.publish(metadata).is_committed
-    names = desk.names(LAYOUT_2.folder)
+    names = harness.names(LAYOUT_2.folder)
     assert [name for name in names if name.startswith(tx.instant)] == []
-    assert desk.open().resolve(tx.instant).value == "COMMITTED"
+    assert harness.open().resolve(tx.instant).value == "COMMITTED"
 
 
-def test_a_sweep_takes_away_what_came_back(desk: ServiceDesk) -> None:
+def test_a_sweep_takes_away_what_came_back(harness: ServiceHarness) -> None:
     """Older releases, and archivers of the JVM, can still leave it."""
-    first = desk.put("p/g-0")
-    completed = desk.timeline().get(first)
+    first = harness.put("p/g-0")
+    completed = harness.timeline().get(first)
     assert completed is not None
     path = LAYOUT_2.path(completed)
-    data = desk.storage.read(path) or b""
-    archive(desk)
-    assert not desk.storage.exists(path)
-    begins = desk.timeline().first_active
-    desk.storage.create_if_absent(path, data)
-    assert desk.timeline().first_active == first
-    Janitor(desk.open().coordinator).sweep()
-    assert not desk.storage.exists(path)
-    assert desk.timeline().first_active == begins
+    data = harness.storage.read(path) or b""
+    archive(harness)
+    assert not harness.storage.exists(path)
+    begins = harness.timeline().first_active
+    harness.storage.create_if_absent(path, data)
+    assert harness.timeline().first_active == first
+    Janitor(harness.open().coordinator).sweep()
+    assert not harness.storage.exists(path)
+    assert harness.timeline().first_active == begins
     pending = LAYOUT_2.path(Instant(first, "commit", State.INFLIGHT))
-    assert not desk.storage.exists(pending)
+    assert not harness.storage.exists(pending)
 
 
 @pytest.mark.parametrize(
@@ -98,31 +98,33 @@ def test_a_sweep_takes_away_what_came_back(desk: ServiceDesk) -> None:
         StopPoint.SERVICE_LOOKED,
     ],
 )
-def test_a_clean_that_others_finished_and_archived_does_not_come_back(desk: ServiceDesk, point: StopPoint) -> None:
+def test_a_clean_that_others_finished_and_archived_does_not_come_back(
+    harness: ServiceHarness, point: StopPoint
+) -> None:
     def wake() -> None:
-        move_elsewhere(desk.storage)
-        desk.clock.advance(7200)
-        done.extend(desk.cleaner(commits__retained=1).run().instants)
-        archive(desk)
+        move_elsewhere(harness.storage)
+        harness.clock.advance(7200)
+        done.extend(harness.cleaner(commits__retained=1).run().instants)
+        archive(harness)
 
     for _ in range(3):
-        desk.put("p/g-0")
+        harness.put("p/g-0")
     done: list[str] = []
     with contextlib.suppress(Killed):
-        desk.cleaner(trace=sleep_at(point, wake), storage=without_beats(desk), commits__retained=1).run()
+        harness.cleaner(trace=sleep_at(point, wake), storage=without_beats(harness), commits__retained=1).run()
     assert done
-    assert [name for name in desk.names(LAYOUT_2.folder) if name.startswith(done[0])] == []
+    assert [name for name in harness.names(LAYOUT_2.folder) if name.startswith(done[0])] == []
 
 
 @pytest.mark.parametrize("point", [StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED])
-def test_a_clean_is_completed_once_whoever_sleeps(desk: ServiceDesk, point: StopPoint) -> None:
+def test_a_clean_is_completed_once_whoever_sleeps(harness: ServiceHarness, point: StopPoint) -> None:
     def wake() -> None:
-        move_elsewhere(desk.storage)
-        desk.clock.advance(7200)
-        done.extend(desk.cleaner(commits__retained=1).run().instants)
+        move_elsewhere(harness.storage)
+        harness.clock.advance(7200)
+        done.extend(harness.cleaner(commits__retained=1).run().instants)
 
     for _ in range(3):
-        desk.put("p/g-0")
+        harness.put("p/g-0")
     done: list[str] = []
     slept: list[StopPoint] = []
 
@@ -131,25 +133,25 @@ def test_a_clean_is_completed_once_whoever_sleeps(desk: ServiceDesk, point: Stop
             slept.append(reached)
             wake()
 
-    assert desk.cleaner(trace=trace, storage=without_beats(desk), commits__retained=1).run().instants == ()
-    names = [name for name in desk.names(LAYOUT_2.folder) if name.startswith(done[0])]
+    assert harness.cleaner(trace=trace, storage=without_beats(harness), commits__retained=1).run().instants == ()
+    names = [name for name in harness.names(LAYOUT_2.folder) if name.startswith(done[0])]
     assert len([name for name in names if name.endswith(".clean")]) == 1
 
 
-def test_a_plan_that_was_rolled_back_does_not_come_back(desk: ServiceDesk) -> None:
+def test_a_plan_that_was_rolled_back_does_not_come_back(harness: ServiceHarness) -> None:
     def wake() -> None:
-        desk.open().coordinator.look()  # whoever looks puts the plan on the timeline
+        harness.open().coordinator.look()  # whoever looks puts the plan on the timeline
         other = clustered.clustering()
-        [pending] = other.list_pending(clustered.desk.timeline())
+        [pending] = other.list_pending(clustered.harness.timeline())
         aborted.append(other.abort(pending.instant))
 
-    clustered = ClusteringDesk.at(desk)
+    clustered = ClusteringHarness.at(harness)
     clustered.commit("g-0", "h-0")
     aborted: list[Outcome] = []
     with contextlib.suppress(WriteAborted):
         clustered.clustering(trace=sleep_at(StopPoint.PLAN_LOOKED, wake)).schedule()
     assert aborted == [Outcome.ABORTED]
-    assert [name for name in desk.names(LAYOUT_2.folder) if "clustering" in name] == []
+    assert [name for name in harness.names(LAYOUT_2.folder) if "clustering" in name] == []
 
 
 class HookedStorage(MemoryStorage):
@@ -165,46 +167,46 @@ class HookedStorage(MemoryStorage):
         return super().delete(path)
 
 
-def test_a_write_that_was_restored_away_does_not_come_back(desk: ServiceDesk) -> None:
-    kept = desk.put("p/g-0")
-    undone = desk.put("p/h-0")
-    completed = desk.timeline().get(undone)
+def test_a_write_that_was_restored_away_does_not_come_back(harness: ServiceHarness) -> None:
+    kept = harness.put("p/g-0")
+    undone = harness.put("p/h-0")
+    completed = harness.timeline().get(undone)
     assert completed is not None
     path = LAYOUT_2.path(completed)
-    data = desk.storage.read(path) or b""
+    data = harness.storage.read(path) or b""
 
     def name_it_again(target: str) -> None:
         """As a sleeper does that has staged the file, and has looked for the inflight file."""
         if target.endswith(f"{undone}.commit.requested"):
-            desk.storage.create_if_absent(path, data)
+            harness.storage.create_if_absent(path, data)
 
-    Restorer(desk.open(storage=HookedStorage(desk.storage, name_it_again)).coordinator).run(kept)
-    assert not desk.storage.exists(path)
+    Restorer(harness.open(storage=HookedStorage(harness.storage, name_it_again)).coordinator).run(kept)
+    assert not harness.storage.exists(path)
 
 
-def test_a_sweep_beside_an_archiver_leaves_no_gap(desk: ServiceDesk) -> None:
+def test_a_sweep_beside_an_archiver_leaves_no_gap(harness: ServiceHarness) -> None:
     """Where an archiver is at work on an older write, what came back behind it stays until that one is gone."""
-    first, second = desk.put("p/g-0"), desk.put("p/g-0")
-    kept = {LAYOUT_2.path(i): desk.storage.read(LAYOUT_2.path(i)) or b"" for i in desk.timeline().completed()}
+    first, second = harness.put("p/g-0"), harness.put("p/g-0")
+    kept = {LAYOUT_2.path(i): harness.storage.read(LAYOUT_2.path(i)) or b"" for i in harness.timeline().completed()}
     inflight = LAYOUT_2.path(Instant(first, "commit", State.INFLIGHT))
-    archive(desk)
+    archive(harness)
     for path, data in kept.items():
-        desk.storage.create_if_absent(path, data)
-    desk.storage.create_if_absent(inflight, b"")
-    Janitor(desk.open().coordinator).sweep()
-    assert {first, second} <= {instant.requested for instant in desk.timeline().completed()}
-    desk.storage.delete(inflight)
-    Janitor(desk.open().coordinator).sweep()
-    assert not {first, second} & {instant.requested for instant in desk.timeline().instants}
+        harness.storage.create_if_absent(path, data)
+    harness.storage.create_if_absent(inflight, b"")
+    Janitor(harness.open().coordinator).sweep()
+    assert {first, second} <= {instant.requested for instant in harness.timeline().completed()}
+    harness.storage.delete(inflight)
+    Janitor(harness.open().coordinator).sweep()
+    assert not {first, second} & {instant.requested for instant in harness.timeline().instants}
 
 
 def test_a_clean_and_a_savepoint_leave_no_staging_folder(tmp_path: Path) -> None:
     """On a real disk, where a folder outlives what was in it."""
-    desk = ServiceDesk(SystemClock(), LocalStorage(str(tmp_path)))  # type: ignore[arg-type]
+    harness = ServiceHarness(SystemClock(), LocalStorage(str(tmp_path)))  # type: ignore[arg-type]
     for _ in range(3):
-        tx = desk.open().begin("commit", "UPSERT")
-        assert tx.publish(desk.rewrite(tx, "p/g-0")).is_committed
-    desk.clock = SystemClock()  # type: ignore[assignment]
-    Savepoints(desk.open().coordinator).create(tx.instant)
-    assert desk.cleaner(commits__retained=1).run().instants
-    assert desk.storage.list_names(".hoodie/.hudi_locks/staging") == []
+        tx = harness.open().begin("commit", "UPSERT")
+        assert tx.publish(harness.rewrite(tx, "p/g-0")).is_committed
+    harness.clock = SystemClock()  # type: ignore[assignment]
+    Savepoints(harness.open().coordinator).create(tx.instant)
+    assert harness.cleaner(commits__retained=1).run().instants
+    assert harness.storage.list_names(".hoodie/.hudi_locks/staging") == []

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock
 
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State
@@ -20,20 +20,22 @@ from hudi_locks.transaction.context import TableContext
 
 YEAR_MS = 365 * 24 * 3_600_000
 OFF_MS = [YEAR_MS, -YEAR_MS, 11_000]
-Act = Callable[[ServiceDesk, str], object]
+Act = Callable[[ServiceHarness, str], object]
 ACTS: dict[str, Act] = {
-    "begin": lambda desk, _: desk.open().begin("commit", "UPSERT"),
-    "roll back": lambda desk, _: desk.open().roll_back_failed(),
-    "resolve": lambda desk, dead: desk.open().resolve(dead),
-    "clean": lambda desk, _: desk.cleaner(commits__retained=1).run(),
-    "sweep": lambda desk, _: TableServices(desk.open(), {}).sweep(),
-    "archive": lambda desk, _: Archiver(
-        desk.open().coordinator,
+    "begin": lambda harness, _: harness.open().begin("commit", "UPSERT"),
+    "roll back": lambda harness, _: harness.open().roll_back_failed(),
+    "resolve": lambda harness, dead: harness.open().resolve(dead),
+    "clean": lambda harness, _: harness.cleaner(commits__retained=1).run(),
+    "sweep": lambda harness, _: TableServices(harness.open(), {}).sweep(),
+    "archive": lambda harness, _: Archiver(
+        harness.open().coordinator,
         ArchiveSettings.of({"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}),
         clean_settings=CleanSettings.of({"hoodie.clean.commits.retained": 1}),
     ).run(),
-    "savepoint": lambda desk, _: Savepoints(desk.open().coordinator).create(desk.timeline().completed()[0].requested),
-    "restore": lambda desk, _: Restorer(desk.open().coordinator).run(desk.timeline().completed()[0].requested),
+    "savepoint": lambda harness, _: Savepoints(harness.open().coordinator).create(
+        harness.timeline().completed()[0].requested
+    ),
+    "restore": lambda harness, _: Restorer(harness.open().coordinator).run(harness.timeline().completed()[0].requested),
 }
 
 
@@ -43,78 +45,78 @@ def look(storage: Storage) -> dict[str, bytes | None]:
 
 
 @pytest.fixture(params=[False, True], ids=["native", "foreign"])
-def used(desk: ServiceDesk, request: pytest.FixtureRequest) -> tuple[ServiceDesk, str]:
+def used(harness: ServiceHarness, request: pytest.FixtureRequest) -> tuple[ServiceHarness, str]:
     """A table with some commits and a write whose process died, and the time of that."""
-    desk.foreign = request.param
+    harness.foreign = request.param
     for _ in range(6):
-        desk.put("p/g-0")
-    tx = desk.open().begin("commit", "UPSERT")
-    desk.rewrite(tx, "p/h-0")
+        harness.put("p/g-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    harness.rewrite(tx, "p/h-0")
     tx._state.heartbeat.pause()
-    desk.clock.advance(7200)
-    return desk, tx.instant
+    harness.clock.advance(7200)
+    return harness, tx.instant
 
 
 @pytest.mark.parametrize("off_ms", OFF_MS)
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
-def test_a_process_with_a_wrong_clock_leaves_nothing(used: tuple[ServiceDesk, str], act: Act, off_ms: int) -> None:
-    desk, dead = used
-    before = look(desk.storage)
-    desk.clock = DeskClock(desk.clock.wall_ms() + off_ms)  # of this process; the store keeps its own
+def test_a_process_with_a_wrong_clock_leaves_nothing(used: tuple[ServiceHarness, str], act: Act, off_ms: int) -> None:
+    harness, dead = used
+    before = look(harness.storage)
+    harness.clock = HarnessClock(harness.clock.wall_ms() + off_ms)  # of this process; the store keeps its own
     with pytest.raises(ClockRefused):
-        act(desk, dead)
-    assert look(desk.storage) == before
+        act(harness, dead)
+    assert look(harness.storage) == before
 
 
-def make_claim_of_next_year(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def make_claim_of_next_year(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """What older releases did before they looked at the clock: roll back a dead writer."""
     with monkeypatch.context() as patch:
         patch.setattr(TableContext, "check_clock", lambda *_: None)
-        right, desk.clock = desk.clock, DeskClock(desk.clock.wall_ms() + YEAR_MS)
+        right, harness.clock = harness.clock, HarnessClock(harness.clock.wall_ms() + YEAR_MS)
         with contextlib.suppress(ClockRefused):
-            assert desk.open().roll_back_failed()
-        desk.clock = right
-    assert desk.claims()[-1].kind is ClaimKind.ROLLBACK
-    assert desk.claims()[-1].time[:4] == "2024"
+            assert harness.open().roll_back_failed()
+        harness.clock = right
+    assert harness.claims()[-1].kind is ClaimKind.ROLLBACK
+    assert harness.claims()[-1].time[:4] == "2024"
 
 
-def test_good_writers_get_on_by_themselves(used: tuple[ServiceDesk, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, _ = used
-    make_claim_of_next_year(desk, monkeypatch)
-    desk.storage.create_if_absent(heartbeat_path("20250101000000000"), b"")
-    first = [desk.put("p/g-0") for _ in range(3)]
-    again = desk.open().begin("commit", "UPSERT")
+def test_good_writers_get_on_by_themselves(used: tuple[ServiceHarness, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    harness, _ = used
+    make_claim_of_next_year(harness, monkeypatch)
+    harness.storage.create_if_absent(heartbeat_path("20250101000000000"), b"")
+    first = [harness.put("p/g-0") for _ in range(3)]
+    again = harness.open().begin("commit", "UPSERT")
     again._state.heartbeat.pause()
-    desk.clock.advance(7200)
-    make_claim_of_next_year(desk, monkeypatch)
-    second = [desk.put("p/g-0", "p/h-0") for _ in range(3)]
-    assert desk.cleaner(commits__retained=2).run().deleted
-    good = [claim for claim in desk.claims() if claim.time[:4] == "2023"]
+    harness.clock.advance(7200)
+    make_claim_of_next_year(harness, monkeypatch)
+    second = [harness.put("p/g-0", "p/h-0") for _ in range(3)]
+    assert harness.cleaner(commits__retained=2).run().deleted
+    good = [claim for claim in harness.claims() if claim.time[:4] == "2023"]
     assert [claim.time for claim in good] == sorted({claim.time for claim in good})
     assert {instant[:4] for instant in (*first, *second)} == {"2023"}
-    assert desk.open().resolve(again.instant).value == "ABORTED"
-    assert desk.open().resolve(second[0]).value == "COMMITTED"
+    assert harness.open().resolve(again.instant).value == "ABORTED"
+    assert harness.open().resolve(second[0]).value == "COMMITTED"
 
 
 def test_a_time_that_orders_writes_is_accepted_by_an_operator_alone(
-    used: tuple[ServiceDesk, str],
+    used: tuple[ServiceHarness, str],
 ) -> None:
-    desk, _ = used
-    transactions: Transactions = desk.open()
+    harness, _ = used
+    transactions: Transactions = harness.open()
     assert transactions.accept_times() is None
     requested, completion = "20250101000000000", "20250101000000001"
-    desk.foreign_instant(requested, "commit", completion, b"{}")
+    harness.foreign_instant(requested, "commit", completion, b"{}")
     for _ in range(2):
         with pytest.raises(ClockRefused, match="accept-times"):
-            desk.open().begin("commit", "UPSERT")
-    if desk.foreign:
+            harness.open().begin("commit", "UPSERT")
+    if harness.foreign:
         with pytest.raises(ClockRefused, match="JVM writers"):
             transactions.accept_times()
         return
     assert transactions.accept_times() == completion
     for _ in range(20):
-        assert desk.put("p/g-0") > completion
+        assert harness.put("p/g-0") > completion
     again = Instant("20270101000000000", "commit", State.REQUESTED)
-    desk.foreign_instant(again.requested, "commit", "20270101000000001", b"{}")
+    harness.foreign_instant(again.requested, "commit", "20270101000000001", b"{}")
     with pytest.raises(ClockRefused):
-        desk.open().begin("commit", "UPSERT")
+        harness.open().begin("commit", "UPSERT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from transaction_desk import DeskClock
+from transaction_harness import HarnessClock
 
 from hudi_locks.format import ArchiveRow, PartName, add_ms
 from hudi_locks.storage import Entry, MemoryStorage
@@ -52,16 +52,16 @@ class SleepyStorage(MemoryStorage):
 
 
 @pytest.fixture
-def clock() -> DeskClock:
-    return DeskClock()
+def clock() -> HarnessClock:
+    return HarnessClock()
 
 
 @pytest.fixture
-def files(clock: DeskClock) -> MemoryStorage:
+def files(clock: HarnessClock) -> MemoryStorage:
     return MemoryStorage(clock)
 
 
-def archive(storage: MemoryStorage, clock: DeskClock, numbers: range) -> None:
+def archive(storage: MemoryStorage, clock: HarnessClock, numbers: range) -> None:
     """Add instants one by one, and merge and drop as much as possible, each two hours after the one before."""
     for number in numbers:
         history = ArchivedHistory(storage, LAYOUT_2)
@@ -93,7 +93,7 @@ def named(storage: MemoryStorage) -> set[str]:
     ("theirs", "awake"), [(theirs, awake) for theirs, first in ((1, 23), (5, 0)) for awake in range(first, 36)]
 )
 def test_an_archiver_that_sleeps_among_others_loses_nothing(
-    files: MemoryStorage, clock: DeskClock, awake: int, theirs: int
+    files: MemoryStorage, clock: HarnessClock, awake: int, theirs: int
 ) -> None:
     archive(files, clock, range(3))
     sleepy = SleepyStorage(files, awake, lambda: archive(files, clock, range(10, 10 + theirs)))
@@ -107,7 +107,7 @@ def test_an_archiver_that_sleeps_among_others_loses_nothing(
 @pytest.mark.parametrize("awake", range(44))
 @pytest.mark.parametrize("theirs", [range(3, 5), range(3, 4), range(3, 9)])
 def test_no_manifest_names_a_part_that_was_dropped(
-    files: MemoryStorage, clock: DeskClock, awake: int, theirs: range
+    files: MemoryStorage, clock: HarnessClock, awake: int, theirs: range
 ) -> None:
     """Others archive the same instants while one sleeps: whoever reads meanwhile finds every part, also if it dies."""
     archive(files, clock, range(3))
@@ -118,7 +118,7 @@ def test_no_manifest_names_a_part_that_was_dropped(
     assert named(files) >= {add_ms(FIRST, number) for number in range(5)}
 
 
-def test_a_part_that_a_jvm_left_half_written_is_written_anew(files: MemoryStorage, clock: DeskClock) -> None:
+def test_a_part_that_a_jvm_left_half_written_is_written_anew(files: MemoryStorage, clock: HarnessClock) -> None:
     path = f"{LAYOUT_2.archive}/{PartName(FIRST, FIRST)}"
     files.create_if_absent(path, b"PAR1")
     archive(files, clock, range(1))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from early_conflict_marks import marker
-from transaction_desk import Desk, DeskClock, heartbeats_that_end
+from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.format import CommitMetadata, MarkerName
@@ -30,13 +30,13 @@ EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true", "ho
 class Job:
     """A write, and what makes its markers."""
 
-    def __init__(self, desk: Desk, **options: Any) -> None:
+    def __init__(self, harness: Harness, **options: Any) -> None:
         given = {name.replace(".", "__"): value for name, value in options.items()}
         self.metrics = Metrics()
-        self.transaction = desk.open(**given).begin("commit", "UPSERT")
+        self.transaction = harness.open(**given).begin("commit", "UPSERT")
         self.host = MarkerHost(ServerSettings.of(options), self.metrics)
         self.folder = f".hoodie/.temp/{self.transaction.instant}"
-        self.storage = desk.storage
+        self.storage = harness.storage
 
     def name(self, group: FileGroupId = GROUP) -> MarkerName:
         return marker(self.transaction.instant, group)
@@ -45,14 +45,14 @@ class Job:
         return [path.removeprefix(f"{self.folder}/") for path, _ in self.storage.walk(self.folder)]
 
 
-def test_direct_markers_unless_a_server_is_asked_for(desk: Desk) -> None:
-    job = Job(desk)
+def test_direct_markers_unless_a_server_is_asked_for(harness: Harness) -> None:
+    job = Job(harness)
     with job.host.open(job.transaction) as files:
         files.announce([job.name()])
     assert job.entries() == [str(job.name())]
 
 
-def test_a_server_for_the_time_of_the_write(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_for_the_time_of_the_write(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[TimelineServer] = []
     start = TimelineServer.start
 
@@ -61,7 +61,7 @@ def test_a_server_for_the_time_of_the_write(desk: Desk, monkeypatch: pytest.Monk
         start(server)
 
     monkeypatch.setattr(TimelineServer, "start", watch)
-    job = Job(desk, **SERVER)
+    job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
         files.announce([job.name()])
         assert made[0].url.startswith("http://127.0.0.1:")
@@ -87,9 +87,9 @@ def test_a_server_for_the_time_of_the_write(desk: Desk, monkeypatch: pytest.Monk
     ],
 )
 def test_without_a_server_direct_markers_are_made_visibly(
-    desk: Desk, caplog: pytest.LogCaptureFixture, options: dict[str, str], reason: str
+    harness: Harness, caplog: pytest.LogCaptureFixture, options: dict[str, str], reason: str
 ) -> None:
-    job = Job(desk, **SERVER, **EARLY, **options)
+    job = Job(harness, **SERVER, **EARLY, **options)
     with caplog.at_level(logging.WARNING), job.host.open(job.transaction) as files:
         files.announce([job.name()])
     assert job.entries() == [str(job.name())]
@@ -98,26 +98,26 @@ def test_without_a_server_direct_markers_are_made_visibly(
     assert "SimpleDirectMarkerBased is used instead" in caplog.text
 
 
-def test_the_server_listens_at_the_port_that_is_asked_for(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_server_listens_at_the_port_that_is_asked_for(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        job = Job(desk, **SERVER, **{"hoodie.embed.timeline.server.port": str(port)})
+        job = Job(harness, **SERVER, **{"hoodie.embed.timeline.server.port": str(port)})
         with caplog.at_level(logging.WARNING), job.host.open(job.transaction):
             assert job.metrics.counter(TIMELINE_SERVER_FALLBACK) == 1
     assert f"cannot listen on 127.0.0.1:{port}" in caplog.text
 
 
 @pytest.mark.parametrize("files", [1, 2])
-def test_the_server_writes_as_many_files_as_asked(desk: Desk, files: int) -> None:
-    job = Job(desk, **SERVER, **{"hoodie.markers.timeline_server_based.batch.num_threads": str(files)})
+def test_the_server_writes_as_many_files_as_asked(harness: Harness, files: int) -> None:
+    job = Job(harness, **SERVER, **{"hoodie.markers.timeline_server_based.batch.num_threads": str(files)})
     with job.host.open(job.transaction) as made:
         for number in range(3):
             made.announce([job.name(FileGroupId("p", f"g{number}-0"))])
     assert job.entries() == ["MARKERS.type", *(f"MARKERS{number}" for number in range(files))]
 
 
-def test_tasks_that_lost_the_server_are_counted(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    job = Job(desk, **SERVER)
+def test_tasks_that_lost_the_server_are_counted(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job(harness, **SERVER)
     with caplog.at_level(logging.WARNING), job.host.open(job.transaction) as files:
         files.announce([job.name()])
         files.maker._endpoint.__dict__["url"] = "http://127.0.0.1:1"  # type: ignore[union-attr]
@@ -128,8 +128,8 @@ def test_tasks_that_lost_the_server_are_counted(desk: Desk, caplog: pytest.LogCa
     assert "1 tasks of" in caplog.text
 
 
-def test_a_stand_alone_server_is_asked_when_the_driver_runs_none(desk: Desk) -> None:
-    job = Job(desk, **SERVER)
+def test_a_stand_alone_server_is_asked_when_the_driver_runs_none(harness: Harness) -> None:
+    job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
         endpoint = files.maker._endpoint  # type: ignore[union-attr]
         host, port = endpoint.url.removeprefix("http://").split(":")
@@ -139,20 +139,20 @@ def test_a_stand_alone_server_is_asked_when_the_driver_runs_none(desk: Desk) -> 
             "hoodie.filesystem.view.remote.port": port,
             "hudi_locks.timeline_server.token": endpoint.token,
         }
-        other = Job(desk, **SERVER, **remote)
+        other = Job(harness, **SERVER, **remote)
         assert endpoint.token not in repr(other.host)
         with other.host.open(other.transaction) as theirs:
             theirs.announce([other.name(OTHER)])
     assert other.entries() == ["MARKERS.type", "MARKERS0"]
 
 
-def test_an_overlapping_write_is_given_up_and_a_disjoint_one_is_not(desk: Desk) -> None:
-    earlier, later = Job(desk, **SERVER, **EARLY), Job(desk, **SERVER, **EARLY)
+def test_an_overlapping_write_is_given_up_and_a_disjoint_one_is_not(harness: Harness) -> None:
+    earlier, later = Job(harness, **SERVER, **EARLY), Job(harness, **SERVER, **EARLY)
     with earlier.host.open(earlier.transaction) as ours, later.host.open(later.transaction) as theirs:
         ours.announce([earlier.name(GROUP)])
         theirs.announce([later.name(OTHER)])
         assert later.transaction.find_early_conflict() is None
-    third = Job(desk, **SERVER, **EARLY)
+    third = Job(harness, **SERVER, **EARLY)
     with third.host.open(third.transaction) as files, pytest.raises(HoodieEarlyConflictDetectionException) as caught:
         files.announce([third.name(GROUP)])
     assert (caught.value.partition, caught.value.file_id, caught.value.other) == (*GROUP, earlier.transaction.instant)
@@ -161,26 +161,26 @@ def test_an_overlapping_write_is_given_up_and_a_disjoint_one_is_not(desk: Desk) 
     assert (found.other, found.is_early) == (earlier.transaction.instant, True)
 
 
-def test_the_commit_removes_what_only_a_server_knew_of(desk: Desk) -> None:
-    job = Job(desk, **SERVER)
+def test_the_commit_removes_what_only_a_server_knew_of(harness: Harness) -> None:
+    job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
         staged = files.start("p", job.name().data_file, io_type=job.name().io_type)
-        desk.storage.replace(staged.path, b"x")
+        harness.storage.replace(staged.path, b"x")
         assert files.finish(staged)
-    assert desk.storage.exists(job.name().data_path)
+    assert harness.storage.exists(job.name().data_path)
     assert job.transaction.publish(CommitMetadata.of((), "UPSERT", schema="{}")).is_committed
-    assert not desk.storage.exists(job.name().data_path)
+    assert not harness.storage.exists(job.name().data_path)
     assert job.entries() == []
 
 
-def test_a_rollback_removes_them_too(desk: Desk) -> None:
-    job = Job(desk, **SERVER)
+def test_a_rollback_removes_them_too(harness: Harness) -> None:
+    job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
         staged = files.start("p", job.name().data_file, io_type=job.name().io_type)
-        desk.storage.replace(staged.path, b"x")
+        harness.storage.replace(staged.path, b"x")
         assert files.finish(staged)
     job.transaction.abort("a test")
-    assert not desk.storage.exists(job.name().data_path)
+    assert not harness.storage.exists(job.name().data_path)
     assert job.entries() == []
 
 
@@ -208,12 +208,12 @@ class Calls(MemoryStorage):
 def test_without_the_flag_nothing_is_looked_at_for_early_detection(
     monkeypatch: pytest.MonkeyPatch, kind: dict[str, str]
 ) -> None:
-    clock = DeskClock()
+    clock = HarnessClock()
     with heartbeats_that_end(monkeypatch):
-        desk = Desk(clock, Calls(clock))
-        beside, job = Job(desk), Job(desk, **kind)
+        harness = Harness(clock, Calls(clock))
+        beside, job = Job(harness), Job(harness, **kind)
         beside.transaction.files.announce([beside.name()])
-        storage: Any = desk.storage
+        storage: Any = harness.storage
         storage.calls.clear()
         with job.host.open(job.transaction) as files:
             files.announce([job.name(OTHER)])

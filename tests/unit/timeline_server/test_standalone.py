@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from early_conflict_marks import marker
-from transaction_desk import Desk
+from transaction_harness import Harness
 
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, Metrics, Timing
@@ -30,25 +30,27 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def server(desk: Desk, metrics: Metrics) -> Iterator[TimelineServer]:
-    with make_standalone(desk.storage, LAYOUT_2, EARLY, token="", place=("127.0.0.1", 0), metrics=metrics) as running:
+def server(harness: Harness, metrics: Metrics) -> Iterator[TimelineServer]:
+    with make_standalone(
+        harness.storage, LAYOUT_2, EARLY, token="", place=("127.0.0.1", 0), metrics=metrics
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def ask(desk: Desk, server: TimelineServer) -> Any:
-    endpoint = Endpoint(server.url, desk.storage.base)
+def ask(harness: Harness, server: TimelineServer) -> Any:
+    endpoint = Endpoint(server.url, harness.storage.base)
     return lambda tx, group, detects=True: endpoint.create_all(
         tx.instant, [str(marker(tx.instant, group))], detects=detects
     )
 
 
-def begin(desk: Desk, action: str = "commit") -> Any:
-    return desk.open().begin(action, "UPSERT")
+def begin(harness: Harness, action: str = "commit") -> Any:
+    return harness.open().begin(action, "UPSERT")
 
 
-def test_the_later_write_hears_of_the_conflict(desk: Desk, ask: Any, caplog: pytest.LogCaptureFixture) -> None:
-    earlier, later, disjoint = begin(desk), begin(desk), begin(desk)
+def test_the_later_write_hears_of_the_conflict(harness: Harness, ask: Any, caplog: pytest.LogCaptureFixture) -> None:
+    earlier, later, disjoint = begin(harness), begin(harness), begin(harness)
     with caplog.at_level(logging.WARNING):
         assert ask(earlier, GROUP) is None
         assert ask(disjoint, OTHER) is None
@@ -58,17 +60,17 @@ def test_the_later_write_hears_of_the_conflict(desk: Desk, ask: Any, caplog: pyt
     assert not caplog.text
 
 
-def test_a_write_that_was_completed_meanwhile_counts_and_one_before_does_not(desk: Desk, ask: Any) -> None:
-    before = begin(desk)
-    assert before.publish(desk.write(before, "g-0")).is_committed
-    during, later = begin(desk), begin(desk)
-    assert during.publish(desk.write(during, "g-0")).is_committed
+def test_a_write_that_was_completed_meanwhile_counts_and_one_before_does_not(harness: Harness, ask: Any) -> None:
+    before = begin(harness)
+    assert before.publish(harness.write(before, "g-0")).is_committed
+    during, later = begin(harness), begin(harness)
+    assert during.publish(harness.write(during, "g-0")).is_committed
     found = ask(later, GROUP)
     assert (found.other, found.kind) == (during.instant, "commit")
 
 
-def test_whoever_does_not_want_to_hear_is_not_told(desk: Desk, ask: Any, metrics: Metrics) -> None:
-    earlier, later, service = begin(desk), begin(desk), begin(desk, "replacecommit")
+def test_whoever_does_not_want_to_hear_is_not_told(harness: Harness, ask: Any, metrics: Metrics) -> None:
+    earlier, later, service = begin(harness), begin(harness), begin(harness, "replacecommit")
     assert ask(earlier, GROUP, False) is None
     assert ask(later, GROUP, False) is None
     assert EARLY_CONFLICT_CHECK not in metrics.snapshot()
@@ -76,12 +78,14 @@ def test_whoever_does_not_want_to_hear_is_not_told(desk: Desk, ask: Any, metrics
     assert EARLY_CONFLICT_CHECK not in metrics.snapshot()
 
 
-def test_it_forgets_writes_whose_folder_is_gone(desk: Desk, ask: Any, server: TimelineServer, metrics: Metrics) -> None:
-    ended = begin(desk)
+def test_it_forgets_writes_whose_folder_is_gone(
+    harness: Harness, ask: Any, server: TimelineServer, metrics: Metrics
+) -> None:
+    ended = begin(harness)
     ask(ended, GROUP)
-    desk.storage.delete_folder(f".hoodie/.temp/{ended.instant}")
-    assert ask(begin(desk), OTHER) is None
-    params = {"markerdirpath": f"{desk.storage.base}/.hoodie/.temp/{ended.instant}"}
+    harness.storage.delete_folder(f".hoodie/.temp/{ended.instant}")
+    assert ask(begin(harness), OTHER) is None
+    params = {"markerdirpath": f"{harness.storage.base}/.hoodie/.temp/{ended.instant}"}
     assert httpx.get(f"{server.url}{BASE}/all", params=params).json() == []
     timing = metrics.snapshot()[EARLY_CONFLICT_CHECK]
     assert isinstance(timing, Timing)

@@ -1,4 +1,4 @@
-"""Transactions of one table in memory: at a desk, or in a world of stepping processes."""
+"""Transactions of one table in memory: in a harness, or in a simulator of processes that take turns."""
 
 from __future__ import annotations
 

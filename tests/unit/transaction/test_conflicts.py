@@ -92,10 +92,10 @@ def test_the_bucket_strategy_takes_two_file_groups_of_one_bucket_for_one(
         {"hoodie__write__lock__conflict__resolution__strategy": SIMPLE.replace("Simple", "BucketIndex")},
     ],
 )
-def test_two_writers_that_make_the_same_new_bucket_conflict(desk: Any, options: Any) -> None:
-    first, second = (desk.open(hoodie__index__type="BUCKET", **options).begin("commit", "UPSERT") for _ in range(2))
-    metadata = desk.write(second, A2.file_id)
-    assert first.publish(desk.write(first, A1.file_id)).is_committed
+def test_two_writers_that_make_the_same_new_bucket_conflict(harness: Any, options: Any) -> None:
+    first, second = (harness.open(hoodie__index__type="BUCKET", **options).begin("commit", "UPSERT") for _ in range(2))
+    metadata = harness.write(second, A2.file_id)
+    assert first.publish(harness.write(first, A1.file_id)).is_committed
     result = second.publish(metadata)
     assert (result.outcome, result.conflict.groups) == (Outcome.ABORTED, (A2,))
 
@@ -161,14 +161,14 @@ class OnePartition(ConflictResolutionStrategy):
         return frozenset(group for group in this.groups if group.partition in taken)
 
 
-def test_a_strategy_of_ones_own_is_asked(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_of_ones_own_is_asked(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("their_package")
     monkeypatch.setattr(module, "OnePartition", OnePartition, raising=False)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     key = {"hoodie.write.lock.conflict.resolution.strategy": "their_package:OnePartition"}
-    first, second = (desk.open(**key).begin("commit", "UPSERT") for _ in range(2))
-    metadata = desk.write(second, "h-0")
-    assert first.publish(desk.write(first, "g-0")).is_committed
+    first, second = (harness.open(**key).begin("commit", "UPSERT") for _ in range(2))
+    metadata = harness.write(second, "h-0")
+    assert first.publish(harness.write(first, "g-0")).is_committed
     assert second.publish(metadata).conflict.groups == (H,)
 
 

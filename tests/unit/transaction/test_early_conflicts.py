@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import ClassVar
 
 import pytest
-from transaction_desk import Desk
+from transaction_harness import Harness
 
 from hudi_locks.early_conflict import EarlyConflict, SimpleDirectMarkerBased
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
@@ -29,24 +29,24 @@ class Seam(SimpleDirectMarkerBased):
         return found
 
 
-def open_looking(desk: Desk) -> Transactions:
-    return desk.open(**{f"{PREFIX}enable": "true", f"{PREFIX}strategy": f"{__name__}:Seam"})
+def open_looking(harness: Harness) -> Transactions:
+    return harness.open(**{f"{PREFIX}enable": "true", f"{PREFIX}strategy": f"{__name__}:Seam"})
 
 
 @pytest.mark.parametrize("stopped", [0, 1])
 @pytest.mark.parametrize("order", list(permutations(range(2))))
 def test_of_two_that_both_passed_and_wrote_exactly_one_commits(
-    desk: Desk, stopped: int, order: tuple[int, int]
+    harness: Harness, stopped: int, order: tuple[int, int]
 ) -> None:
-    transactions = [open_looking(desk).begin("commit", "UPSERT") for _ in range(2)]
+    transactions = [open_looking(harness).begin("commit", "UPSERT") for _ in range(2)]
     written = {}
 
     def write(number: int) -> None:
-        written[number] = desk.write(transactions[number], "f")
+        written[number] = harness.write(transactions[number], "f")
 
     Seam.action.append(lambda: write(1 - stopped))
     write(stopped)
-    assert all(desk.names(f".hoodie/.temp/{tx.instant}/p") for tx in transactions), "both announced it, and wrote"
+    assert all(harness.names(f".hoodie/.temp/{tx.instant}/p") for tx in transactions), "both announced it, and wrote"
     results = [transactions[number].publish(written[number]) for number in order]
     assert [result.outcome for result in results] == [Outcome.COMMITTED, Outcome.ABORTED]
     conflict = results[1].conflict
@@ -55,19 +55,19 @@ def test_of_two_that_both_passed_and_wrote_exactly_one_commits(
     assert not conflict.is_early
 
 
-def test_one_that_comes_a_moment_later_is_stopped_before_it_writes(desk: Desk) -> None:
-    first, second = (open_looking(desk).begin("commit", "UPSERT") for _ in range(2))
-    metadata = desk.write(first, "f")
+def test_one_that_comes_a_moment_later_is_stopped_before_it_writes(harness: Harness) -> None:
+    first, second = (open_looking(harness).begin("commit", "UPSERT") for _ in range(2))
+    metadata = harness.write(first, "f")
     with pytest.raises(HoodieEarlyConflictDetectionException, match=first.instant):
-        desk.write(second, "f")
+        harness.write(second, "f")
     assert first.publish(metadata).outcome is Outcome.COMMITTED
 
 
-def test_the_driver_raises_it_with_the_facts_that_the_task_told(desk: Desk) -> None:
-    first, second = (open_looking(desk).begin("commit", "UPSERT") for _ in range(2))
-    metadata = desk.write(first, "f")
+def test_the_driver_raises_it_with_the_facts_that_the_task_told(harness: Harness) -> None:
+    first, second = (open_looking(harness).begin("commit", "UPSERT") for _ in range(2))
+    metadata = harness.write(first, "f")
     with pytest.raises(HoodieEarlyConflictDetectionException) as told:
-        desk.write(second, "f")
+        harness.write(second, "f")
     result = PublishResult(second.instant, Outcome.ABORTED, conflict=second.find_early_conflict())
     with pytest.raises(HoodieEarlyConflictDetectionException) as raised:
         result.raise_unless_committed()
@@ -76,14 +76,14 @@ def test_the_driver_raises_it_with_the_facts_that_the_task_told(desk: Desk) -> N
     assert first.publish(metadata).outcome is Outcome.COMMITTED
 
 
-def test_a_commit_that_was_met_early_names_its_writer_as_a_publish_does(desk: Desk) -> None:
+def test_a_commit_that_was_met_early_names_its_writer_as_a_publish_does(harness: Harness) -> None:
     checks = {f"{PREFIX}enable": "true", "hoodie.write.concurrency.early.conflict.check.commit.conflict": "true"}
-    looking, plain = desk.open(**checks), desk.open()
+    looking, plain = harness.open(**checks), harness.open()
     early, late, first = (each.begin("commit", "UPSERT") for each in (looking, plain, plain))
-    left_to_the_publish = desk.write(late, "f")
-    assert first.publish(desk.write(first, "f")).outcome is Outcome.COMMITTED
+    left_to_the_publish = harness.write(late, "f")
+    assert first.publish(harness.write(first, "f")).outcome is Outcome.COMMITTED
     with pytest.raises(HoodieEarlyConflictDetectionException) as met:
-        desk.write(early, "f")
+        harness.write(early, "f")
     found, told = early.find_early_conflict(), late.publish(left_to_the_publish).conflict
     assert (met.value.kind, met.value.other) == ("commit", first.instant)
     assert found is not None
@@ -92,12 +92,12 @@ def test_a_commit_that_was_met_early_names_its_writer_as_a_publish_does(desk: De
     assert (found.other_action, found.other_age_ms) == (told.other_action, told.other_age_ms)
 
 
-def test_a_commit_of_the_jvm_that_was_met_early_is_said_to_be_one(desk: Desk) -> None:
+def test_a_commit_of_the_jvm_that_was_met_early_is_said_to_be_one(harness: Harness) -> None:
     checks = {f"{PREFIX}enable": "true", "hoodie.write.concurrency.early.conflict.check.commit.conflict": "true"}
-    early = desk.open(**checks).begin("commit", "UPSERT")
-    desk.foreign_commit("20990101000000000", "20990101000000001", "f")
+    early = harness.open(**checks).begin("commit", "UPSERT")
+    harness.foreign_commit("20990101000000000", "20990101000000001", "f")
     with pytest.raises(HoodieEarlyConflictDetectionException):
-        desk.write(early, "f")
+        harness.write(early, "f")
     found = early.find_early_conflict()
     assert found is not None
     assert found.other_writer == "a JVM writer"

@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from followed_world import play_followed
+from followed_simulator import play_followed
 from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
 from transaction_plays import Dealt
@@ -38,9 +38,9 @@ def test_histories_of_processes_that_go_by_claims_are_serialisable_and_meet_what
 
     monkeypatch.setattr(Timeline, "completing", count)
     for seed in range(HISTORIES):
-        world = play_followed(seed)
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-        assert not world.files.exists(".hoodie/.hudi_locks/notices/foreign-writer.json")
+        simulator = play_followed(seed)
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+        assert not simulator.files.exists(".hoodie/.hudi_locks/notices/foreign-writer.json")
     assert sum(map(bool, followed)) > 3 * HISTORIES
     assert max(followed) > 1
 
@@ -48,8 +48,8 @@ def test_histories_of_processes_that_go_by_claims_are_serialisable_and_meet_what
 @hypothesis.settings(max_examples=max(3, HISTORIES // 5), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(dealt=st.lists(st.integers(0, 2**16 - 1), max_size=300), seed=st.integers(0, 59))
 def test_such_histories_that_are_searched_for_are_so_too(dealt: list[int], seed: int) -> None:
-    world = play_followed(seed, rng=Dealt(tuple(dealt)))
-    assert world.wrong() == "", "\n".join(world.trail)
+    simulator = play_followed(seed, rng=Dealt(tuple(dealt)))
+    assert simulator.wrong() == "", "\n".join(simulator.trail)
 
 
 def test_a_snapshot_without_what_was_claimed_since_is_found(monkeypatch: Patch) -> None:

@@ -6,8 +6,8 @@ import errno
 from typing import Any
 
 import pytest
-from service_desk import ServiceDesk
-from transaction_desk import DeskClock, heartbeats_that_end
+from service_harness import ServiceHarness
+from transaction_harness import HarnessClock, heartbeats_that_end
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
@@ -22,7 +22,7 @@ ROWS = b"x" * 10 * BLOCK
 class SmallDisk(MemoryStorage):
     """Holds so many blocks; a file takes one for each 4 KiB begun, an empty file none."""
 
-    def __init__(self, clock: DeskClock) -> None:
+    def __init__(self, clock: HarnessClock) -> None:
         super().__init__(clock)
         self.blocks = 1_000
 
@@ -38,20 +38,20 @@ class SmallDisk(MemoryStorage):
 
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> Any:
-    clock = DeskClock()
+    clock = HarnessClock()
     with heartbeats_that_end(monkeypatch):
-        yield ServiceDesk(clock, SmallDisk(clock))
+        yield ServiceHarness(clock, SmallDisk(clock))
 
 
-def stage(desk: ServiceDesk, tx: Transaction, group: str) -> Any:
+def stage(harness: ServiceHarness, tx: Transaction, group: str) -> Any:
     name = str(BaseFileName(group, tx.instant))
     staged = tx.files.start("p", name, io_type=IOType.CREATE)
-    desk.storage.replace(staged.path, ROWS)
+    harness.storage.replace(staged.path, ROWS)
     return staged
 
 
-def fill(desk: Any) -> None:
-    desk.storage.blocks = desk.storage.used
+def fill(harness: Any) -> None:
+    harness.storage.blocks = harness.storage.used
 
 
 def test_an_abort_takes_staged_files_away_before_it_makes_any(full: Any) -> None:

@@ -12,76 +12,76 @@ from hudi_locks.table import BaseFile, create_partition_metadata, latest_base_fi
 from hudi_locks.transaction import Outcome
 
 
-def newest(desk: Any, timeline: Any) -> dict[str, BaseFile]:
-    return {file.file_id: file for file in latest_base_files(desk.storage, timeline, partitions="p")}
+def newest(harness: Any, timeline: Any) -> dict[str, BaseFile]:
+    return {file.file_id: file for file in latest_base_files(harness.storage, timeline, partitions="p")}
 
 
-def overtake(desk: Any, *groups: str) -> tuple[Any, Any]:
+def overtake(harness: Any, *groups: str) -> tuple[Any, Any]:
     """A write that one which began before it is quicker than, and what it made of g and h."""
-    quicker, tx = (desk.open().begin("commit", "UPSERT") for _ in range(2))
-    made = desk.write(tx, "g-0", "h-0")
-    assert quicker.publish(desk.write(quicker, *groups)).is_committed
+    quicker, tx = (harness.open().begin("commit", "UPSERT") for _ in range(2))
+    made = harness.write(tx, "g-0", "h-0")
+    assert quicker.publish(harness.write(quicker, *groups)).is_committed
     return tx, made
 
 
-def test_what_stays_and_what_is_written_again_are_published_together(desk: Any) -> None:
-    desk.commit("g-0", "h-0")
-    tx, made = overtake(desk, "g-0")
+def test_what_stays_and_what_is_written_again_are_published_together(harness: Any) -> None:
+    harness.commit("g-0", "h-0")
+    tx, made = overtake(harness, "g-0")
     later = tx.look_again()
     outdated, kept = made.stats
-    base = newest(desk, later.timeline)["g-0"]
-    version = desk.storage.stat(kept.path).version
+    base = newest(harness, later.timeline)["g-0"]
+    version = harness.storage.stat(kept.path).version
     assert tx.go_on(later, bases=[base], without=[outdated.path])
-    assert not desk.storage.exists(outdated.path)
-    again = desk.write(tx, "g-0")
+    assert not harness.storage.exists(outdated.path)
+    again = harness.write(tx, "g-0")
     assert tx.check_conflict(made) is None
     assert tx.publish(made).is_committed
     assert again.stats == (outdated,)
-    assert desk.storage.stat(kept.path).version == version
-    assert {file.instant for file in newest(desk, desk.timeline()).values()} == {tx.instant}
+    assert harness.storage.stat(kept.path).version == version
+    assert {file.instant for file in newest(harness, harness.timeline()).values()} == {tx.instant}
 
 
-def test_what_comes_after_the_later_snapshot_is_a_conflict_still(desk: Any) -> None:
-    desk.commit("g-0", "h-0")
-    third = desk.open().begin("commit", "UPSERT")
-    tx, made = overtake(desk, "g-0")
+def test_what_comes_after_the_later_snapshot_is_a_conflict_still(harness: Any) -> None:
+    harness.commit("g-0", "h-0")
+    third = harness.open().begin("commit", "UPSERT")
+    tx, made = overtake(harness, "g-0")
     later = tx.look_again()
-    assert tx.go_on(later, bases=[newest(desk, later.timeline)["g-0"]], without=[made.stats[0].path])
-    desk.write(tx, "g-0")
-    assert third.publish(desk.write(third, "h-0")).is_committed
+    assert tx.go_on(later, bases=[newest(harness, later.timeline)["g-0"]], without=[made.stats[0].path])
+    harness.write(tx, "g-0")
+    assert third.publish(harness.write(third, "h-0")).is_committed
     result = tx.publish(made)
     assert (result.outcome, result.conflict.other) == (Outcome.ABORTED, third.instant)
-    assert [name for name in desk.names("p") if tx.instant in name] == []
+    assert [name for name in harness.names("p") if tx.instant in name] == []
 
 
-def test_nothing_is_built_on_a_file_that_was_begun_later(desk: Any) -> None:
-    desk.commit("g-0", "h-0")
-    tx = desk.open().begin("commit", "UPSERT")
-    made = desk.write(tx, "g-0", "h-0")
-    desk.commit("g-0")
+def test_nothing_is_built_on_a_file_that_was_begun_later(harness: Any) -> None:
+    harness.commit("g-0", "h-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    made = harness.write(tx, "g-0", "h-0")
+    harness.commit("g-0")
     later = tx.look_again()
-    assert not tx.go_on(later, bases=[newest(desk, later.timeline)["g-0"]], without=[made.stats[0].path])
-    assert all(desk.storage.exists(stat.path) for stat in made.stats)
+    assert not tx.go_on(later, bases=[newest(harness, later.timeline)["g-0"]], without=[made.stats[0].path])
+    assert all(harness.storage.exists(stat.path) for stat in made.stats)
     assert tx.publish(made).conflict is not None
 
 
-def test_a_write_that_was_rolled_back_does_not_go_on(desk: Any) -> None:
-    tx, made = overtake(desk, "g-0")
+def test_a_write_that_was_rolled_back_does_not_go_on(harness: Any) -> None:
+    tx, made = overtake(harness, "g-0")
     tx._state.heartbeat.pause()
-    desk.clock.advance(7200)
-    assert desk.open().roll_back_failed() == [tx.instant]
+    harness.clock.advance(7200)
+    assert harness.open().roll_back_failed() == [tx.instant]
     assert tx.look_again() is None
     with pytest.raises(WriteAborted):
-        desk.write(tx, "g-0")
+        harness.write(tx, "g-0")
     assert tx.publish(made).outcome is Outcome.ABORTED
 
 
-def test_a_write_that_a_restore_undid_does_not_go_on(desk: Any) -> None:
-    create_partition_metadata(desk.storage, "p", instant="0")
-    desk.commit("g-0")
-    services = TableServices(desk.open(), {})
+def test_a_write_that_a_restore_undid_does_not_go_on(harness: Any) -> None:
+    create_partition_metadata(harness.storage, "p", instant="0")
+    harness.commit("g-0")
+    services = TableServices(harness.open(), {})
     first = services.savepoints.create().instant
-    tx, made = overtake(desk, "k-0")
+    tx, made = overtake(harness, "k-0")
     services.restore(first)
     assert tx.look_again() is None
     assert tx.publish(made).outcome is Outcome.ABORTED

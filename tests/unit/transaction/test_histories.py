@@ -32,20 +32,24 @@ pytestmark = pytest.mark.histories
 
 def test_histories_lose_nothing_and_meet_what_they_are_for(native: Any, mixed: Any) -> None:
     """Native ones without any lock, mixed ones while the lock works."""
-    worlds = [play_sound(play, seed) for play in (native, mixed) for seed in range(HISTORIES)]
-    kinds = {claim.kind for world in worlds for claim in world.claims()}
-    outcomes = {outcome for world in worlds for outcome in world.outcomes.values()}
+    simulators = [play_sound(play, seed) for play in (native, mixed) for seed in range(HISTORIES)]
+    kinds = {claim.kind for simulator in simulators for claim in simulator.claims()}
+    outcomes = {outcome for simulator in simulators for outcome in simulator.outcomes.values()}
     assert kinds >= {ClaimKind.PUBLISH, ClaimKind.ROLLBACK, ClaimKind.VOID}
     assert outcomes >= {Outcome.COMMITTED, Outcome.ABORTED}
-    assert any("is dead" in line for world in worlds for line in world.trail)
-    assert any("is lost (late)" in line for world in worlds for line in world.trail)
-    assert {sum(process.name.startswith("w") for process in world.processes) for world in worlds} == {2, 3, 4}
+    assert any("is dead" in line for simulator in simulators for line in simulator.trail)
+    assert any("is lost (late)" in line for simulator in simulators for line in simulator.trail)
+    assert {count_writers(simulator) for simulator in simulators} == {2, 3, 4}
+
+
+def count_writers(simulator: Any) -> int:
+    return sum(process.name.startswith("w") for process in simulator.processes)
 
 
 def play_sound(play: Any, seed: int) -> Any:
-    world = play(seed)
-    assert world.wrong() == "", f"{play.__name__}, seed {seed}:\n" + "\n".join(world.trail)
-    return world
+    simulator = play(seed)
+    assert simulator.wrong() == "", f"{play.__name__}, seed {seed}:\n" + "\n".join(simulator.trail)
+    return simulator
 
 
 @pytest.mark.parametrize("foreign", [False, True])
@@ -55,8 +59,8 @@ def test_histories_that_are_searched_for_lose_nothing_either(
     native: Any, mixed: Any, foreign: bool, dealt: list[int], seed: int
 ) -> None:
     """Hypothesis deals every choice: who goes on, sleeps or dies, whose answer is lost; and cuts down what fails."""
-    world = (mixed if foreign else native)(seed, rng=Dealt(tuple(dealt)))
-    assert world.wrong() == "", "\n".join(world.trail)
+    simulator = (mixed if foreign else native)(seed, rng=Dealt(tuple(dealt)))
+    assert simulator.wrong() == "", "\n".join(simulator.trail)
 
 
 # ---- planted breaks: each drops one rule of the protocol, and must be found, first by the seed beside it ----
@@ -218,18 +222,18 @@ def test_a_break_planted_in_a_native_table_is_found(
     assert is_found(native, likely)
 
 
-def test_a_missing_second_look_brings_an_archived_instant_back(desk: Any, monkeypatch: Patch) -> None:
+def test_a_missing_second_look_brings_an_archived_instant_back(harness: Any, monkeypatch: Patch) -> None:
     """Others complete it before it is staged here, and a JVM archiver, which knows no staged files, takes it away."""
     begun: list[str] = []
     meanwhile: dict[StopPoint, Callable[[], object]] = {
-        StopPoint.PUBLISH_CLAIMED: lambda: desk.open().roll_back_failed(),
-        StopPoint.PUBLISH_LOOKED: lambda: desk.archive(begun[0]),
+        StopPoint.PUBLISH_CLAIMED: lambda: harness.open().roll_back_failed(),
+        StopPoint.PUBLISH_LOOKED: lambda: harness.archive(begun[0]),
     }
     never_look_again(monkeypatch)
-    tx = desk.open(trace=lambda point: meanwhile.pop(point, int)()).begin("commit", "UPSERT")
+    tx = harness.open(trace=lambda point: meanwhile.pop(point, int)()).begin("commit", "UPSERT")
     begun.append(tx.instant)
-    assert tx.publish(desk.write(tx, "g-0")).is_committed
-    assert desk.timeline().get(tx.instant) is not None
+    assert tx.publish(harness.write(tx, "g-0")).is_committed
+    assert harness.timeline().get(tx.instant) is not None
 
 
 @pytest.mark.parametrize(("plant", "likely"), MIXED_BREAKS)

@@ -11,7 +11,7 @@ import pytest
 from clean_breaks import judge_by_names, take_pending_for_completed
 from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
-from kept_logs_world import play_kept_logs
+from kept_logs_simulator import play_kept_logs
 from transaction_plays import Dealt
 
 from hudi_locks.errors import TableError
@@ -29,20 +29,20 @@ def one_step_at_a_time(monkeypatch: Patch) -> None:
 
 @pytest.mark.histories
 def test_readers_see_every_promised_snapshot_whole_whatever_cleans_and_archives_beside_them() -> None:
-    worlds = [play_kept_logs(seed) for seed in range(HISTORIES)]
-    for seed, world in enumerate(worlds):
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-    assert sum(world.deleted() for world in worlds) > HISTORIES / 4
-    assert sum(bool(world.archived()) for world in worlds) > HISTORIES / 2
-    assert any(process.is_crashed for world in worlds for process in world.processes)
+    simulators = [play_kept_logs(seed) for seed in range(HISTORIES)]
+    for seed, simulator in enumerate(simulators):
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+    assert sum(simulator.deleted() for simulator in simulators) > HISTORIES / 4
+    assert sum(bool(simulator.archived()) for simulator in simulators) > HISTORIES / 2
+    assert any(process.is_crashed for simulator in simulators for process in simulator.processes)
 
 
 @pytest.mark.histories
 @hypothesis.settings(max_examples=max(6, HISTORIES // 5), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(dealt=st.lists(st.integers(0, 2**16 - 1), max_size=300), seed=st.integers(0, 59))
 def test_histories_that_are_searched_for_are_so_too(dealt: list[int], seed: int) -> None:
-    world = play_kept_logs(seed, rng=Dealt(tuple(dealt)))
-    assert world.wrong() == "", "\n".join(world.trail)
+    simulator = play_kept_logs(seed, rng=Dealt(tuple(dealt)))
+    assert simulator.wrong() == "", "\n".join(simulator.trail)
 
 
 # ---- planted breaks: each drops one rule, and must be found ----

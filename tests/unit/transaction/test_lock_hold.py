@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from transaction_desk import LosingLock
+from transaction_harness import LosingLock
 
 from hudi_locks.observe import (
     CONFLICT_RESOLUTION_FAILURE,
@@ -24,68 +24,70 @@ _INSIDE_THE_LOCK = {point for point in StopPoint if point.value.startswith("publ
 class SlowLock(LosingLock):
     """Is waited for a while, and tells whether it is held."""
 
-    def __init__(self, desk: Any, wait_s: float) -> None:
+    def __init__(self, harness: Any, wait_s: float) -> None:
         super().__init__()
-        self._desk, self._wait_s = desk, wait_s
+        self._harness, self._wait_s = harness, wait_s
 
     def lock(self) -> LosingLock:
-        self._desk.clock.advance(self._wait_s)
+        self._harness.clock.advance(self._wait_s)
         return super().lock()
 
 
 @pytest.mark.parametrize(("foreign", "begin_ms"), [(True, (2_000, 300)), (False, (0, 0))])
 def test_a_commit_tells_how_long_it_waited_for_the_lock_and_held_it(
-    desk: Any, foreign: bool, begin_ms: tuple[int, int]
+    harness: Any, foreign: bool, begin_ms: tuple[int, int]
 ) -> None:
     """Where no JVM writer takes its times inside the lock, a begin needs none."""
-    desk.foreign = foreign
+    harness.foreign = foreign
     holds = {StopPoint.BEGIN_LISTED: 0.3, StopPoint.PUBLISH_CHECKED: 0.7, StopPoint.BEGIN_UNLOCKED: 20.0}
-    transactions = desk.open(locks=SlowLock(desk, 2), trace=lambda point: desk.clock.advance(holds.get(point, 0)))
+    transactions = harness.open(
+        locks=SlowLock(harness, 2), trace=lambda point: harness.clock.advance(holds.get(point, 0))
+    )
     tx = transactions.begin("commit", "UPSERT")
-    result = tx.publish(desk.write(tx, "g-0"))
+    result = tx.publish(harness.write(tx, "g-0"))
     assert (result.begin_wait_ms, result.begin_held_ms) == begin_ms
     assert (result.lock_wait_ms, result.lock_held_ms) == (2_000, 700)
 
 
 @pytest.mark.parametrize("action", ["commit", "replacecommit"])
-def test_nobody_holds_the_lock_while_files_are_written(desk: Any, action: str) -> None:
+def test_nobody_holds_the_lock_while_files_are_written(harness: Any, action: str) -> None:
     """Neither writes nor table services, which are writes in this: others begin and publish meanwhile."""
     lock = LosingLock()
     held: list[tuple[StopPoint, int]] = []
-    tx = desk.open(locks=lock, trace=lambda point: held.append((point, lock.holds))).begin(action, "CLUSTER")
-    metadata = desk.write(tx, "g-0")
+    tx = harness.open(locks=lock, trace=lambda point: held.append((point, lock.holds))).begin(action, "CLUSTER")
+    metadata = harness.write(tx, "g-0")
     assert lock.holds == 0
     assert tx.publish(metadata).is_committed
     assert {point for point, holds in held if holds} == _INSIDE_THE_LOCK
     assert lock.holds == 0
 
 
-def test_a_heartbeat_that_expires_while_the_lock_is_waited_for_aborts_the_write(desk: Any) -> None:
+def test_a_heartbeat_that_expires_while_the_lock_is_waited_for_aborts_the_write(harness: Any) -> None:
     """It was fresh when the publish was asked for; JVM Hudi looks then, and not again."""
-    tx = desk.open(locks=SlowLock(desk, 130)).begin("commit", "UPSERT")
-    metadata = desk.write(tx, "g-0")
+    tx = harness.open(locks=SlowLock(harness, 130)).begin("commit", "UPSERT")
+    metadata = harness.write(tx, "g-0")
     tx._state.heartbeat._stopped.set()
-    tx._state.heartbeat._last_s = desk.clock.monotonic()
+    tx._state.heartbeat._last_s = harness.clock.monotonic()
     assert tx.lost_because == ""
     result = tx.publish(metadata)
     assert (result.outcome, "the heartbeat expired" in result.reason) == (Outcome.ABORTED, True)
-    assert desk.names("p") == []
+    assert harness.names("p") == []
 
 
-def test_a_write_tells_when_its_heartbeat_is_lost(desk: Any) -> None:
-    tx = desk.open().begin("commit", "UPSERT")
+def test_a_write_tells_when_its_heartbeat_is_lost(harness: Any) -> None:
+    tx = harness.open().begin("commit", "UPSERT")
     told: list[str] = []
     tx.call_when_lost(told.append)
-    desk.storage.delete(f".hoodie/.heartbeat/{tx.instant}")
-    desk.clock.advance(61)
+    harness.storage.delete(f".hoodie/.heartbeat/{tx.instant}")
+    harness.clock.advance(61)
     assert told == [tx.lost_because] == [f".hoodie/.heartbeat/{tx.instant} was removed"]
 
 
-def test_looks_for_conflicts_are_counted_and_timed(desk: Any) -> None:
-    transactions = desk.open()
+def test_looks_for_conflicts_are_counted_and_timed(harness: Any) -> None:
+    transactions = harness.open()
     first, second = (transactions.begin("commit", "UPSERT") for _ in range(2))
-    assert first.publish(desk.write(first, "g-0")).is_committed
-    assert second.publish(desk.write(second, "g-0")).conflict is not None
+    assert first.publish(harness.write(first, "g-0")).is_committed
+    assert second.publish(harness.write(second, "g-0")).conflict is not None
     metrics = transactions.metrics
     assert metrics.counter(CONFLICT_RESOLUTION_SUCCESS) == metrics.counter(CONFLICT_RESOLUTION_FAILURE) == 1
     timing = metrics.snapshot()[CONFLICT_RESOLUTION_TIMER]

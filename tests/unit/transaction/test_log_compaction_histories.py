@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
-from log_compaction_world import play_log_compactions
+from log_compaction_simulator import play_log_compactions
 from transaction_plays import Dealt
 
 from hudi_locks.transaction import concurrent_writes, context, planning
@@ -27,19 +27,19 @@ def one_step_at_a_time(monkeypatch: Patch) -> None:
 @pytest.mark.histories
 def test_no_reader_sees_another_order_of_rows_and_no_write_gives_way() -> None:
     """Without a lock, with clocks that differ, answers that are lost, and deaths."""
-    worlds = [play_log_compactions(seed) for seed in range(HISTORIES)]
-    for seed, world in enumerate(worlds):
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-    assert sum(len(world.joined) for world in worlds) > HISTORIES / 5
-    assert any(world.compacted for world in worlds if world.joined)
+    simulators = [play_log_compactions(seed) for seed in range(HISTORIES)]
+    for seed, simulator in enumerate(simulators):
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+    assert sum(len(simulator.joined) for simulator in simulators) > HISTORIES / 5
+    assert any(simulator.compacted for simulator in simulators if simulator.joined)
 
 
 @pytest.mark.histories
 @hypothesis.settings(max_examples=max(6, HISTORIES // 5), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(dealt=st.lists(st.integers(0, 2**16 - 1), max_size=300), seed=st.integers(0, 59))
 def test_histories_that_are_searched_for_are_so_too(dealt: list[int], seed: int) -> None:
-    world = play_log_compactions(seed, rng=Dealt(tuple(dealt)))
-    assert world.wrong() == "", "\n".join(world.trail)
+    simulator = play_log_compactions(seed, rng=Dealt(tuple(dealt)))
+    assert simulator.wrong() == "", "\n".join(simulator.trail)
 
 
 # ---- planted breaks: each drops some rules, and must be found ----

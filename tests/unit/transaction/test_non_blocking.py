@@ -27,9 +27,9 @@ TIMES = "20231114221319990", "20231114221320003"
 
 
 @pytest.fixture
-def mor(desk: Any) -> Any:
-    desk.table_type = "MERGE_ON_READ"
-    return desk
+def mor(harness: Any) -> Any:
+    harness.table_type = "MERGE_ON_READ"
+    return harness
 
 
 def begin(mor: Any, mode: str = "non_blocking_concurrency_control") -> Any:
@@ -58,15 +58,15 @@ def test_the_same_writers_meet_a_conflict_where_they_are_optimistic(mor: Any) ->
 @pytest.mark.histories
 def test_histories_of_writers_that_do_not_block_lose_nothing_and_meet_nobody() -> None:
     """Without a lock, with clocks that differ, answers that are lost, deaths, and a cleaner that takes all for dead."""
-    worlds = [play_non_blocking(seed) for seed in range(HISTORIES)]
-    for seed, world in enumerate(worlds):
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-    calm = [world for seed, world in enumerate(worlds) if seed % 12 == 0]
-    assert {outcome for world in calm for outcome in world.outcomes.values()} == {Outcome.COMMITTED}
-    assert {len(world.done()) for world in calm} >= {6, 12}
-    assert any("is dead" in line for world in worlds for line in world.trail)
-    assert max(len(world.compacted) for world in worlds) >= 2
-    assert Outcome.ABORTED in {outcome for world in worlds for outcome in world.outcomes.values()}
+    simulators = [play_non_blocking(seed) for seed in range(HISTORIES)]
+    for seed, simulator in enumerate(simulators):
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+    calm = [simulator for seed, simulator in enumerate(simulators) if seed % 12 == 0]
+    assert {outcome for simulator in calm for outcome in simulator.outcomes.values()} == {Outcome.COMMITTED}
+    assert {len(simulator.done()) for simulator in calm} >= {6, 12}
+    assert any("is dead" in line for simulator in simulators for line in simulator.trail)
+    assert max(len(simulator.compacted) for simulator in simulators) >= 2
+    assert Outcome.ABORTED in {outcome for simulator in simulators for outcome in simulator.outcomes.values()}
 
 
 @pytest.mark.histories
@@ -87,7 +87,7 @@ def test_a_compaction_that_leaves_out_what_is_written_all_the_time_harms_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(CompactionPlanning, "_stands", ClusteringPlanning._stands)
-    wrong = [world.wrong() for world in map(play_non_blocking, range(HISTORIES))]
+    wrong = [simulator.wrong() for simulator in map(play_non_blocking, range(HISTORIES))]
     assert not any("readers see" in found for found in wrong)
 
 

@@ -19,8 +19,8 @@ OVERWRITE, TABLE, DELETE = "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE
 THEIRS = "20231114221319990"
 
 
-def begin(desk: Any, **how: Any) -> Any:
-    return desk.open(**how).begin("replacecommit", OVERWRITE)
+def begin(harness: Any, **how: Any) -> Any:
+    return harness.open(**how).begin("replacecommit", OVERWRITE)
 
 
 def overwriting(metadata: CommitMetadata, operation: str = OVERWRITE, **replaced: tuple[str, ...]) -> CommitMetadata:
@@ -28,28 +28,28 @@ def overwriting(metadata: CommitMetadata, operation: str = OVERWRITE, **replaced
     return dataclasses.replace(metadata, operation=operation, replaced_file_ids=replaced)
 
 
-def insert(desk: Any, group: str, partition: str = "p") -> str:
-    tx = desk.open().begin("commit", "INSERT")
-    assert tx.publish(desk.write(tx, group, partition=partition)).is_committed
+def insert(harness: Any, group: str, partition: str = "p") -> str:
+    tx = harness.open().begin("commit", "INSERT")
+    assert tx.publish(harness.write(tx, group, partition=partition)).is_committed
     return str(tx.instant)
 
 
-def test_a_replacing_commit_that_is_archived_under_a_writer_still_hides_what_it_replaced(desk: Any) -> None:
-    insert(desk, "old-0")
-    ended = begin(desk)
-    assert ended.publish(overwriting(desk.write(ended, "new-0"), p=("old-0",))).is_committed
-    last = insert(desk, "other-0")
-    tx = desk.open().begin("commit", "UPSERT")
-    desk.archive(ended.instant)
-    assert [file.file_id for file in latest_base_files(desk.storage, tx.timeline, partitions="p")] == [
+def test_a_replacing_commit_that_is_archived_under_a_writer_still_hides_what_it_replaced(harness: Any) -> None:
+    insert(harness, "old-0")
+    ended = begin(harness)
+    assert ended.publish(overwriting(harness.write(ended, "new-0"), p=("old-0",))).is_committed
+    last = insert(harness, "other-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    harness.archive(ended.instant)
+    assert [file.file_id for file in latest_base_files(harness.storage, tx.timeline, partitions="p")] == [
         "new-0",
         "other-0",
     ]
-    assert read_commit(desk.storage, tx.timeline, requested=ended.instant).operation == OVERWRITE
-    assert tx.publish(desk.write(tx, "new-0")).is_committed
-    desk.storage.delete(tx.timeline.paths[tx.timeline.get(last)])
+    assert read_commit(harness.storage, tx.timeline, requested=ended.instant).operation == OVERWRITE
+    assert tx.publish(harness.write(tx, "new-0")).is_committed
+    harness.storage.delete(tx.timeline.paths[tx.timeline.get(last)])
     with pytest.raises(DamagedTable, match="is gone"):
-        read_instant(desk.storage, tx.timeline, instant=tx.timeline.get(last))
+        read_instant(harness.storage, tx.timeline, instant=tx.timeline.get(last))
 
 
 @pytest.mark.parametrize(
@@ -57,55 +57,55 @@ def test_a_replacing_commit_that_is_archived_under_a_writer_still_hides_what_it_
     [(OVERWRITE, "p", True), (DELETE, "p", True), (OVERWRITE, "q", False), (DELETE, "q", False), (TABLE, "q", True)],
 )
 def test_what_came_to_an_overwritten_partition_unseen_is_a_conflict(
-    desk: Any, operation: str, partition: str, is_conflict: bool
+    harness: Any, operation: str, partition: str, is_conflict: bool
 ) -> None:
-    desk.commit("g-0")
-    tx = begin(desk)
+    harness.commit("g-0")
+    tx = begin(harness)
     metadata = overwriting(CommitMetadata(), operation, p=("g-0",))
-    other = insert(desk, "new-0", partition)
+    other = insert(harness, "new-0", partition)
     result = tx.publish(metadata)
     assert result.is_committed is not is_conflict
     if is_conflict:
         assert (result.conflict.other, result.conflict.overwritten) == (other, (partition,))
 
 
-def test_the_conflict_names_the_partition_and_what_a_retry_does(desk: Any) -> None:
-    tx = begin(desk)
-    metadata = overwriting(desk.write(tx, "mine-0"), p=())
-    other = insert(desk, "new-0")
+def test_the_conflict_names_the_partition_and_what_a_retry_does(harness: Any) -> None:
+    tx = begin(harness)
+    metadata = overwriting(harness.write(tx, "mine-0"), p=())
+    other = insert(harness, "new-0")
     with pytest.raises(WriteConflict, match="both change partition 'p', which one of them overwrites") as caught:
         tx.publish(metadata).raise_unless_committed()
     assert (caught.value.other, caught.value.partition, caught.value.overwritten) == (other, "p", ("p",))
     assert "what the other wrote there is then replaced too" in str(caught.value)
-    assert [name for name in desk.names("p") if tx.instant in name] == []
+    assert [name for name in harness.names("p") if tx.instant in name] == []
 
 
-def test_two_overwrites_of_a_partition_that_is_still_empty_conflict(desk: Any) -> None:
-    first, second = begin(desk), begin(desk)
-    theirs, ours = (overwriting(desk.write(tx, f"{tx.instant}-0"), p=()) for tx in (first, second))
+def test_two_overwrites_of_a_partition_that_is_still_empty_conflict(harness: Any) -> None:
+    first, second = begin(harness), begin(harness)
+    theirs, ours = (overwriting(harness.write(tx, f"{tx.instant}-0"), p=()) for tx in (first, second))
     assert first.publish(theirs).is_committed
     assert second.publish(ours).conflict.overwritten == ("p",)
 
 
-def test_a_write_that_comes_while_the_claim_is_made_is_seen(desk: Any, at: Any) -> None:
-    tx = begin(desk, trace=at(StopPoint.PUBLISH_TIMED, lambda: insert(desk, "new-0")))
+def test_a_write_that_comes_while_the_claim_is_made_is_seen(harness: Any, at: Any) -> None:
+    tx = begin(harness, trace=at(StopPoint.PUBLISH_TIMED, lambda: insert(harness, "new-0")))
     assert tx.publish(overwriting(CommitMetadata(), DELETE, p=())).conflict.overwritten == ("p",)
 
 
-def test_a_retry_from_a_fresh_snapshot_ends_what_came_between(desk: Any) -> None:
-    tx = begin(desk)
-    insert(desk, "new-0")
+def test_a_retry_from_a_fresh_snapshot_ends_what_came_between(harness: Any) -> None:
+    tx = begin(harness)
+    insert(harness, "new-0")
     assert tx.publish(overwriting(CommitMetadata(), DELETE, p=())).outcome is Outcome.ABORTED
-    again = begin(desk)
+    again = begin(harness)
     assert again.publish(overwriting(CommitMetadata(), DELETE, p=("new-0",))).is_committed
-    claim = desk.claims()[-1]
+    claim = harness.claims()[-1]
     assert (claim.overwrites, claim.overwrites_table, claim.action) == ({"p"}, False, "replacecommit")
 
 
-def test_an_update_of_a_file_group_that_was_replaced_is_a_conflict(desk: Any) -> None:
-    desk.commit("g-0")
-    tx, other = desk.open().begin("commit", "UPSERT"), begin(desk)
-    metadata = desk.write(tx, "g-0")
+def test_an_update_of_a_file_group_that_was_replaced_is_a_conflict(harness: Any) -> None:
+    harness.commit("g-0")
+    tx, other = harness.open().begin("commit", "UPSERT"), begin(harness)
+    metadata = harness.write(tx, "g-0")
     assert other.publish(overwriting(CommitMetadata(), DELETE, p=("g-0",))).is_committed
     result = tx.publish(metadata)
     assert (result.conflict.other, result.conflict.file_id) == (other.instant, "g-0")
@@ -114,74 +114,74 @@ def test_an_update_of_a_file_group_that_was_replaced_is_a_conflict(desk: Any) ->
 @pytest.mark.parametrize(("reads", "is_conflict"), [({"p"}, True), ({"q"}, False), (set(), False)])
 @pytest.mark.parametrize("operation", [OVERWRITE, TABLE])
 def test_keys_that_were_looked_for_where_all_was_overwritten_must_be_looked_for_again(
-    desk: Any, operation: str, reads: set[str], is_conflict: bool
+    harness: Any, operation: str, reads: set[str], is_conflict: bool
 ) -> None:
     """A row that lost against a row of the table is not written: it would be new, had it come after the overwrite."""
-    tx, other = desk.open().begin("commit", "UPSERT"), begin(desk)
-    metadata = desk.write(tx, "new-0", partition="r")
-    assert other.publish(overwriting(desk.write(other, "theirs-0"), operation, p=())).is_committed
+    tx, other = harness.open().begin("commit", "UPSERT"), begin(harness)
+    metadata = harness.write(tx, "new-0", partition="r")
+    assert other.publish(overwriting(harness.write(other, "theirs-0"), operation, p=())).is_committed
     result = tx.publish(metadata, reads=ReadSet(frozenset(reads)))
     assert result.is_committed is not (is_conflict or (operation == TABLE and bool(reads)))
     if not result.is_committed:
         assert result.conflict.overwritten == tuple(reads)
 
 
-def test_an_overwrite_that_died_after_its_claim_is_finished_and_met(desk: Any, at: Any) -> None:
-    desk.commit("g-0")
-    other = begin(desk)
+def test_an_overwrite_that_died_after_its_claim_is_finished_and_met(harness: Any, at: Any) -> None:
+    harness.commit("g-0")
+    other = begin(harness)
 
     def die() -> None:
         raise KeyboardInterrupt
 
-    tx = begin(desk, trace=at(StopPoint.PUBLISH_CLAIMED, die))
+    tx = begin(harness, trace=at(StopPoint.PUBLISH_CLAIMED, die))
     with pytest.raises(KeyboardInterrupt):
         tx.publish(overwriting(CommitMetadata(), DELETE, p=("g-0",)))
     assert other.publish(overwriting(CommitMetadata(), DELETE, p=("g-0",))).conflict.other == tx.instant
-    completed = desk.timeline().get(tx.instant)
+    completed = harness.timeline().get(tx.instant)
     assert (completed.action, completed.is_completed) == ("replacecommit", True)
 
 
-def foreign_overwrite(desk: Any, operation: str) -> None:
+def foreign_overwrite(harness: Any, operation: str) -> None:
     """What a JVM writer leaves behind."""
     instant = Instant(THEIRS, "replacecommit", State.COMPLETED, "20231114221320003")
     stats = [WriteStat("p", "theirs-0", f"p/theirs-0_1-2-3_{THEIRS}.parquet")]
     metadata = CommitMetadata.of(stats, operation, schema="{}", replaced_file_ids={"p": ()})
-    desk.storage.replace(LAYOUT_2.path(instant), metadata.encode("replacecommit", layout_version=2))
+    harness.storage.replace(LAYOUT_2.path(instant), metadata.encode("replacecommit", layout_version=2))
 
 
 @pytest.mark.parametrize(("operation", "is_conflict"), [(OVERWRITE, True), (TABLE, True), ("CLUSTER", False)])
-def test_overwrites_of_the_jvm_are_known_by_their_operation(desk: Any, operation: str, is_conflict: bool) -> None:
-    desk.foreign = True
-    tx = desk.open().begin("commit", "UPSERT")
-    metadata = desk.write(tx, "new-0")
-    foreign_overwrite(desk, operation)
+def test_overwrites_of_the_jvm_are_known_by_their_operation(harness: Any, operation: str, is_conflict: bool) -> None:
+    harness.foreign = True
+    tx = harness.open().begin("commit", "UPSERT")
+    metadata = harness.write(tx, "new-0")
+    foreign_overwrite(harness, operation)
     assert tx.publish(metadata, reads=ReadSet(frozenset({"p"}))).is_committed is not is_conflict
 
 
-def test_what_the_jvm_brings_to_an_overwritten_partition_is_met(desk: Any) -> None:
-    desk.foreign = True
-    tx = begin(desk)
-    desk.foreign_commit(THEIRS, "20231114221320003", "new-0")
+def test_what_the_jvm_brings_to_an_overwritten_partition_is_met(harness: Any) -> None:
+    harness.foreign = True
+    tx = begin(harness)
+    harness.foreign_commit(THEIRS, "20231114221320003", "new-0")
     assert tx.publish(overwriting(CommitMetadata(), DELETE, p=())).conflict.overwritten == ("p",)
 
 
-def test_claims_of_the_time_before_partitions_were_named_are_read(desk: Any) -> None:
-    desk.commit("g-0")
-    claim = desk.claims()[0]
-    fields = json.loads(desk.storage.read(claim_path(1)))
+def test_claims_of_the_time_before_partitions_were_named_are_read(harness: Any) -> None:
+    harness.commit("g-0")
+    claim = harness.claims()[0]
+    fields = json.loads(harness.storage.read(claim_path(1)))
     old = {name: value for name, value in fields.items() if not name.startswith("overwrites")}
     assert decode_claim(json.dumps(old).encode(), 1) == claim
     told = dataclasses.replace(claim, overwrites=frozenset({"p", "q"}), overwrites_table=True)
     assert decode_claim(encode_claim(told), 1) == told
 
 
-def test_an_overwrite_of_ours_is_no_foreign_writer_to_a_publish_elsewhere(desk: Any, at: Any) -> None:
-    desk.foreign = True
-    other = begin(desk)
-    theirs = overwriting(desk.write(other, "theirs-0", partition="q"), q=())
+def test_an_overwrite_of_ours_is_no_foreign_writer_to_a_publish_elsewhere(harness: Any, at: Any) -> None:
+    harness.foreign = True
+    other = begin(harness)
+    theirs = overwriting(harness.write(other, "theirs-0", partition="q"), q=())
     between = at(StopPoint.PUBLISH_LOOKED_AGAIN, lambda: other.publish(theirs))
-    tx = desk.open(trace=between).begin("commit", "UPSERT")
-    result = tx.publish(desk.write(tx, "g-0"), reads=ReadSet(frozenset({"p"})))
+    tx = harness.open(trace=between).begin("commit", "UPSERT")
+    result = tx.publish(harness.write(tx, "g-0"), reads=ReadSet(frozenset({"p"})))
     assert (result.outcome, result.warnings) == (Outcome.COMMITTED, ())
-    assert desk.names(".hoodie/.hudi_locks/notices") == []
-    assert desk.timeline().get(other.instant).is_completed
+    assert harness.names(".hoodie/.hudi_locks/notices") == []
+    assert harness.timeline().get(other.instant).is_completed

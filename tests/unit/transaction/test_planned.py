@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clustering_desk import ClusteringDesk
-from transaction_desk import Killed, Mortal, kill
+from clustering_harness import ClusteringHarness
+from transaction_harness import Killed, Mortal, kill
 
 from hudi_locks.errors import WriteAborted, WriteConflict
 from hudi_locks.format import ClusteringPlan, Instant, State
@@ -19,47 +19,47 @@ THEIRS = "20231114221319000"
 
 
 @pytest.fixture
-def at_desk(desk: Any) -> ClusteringDesk:
+def service(harness: Any) -> ClusteringHarness:
     """A table with the file groups a, b and c."""
-    found = ClusteringDesk.at(desk)
+    found = ClusteringHarness.at(harness)
     found.commit("a-0", "b-0")
     found.commit("c-0")
     return found
 
 
-def test_small_file_groups_become_one_and_readers_see_no_step_of_it(at_desk: ClusteringDesk) -> None:
-    clustering = at_desk.clustering()
+def test_small_file_groups_become_one_and_readers_see_no_step_of_it(service: ClusteringHarness) -> None:
+    clustering = service.clustering()
     instant = clustering.schedule()
-    assert [claim.kind for claim in at_desk.desk.claims()][-1] is ClaimKind.SCHEDULE
-    assert at_desk.groups() == ["a-0", "b-0", "c-0"]
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
-    assert at_desk.groups() == [f"{instant}-0"]
-    completed = at_desk.desk.timeline().get(instant)
+    assert [claim.kind for claim in service.harness.claims()][-1] is ClaimKind.SCHEDULE
+    assert service.groups() == ["a-0", "b-0", "c-0"]
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
+    assert service.groups() == [f"{instant}-0"]
+    completed = service.harness.timeline().get(instant)
     assert (completed.action, completed.is_completed) == ("replacecommit", True)
-    assert at_desk.run(clustering) is None
+    assert service.run(clustering) is None
     assert clustering.schedule() is None
-    assert at_desk.desk.names(".hoodie/.heartbeat") == []
+    assert service.harness.names(".hoodie/.heartbeat") == []
 
 
-def test_the_plan_on_the_timeline_is_the_one_that_was_claimed(at_desk: ClusteringDesk) -> None:
-    clustering = at_desk.clustering()
+def test_the_plan_on_the_timeline_is_the_one_that_was_claimed(service: ClusteringHarness) -> None:
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     path = LAYOUT_2.path(Instant(instant, "clustering", State.REQUESTED))
-    data = at_desk.desk.storage.read(path)
-    claim = at_desk.desk.claims()[-1]
+    data = service.harness.storage.read(path)
+    claim = service.harness.claims()[-1]
     assert (claim.instant, claim.time, claim.content.data) == (instant, instant, data)
     plan = ClusteringPlan.decode(data, path)
     assert plan is not None
     assert plan.file_groups == claim.replaces == {("p", "a-0"), ("p", "b-0"), ("p", "c-0")}
 
 
-def test_what_changes_while_the_plan_is_made_is_left_out_of_it(at_desk: ClusteringDesk, at: Any) -> None:
+def test_what_changes_while_the_plan_is_made_is_left_out_of_it(service: ClusteringHarness, at: Any) -> None:
     options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": 8}
-    at_desk.commit("d-0")
-    trace = at(StopPoint.SCHEDULE_PLANNED, lambda: at_desk.commit("a-0"))
-    clustering = at_desk.clustering(options=options, trace=trace)
+    service.commit("d-0")
+    trace = at(StopPoint.SCHEDULE_PLANNED, lambda: service.commit("a-0"))
+    clustering = service.clustering(options=options, trace=trace)
     assert clustering.schedule() is not None
-    [pending] = clustering.list_pending(at_desk.desk.timeline())
+    [pending] = clustering.list_pending(service.harness.timeline())
     assert pending.plan.file_groups == {("p", "c-0"), ("p", "d-0")}
 
 
@@ -68,14 +68,14 @@ JVM = "20231114221314000", "20231114221314500"
 
 
 @pytest.fixture
-def beside_jvm(at_desk: ClusteringDesk) -> ClusteringDesk:
-    at_desk.desk.foreign = True
-    return at_desk
+def beside_jvm(service: ClusteringHarness) -> ClusteringHarness:
+    service.harness.foreign = True
+    return service
 
 
-def test_what_the_jvm_archived_before_the_plan_is_no_conflict_of_its_run(beside_jvm: ClusteringDesk) -> None:
-    beside_jvm.desk.foreign_commit(*JVM, "a-0")
-    beside_jvm.desk.archive(JVM[0])
+def test_what_the_jvm_archived_before_the_plan_is_no_conflict_of_its_run(beside_jvm: ClusteringHarness) -> None:
+    beside_jvm.harness.foreign_commit(*JVM, "a-0")
+    beside_jvm.harness.archive(JVM[0])
     clustering = beside_jvm.clustering()
     instant = clustering.schedule()
     result = beside_jvm.run(clustering)
@@ -85,18 +85,18 @@ def test_what_the_jvm_archived_before_the_plan_is_no_conflict_of_its_run(beside_
 
 @pytest.mark.parametrize("is_archived", [False, True])
 def test_what_the_jvm_changes_while_the_plan_is_made_is_left_out_though_it_archives_at_once(
-    beside_jvm: ClusteringDesk, at: Any, is_archived: bool
+    beside_jvm: ClusteringHarness, at: Any, is_archived: bool
 ) -> None:
     def change() -> None:
-        beside_jvm.desk.foreign_commit(*JVM, "a-0")
+        beside_jvm.harness.foreign_commit(*JVM, "a-0")
         if is_archived:
-            beside_jvm.desk.archive(JVM[0])
+            beside_jvm.harness.archive(JVM[0])
 
     beside_jvm.commit("d-0")
     options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": 8}
     clustering = beside_jvm.clustering(options=options, trace=at(StopPoint.SCHEDULE_PLANNED, change))
     clustering.schedule()
-    [pending] = clustering.list_pending(beside_jvm.desk.timeline())
+    [pending] = clustering.list_pending(beside_jvm.harness.timeline())
     assert pending.plan.file_groups == {("p", "c-0"), ("p", "d-0")}
     result = beside_jvm.run(clustering)
     assert result is not None
@@ -104,107 +104,107 @@ def test_what_the_jvm_changes_while_the_plan_is_made_is_left_out_though_it_archi
 
 
 def test_what_the_jvm_changes_after_the_plan_is_a_conflict_though_it_archives_at_once(
-    beside_jvm: ClusteringDesk,
+    beside_jvm: ClusteringHarness,
 ) -> None:
     clustering = beside_jvm.clustering()
     clustering.schedule()
     late = "20231114221330000"
-    beside_jvm.desk.foreign_commit(JVM[0], late, "a-0")
-    beside_jvm.desk.archive(JVM[0])
+    beside_jvm.harness.foreign_commit(JVM[0], late, "a-0")
+    beside_jvm.harness.archive(JVM[0])
     result = beside_jvm.run(clustering)
     assert result is not None
     assert result.conflict is not None
     assert result.conflict.other == JVM[0]
 
 
-def test_two_schedulers_at_once_do_not_take_one_file_group_twice(at_desk: ClusteringDesk, at: Any) -> None:
-    other = at_desk.clustering()
+def test_two_schedulers_at_once_do_not_take_one_file_group_twice(service: ClusteringHarness, at: Any) -> None:
+    other = service.clustering()
     trace = at(StopPoint.SCHEDULE_PLANNED, other.schedule)
-    assert at_desk.clustering(trace=trace).schedule() is None
-    assert len(at_desk.desk.timeline().pending(("clustering",))) == 1
+    assert service.clustering(trace=trace).schedule() is None
+    assert len(service.harness.timeline().pending(("clustering",))) == 1
 
 
 @pytest.mark.parametrize("begins_first", [True, False])
 def test_a_write_of_a_planned_file_group_meets_the_plan_and_is_told_what_to_do(
-    at_desk: ClusteringDesk, begins_first: bool
+    service: ClusteringHarness, begins_first: bool
 ) -> None:
-    transactions = at_desk.desk.open()
+    transactions = service.harness.open()
     early = transactions.begin("commit", "UPSERT") if begins_first else None
-    instant = at_desk.clustering().schedule()
+    instant = service.clustering().schedule()
     tx = early or transactions.begin("commit", "UPSERT")
     with pytest.raises(WriteConflict, match=r"the other was begun .* ago and is not finished") as caught:
-        tx.publish(at_desk.write(tx, "a-0")).raise_unless_committed()
+        tx.publish(service.write(tx, "a-0")).raise_unless_committed()
     assert (caught.value.other, caught.value.file_id) == (instant, "a-0")
     assert f"hudi-locks cluster PATH --abort {instant}" in str(caught.value)
     new = transactions.begin("commit", "INSERT")
-    assert new.publish(at_desk.write(new, "new-0")).is_committed
+    assert new.publish(service.write(new, "new-0")).is_committed
 
 
-def test_a_plan_that_was_taken_back_is_in_nobodys_way(at_desk: ClusteringDesk) -> None:
-    tx = at_desk.desk.open().begin("commit", "UPSERT")
-    clustering = at_desk.clustering()
+def test_a_plan_that_was_taken_back_is_in_nobodys_way(service: ClusteringHarness) -> None:
+    tx = service.harness.open().begin("commit", "UPSERT")
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     assert clustering.abort(instant) is Outcome.ABORTED
-    assert tx.publish(at_desk.write(tx, "a-0")).is_committed
-    assert at_desk.desk.timeline().get(instant) is None
+    assert tx.publish(service.write(tx, "a-0")).is_committed
+    assert service.harness.timeline().get(instant) is None
     with pytest.raises(WriteAborted, match="no pending clustering; there are: none"):
-        at_desk.run(clustering, instant)
+        service.run(clustering, instant)
 
 
-def test_a_write_that_began_before_the_plan_and_ends_after_its_run_begins_anew(at_desk: ClusteringDesk) -> None:
-    tx = at_desk.desk.open().begin("commit", "UPSERT")
-    metadata = at_desk.write(tx, "a-0")
-    clustering = at_desk.clustering()
+def test_a_write_that_began_before_the_plan_and_ends_after_its_run_begins_anew(service: ClusteringHarness) -> None:
+    tx = service.harness.open().begin("commit", "UPSERT")
+    metadata = service.write(tx, "a-0")
+    clustering = service.clustering()
     instant = clustering.schedule()
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
     conflict = tx.publish(metadata).conflict
     assert conflict is not None
     assert (conflict.other, conflict.other_is_pending) == (instant, False)
 
 
-def test_clustering_yields_to_a_commit_that_came_first_and_leaves_nothing(at_desk: ClusteringDesk) -> None:
+def test_clustering_yields_to_a_commit_that_came_first_and_leaves_nothing(service: ClusteringHarness) -> None:
     """A JVM writer that prefers itself does not look at the plan."""
-    at_desk.desk.foreign = True
-    clustering = at_desk.clustering()
+    service.harness.foreign = True
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     taken = clustering.take()
     assert taken is not None
-    at_desk.desk.foreign_commit("20231114221320100", "20231114221320200", "a-0")
-    result = at_desk.finish(*taken)
+    service.harness.foreign_commit("20231114221320100", "20231114221320200", "a-0")
+    result = service.finish(*taken)
     assert (result.outcome, result.conflict.other) == (Outcome.ABORTED, "20231114221320100")  # type: ignore[union-attr]
     assert "Plan the table service anew" in str(result.conflict)
-    assert not [name for name in at_desk.files() if instant in name]
-    assert at_desk.desk.timeline().get(instant) is None
+    assert not [name for name in service.files() if instant in name]
+    assert service.harness.timeline().get(instant) is None
 
 
 @pytest.mark.parametrize(
     "point", [StopPoint.SCHEDULE_PLANNED, StopPoint.SCHEDULE_CLAIMED, StopPoint.SCHEDULE_REQUESTED]
 )
-def test_wherever_a_scheduler_dies_the_next_one_goes_on(at_desk: ClusteringDesk, at: Any, point: StopPoint) -> None:
+def test_wherever_a_scheduler_dies_the_next_one_goes_on(service: ClusteringHarness, at: Any, point: StopPoint) -> None:
     with pytest.raises(Killed):
-        at_desk.clustering(trace=at(point, kill)).schedule()
-    at_desk.desk.clock.advance(DEAD_S)
-    clustering = at_desk.clustering()
-    at_desk.desk.open().begin("commit", "UPSERT").abort("only looked")
-    planned = clustering.list_pending(at_desk.desk.timeline())
+        service.clustering(trace=at(point, kill)).schedule()
+    service.harness.clock.advance(DEAD_S)
+    clustering = service.clustering()
+    service.harness.open().begin("commit", "UPSERT").abort("only looked")
+    planned = clustering.list_pending(service.harness.timeline())
     assert len(planned) == (0 if point is StopPoint.SCHEDULE_PLANNED else 1)
     if not planned:
         clustering.schedule()
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
-    assert len(at_desk.groups()) == len({name for name in at_desk.files() if "-0-0_" in name}) - 3 == 1
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
+    assert len(service.groups()) == len({name for name in service.files() if "-0-0_" in name}) - 3 == 1
 
 
-def test_clustering_yields_to_writers_where_they_are_preferred(at_desk: ClusteringDesk) -> None:
+def test_clustering_yields_to_writers_where_they_are_preferred(service: ClusteringHarness) -> None:
     prefer: Any = {"hoodie__write__lock__conflict__resolution__strategy": "prefer_writer"}
-    clustering = at_desk.clustering(**prefer)
+    clustering = service.clustering(**prefer)
     clustering.schedule()
     taken = clustering.take()
     assert taken is not None
-    tx = at_desk.desk.open(**prefer).begin("commit", "UPSERT")
-    assert tx.publish(at_desk.write(tx, "a-0")).is_committed
-    conflict = at_desk.finish(*taken).conflict
+    tx = service.harness.open(**prefer).begin("commit", "UPSERT")
+    assert tx.publish(service.write(tx, "a-0")).is_committed
+    conflict = service.finish(*taken).conflict
     assert conflict is not None
-    assert (conflict.other, at_desk.groups()) == (tx.instant, ["a-0", "b-0", "c-0"])
+    assert (conflict.other, service.groups()) == (tx.instant, ["a-0", "b-0", "c-0"])
 
 
 RUNNING = [
@@ -220,176 +220,178 @@ RUNNING = [
 
 @pytest.mark.parametrize("point", RUNNING)
 def test_wherever_a_run_dies_the_next_one_finishes_it_or_begins_anew(
-    at_desk: ClusteringDesk, at: Any, point: StopPoint
+    service: ClusteringHarness, at: Any, point: StopPoint
 ) -> None:
-    at_desk.clustering().schedule()
-    mortal = Mortal(at_desk.desk, at, point)
-    dying = at_desk.clustering()
+    service.clustering().schedule()
+    mortal = Mortal(service.harness, at, point)
+    dying = service.clustering()
     object.__setattr__(dying, "transactions", mortal.transactions)
     with pytest.raises(Killed):
-        at_desk.run(dying)
-    assert at_desk.run(at_desk.clustering()) is None  # it may be alive, or is done
-    at_desk.desk.clock.advance(DEAD_S)
-    again = at_desk.run(at_desk.clustering())
+        service.run(dying)
+    assert service.run(service.clustering()) is None  # it may be alive, or is done
+    service.harness.clock.advance(DEAD_S)
+    again = service.run(service.clustering())
     is_decided = point in RUNNING[4:]
     assert (again is None) is is_decided
-    [group] = at_desk.groups()
-    assert [name for name in at_desk.files() if not name.startswith(("a-0", "b-0", "c-0"))] == [
+    [group] = service.groups()
+    assert [name for name in service.files() if not name.startswith(("a-0", "b-0", "c-0"))] == [
         f"{group}_0-0-0_{group.removesuffix('-0')}.parquet"
     ]
-    assert at_desk.desk.timeline().pending() == ()
-    tx = at_desk.desk.open().begin("commit", "UPSERT")
-    assert tx.publish(at_desk.write(tx, group)).is_committed
+    assert service.harness.timeline().pending() == ()
+    tx = service.harness.open().begin("commit", "UPSERT")
+    assert tx.publish(service.write(tx, group)).is_committed
 
 
-def test_what_a_living_process_runs_is_left_to_it(at_desk: ClusteringDesk) -> None:
-    clustering = at_desk.clustering()
+def test_what_a_living_process_runs_is_left_to_it(service: ClusteringHarness) -> None:
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     taken = clustering.take()
     assert taken is not None
-    other = at_desk.clustering()
+    other = service.clustering()
     assert other.take() is None
     with pytest.raises(WriteAborted, match="is under way in another process"):
         other.take(instant)
     with pytest.raises(WriteAborted, match="is under way, or its process has died"):
-        at_desk.desk.open().resume(instant)
-    assert at_desk.finish(*taken).is_committed
+        service.harness.open().resume(instant)
+    assert service.finish(*taken).is_committed
 
 
-def test_two_processes_that_begin_one_plan_at_once_run_it_once(at_desk: ClusteringDesk, at: Any) -> None:
-    instant = str(at_desk.clustering().schedule())
+def test_two_processes_that_begin_one_plan_at_once_run_it_once(service: ClusteringHarness, at: Any) -> None:
+    instant = str(service.clustering().schedule())
     refused: list[str] = []
 
     def begin_too() -> None:
         with pytest.raises(WriteAborted, match="is being begun by another process") as caught:
-            at_desk.desk.open().resume(instant)
+            service.harness.open().resume(instant)
         refused.append(str(caught.value))
 
-    clustering = at_desk.clustering(trace=at(StopPoint.RESUME_HEARTBEAT, begin_too))
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
+    clustering = service.clustering(trace=at(StopPoint.RESUME_HEARTBEAT, begin_too))
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
     assert len(refused) == 1
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_plan_is_taken_back_with_every_file_even_from_a_living_process(
-    at_desk: ClusteringDesk, is_begun: bool
+    service: ClusteringHarness, is_begun: bool
 ) -> None:
-    clustering = at_desk.clustering()
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     taken = clustering.take() if is_begun else None
     if taken is not None:
-        at_desk.write(taken[0], "half-0")
-    assert at_desk.clustering().abort(instant) is Outcome.ABORTED
-    assert not [name for name in at_desk.files() if instant in name]
+        service.write(taken[0], "half-0")
+    assert service.clustering().abort(instant) is Outcome.ABORTED
+    assert not [name for name in service.files() if instant in name]
     if taken is not None:
         with pytest.raises(WriteAborted, match="no longer inflight"):
-            at_desk.finish(*taken)
-    assert at_desk.groups() == ["a-0", "b-0", "c-0"]
+            service.finish(*taken)
+    assert service.groups() == ["a-0", "b-0", "c-0"]
 
 
-def test_what_is_done_cannot_be_taken_back(at_desk: ClusteringDesk) -> None:
-    clustering = at_desk.clustering()
+def test_what_is_done_cannot_be_taken_back(service: ClusteringHarness) -> None:
+    clustering = service.clustering()
     instant = str(clustering.schedule())
-    at_desk.run(clustering)
+    service.run(clustering)
     assert clustering.abort(instant) is Outcome.COMMITTED
-    assert at_desk.groups() == [f"{instant}-0"]
+    assert service.groups() == [f"{instant}-0"]
 
 
-def test_a_plan_whose_inputs_changed_since_its_process_died_is_made_without_them(at_desk: ClusteringDesk) -> None:
+def test_a_plan_whose_inputs_changed_since_its_process_died_is_made_without_them(service: ClusteringHarness) -> None:
     options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": 8}
-    at_desk.commit("d-0")
-    clustering = at_desk.clustering(options=options)
+    service.commit("d-0")
+    clustering = service.clustering(options=options)
     clustering.schedule()
     taken = clustering.take()
     assert taken is not None
     taken[0]._state.heartbeat.pause()
-    at_desk.desk.clock.advance(DEAD_S)
-    at_desk.desk.foreign_commit("20231114231325000", "20231114231325100", "a-0")
-    assert at_desk.run(at_desk.clustering()).is_committed  # type: ignore[union-attr]
-    assert at_desk.groups()[1:] == ["a-0", "b-0"]
+    service.harness.clock.advance(DEAD_S)
+    service.harness.foreign_commit("20231114231325000", "20231114231325100", "a-0")
+    assert service.run(service.clustering()).is_committed  # type: ignore[union-attr]
+    assert service.groups()[1:] == ["a-0", "b-0"]
 
 
-def put_foreign_plan(at_desk: ClusteringDesk, clustering_plan: Any) -> None:
+def put_foreign_plan(service: ClusteringHarness, clustering_plan: Any) -> None:
     clustering = Instant(THEIRS, "clustering", State.REQUESTED)
-    at_desk.desk.storage.replace(LAYOUT_2.path(clustering), clustering_plan(("p", "a-0")))
+    service.harness.storage.replace(LAYOUT_2.path(clustering), clustering_plan(("p", "a-0")))
 
 
-def test_a_plan_of_the_jvm_is_respected_and_left_to_it(at_desk: ClusteringDesk, clustering_plan: Any) -> None:
-    at_desk.desk.foreign = True
-    put_foreign_plan(at_desk, clustering_plan)
-    clustering = at_desk.clustering()
+def test_a_plan_of_the_jvm_is_respected_and_left_to_it(service: ClusteringHarness, clustering_plan: Any) -> None:
+    service.harness.foreign = True
+    put_foreign_plan(service, clustering_plan)
+    clustering = service.clustering()
     clustering.schedule()
-    [theirs, ours] = clustering.list_pending(at_desk.desk.timeline())
+    [theirs, ours] = clustering.list_pending(service.harness.timeline())
     assert (theirs.is_ours, ours.is_ours) == (False, True)
     assert ours.plan.file_groups == {("p", "b-0"), ("p", "c-0")}
     for refused in (clustering.take, clustering.abort):
         with pytest.raises(WriteAborted, match="planned by a JVM writer"):
             refused(THEIRS)
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
-    assert at_desk.run(clustering) is None
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
+    assert service.run(clustering) is None
 
 
-def test_a_jvm_writer_that_took_the_plan_over_is_not_published_for(at_desk: ClusteringDesk) -> None:
+def test_a_jvm_writer_that_took_the_plan_over_is_not_published_for(service: ClusteringHarness) -> None:
     """It rolls our attempt back and runs the plan itself, under the same time."""
-    at_desk.desk.foreign = True
-    clustering = at_desk.clustering()
+    service.harness.foreign = True
+    clustering = service.clustering()
     instant = str(clustering.schedule())
     taken = clustering.take()
     assert taken is not None
-    at_desk.desk.storage.replace(LAYOUT_2.path(Instant(instant, "clustering", State.INFLIGHT)), b"")
-    result = at_desk.finish(*taken)
+    service.harness.storage.replace(LAYOUT_2.path(Instant(instant, "clustering", State.INFLIGHT)), b"")
+    result = service.finish(*taken)
     assert (result.outcome, result.reason) == (Outcome.ABORTED, "another process runs the same plan")
 
 
-def test_a_write_sees_that_a_jvm_writer_ran_a_plan_of_ours(at_desk: ClusteringDesk) -> None:
-    at_desk.desk.foreign = True
-    instant = str(at_desk.clustering().schedule())
-    tx = at_desk.desk.open().begin("commit", "UPSERT")
-    metadata = at_desk.write(tx, "a-0")
+def test_a_write_sees_that_a_jvm_writer_ran_a_plan_of_ours(service: ClusteringHarness) -> None:
+    service.harness.foreign = True
+    instant = str(service.clustering().schedule())
+    tx = service.harness.open().begin("commit", "UPSERT")
+    metadata = service.write(tx, "a-0")
     pending = Instant(instant, "clustering", State.INFLIGHT)
-    at_desk.desk.storage.replace(LAYOUT_2.path(pending), b"")
-    done = at_desk.write(at_desk.desk.open().begin("commit", "INSERT"), "theirs-0")
+    service.harness.storage.replace(LAYOUT_2.path(pending), b"")
+    done = service.write(service.harness.open().begin("commit", "INSERT"), "theirs-0")
     replacing = type(done)(done.partition_to_write_stats, "CLUSTER", done.extra, {"p": ("a-0", "b-0", "c-0")})
     path = LAYOUT_2.path(pending.as_completed("20231114221321000"))
-    at_desk.desk.storage.replace(path, replacing.encode("replacecommit", layout_version=2))
+    service.harness.storage.replace(path, replacing.encode("replacecommit", layout_version=2))
     conflict = tx.publish(metadata).conflict
     assert conflict is not None
     assert (conflict.other, conflict.other_action, conflict.file_id) == (instant, "replacecommit", "a-0")
 
 
-def test_a_restore_that_is_pending_keeps_clustering_out(at_desk: ClusteringDesk) -> None:
-    at_desk.desk.storage.replace(LAYOUT_2.path(Instant(THEIRS, "restore", State.REQUESTED)), b"")
+def test_a_restore_that_is_pending_keeps_clustering_out(service: ClusteringHarness) -> None:
+    service.harness.storage.replace(LAYOUT_2.path(Instant(THEIRS, "restore", State.REQUESTED)), b"")
     with pytest.raises(WriteAborted, match=f"restore {THEIRS} is pending"):
-        at_desk.clustering().schedule()
+        service.clustering().schedule()
 
 
 @pytest.mark.parametrize("step", ["schedule", "run"])
 def test_no_step_of_clustering_looks_like_a_foreign_writer_to_an_unfinished_publish(
-    at_desk: ClusteringDesk, at: Any, step: str
+    service: ClusteringHarness, at: Any, step: str
 ) -> None:
-    at_desk.desk.foreign = True
-    clustering = at_desk.clustering()
+    service.harness.foreign = True
+    clustering = service.clustering()
     if step == "run":
         clustering.schedule()
-    tx = at_desk.desk.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "INSERT")
+    tx = service.harness.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "INSERT")
     with pytest.raises(Killed):
-        tx.publish(at_desk.write(tx, "new-0"))
+        tx.publish(service.write(tx, "new-0"))
     if step == "schedule":
         clustering.schedule()
-    assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
-    assert "new-0" in at_desk.groups()
-    assert ClaimKind.VOID not in [claim.kind for claim in at_desk.desk.claims()]
+    assert service.run(clustering).is_committed  # type: ignore[union-attr]
+    assert "new-0" in service.groups()
+    assert ClaimKind.VOID not in [claim.kind for claim in service.harness.claims()]
 
 
-def test_a_clustering_that_is_planned_and_run_during_a_publish_is_no_intruder(at_desk: ClusteringDesk, at: Any) -> None:
-    at_desk.desk.foreign = True
-    clustering = at_desk.clustering()
+def test_a_clustering_that_is_planned_and_run_during_a_publish_is_no_intruder(
+    service: ClusteringHarness, at: Any
+) -> None:
+    service.harness.foreign = True
+    clustering = service.clustering()
 
     def cluster() -> None:
         clustering.schedule()
-        assert at_desk.run(clustering).is_committed  # type: ignore[union-attr]
+        assert service.run(clustering).is_committed  # type: ignore[union-attr]
 
-    tx = at_desk.desk.open(trace=at(StopPoint.PUBLISH_LOOKED_AGAIN, cluster)).begin("commit", "INSERT")
-    result = tx.publish(at_desk.write(tx, "new-0"))
+    tx = service.harness.open(trace=at(StopPoint.PUBLISH_LOOKED_AGAIN, cluster)).begin("commit", "INSERT")
+    result = tx.publish(service.write(tx, "new-0"))
     assert (result.outcome, result.warnings) == (Outcome.COMMITTED, ())
-    assert at_desk.desk.names(".hoodie/.hudi_locks/notices") == []
+    assert service.harness.names(".hoodie/.hudi_locks/notices") == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from power_cut import Disk
-from transaction_desk import MODE, OPEN_LOCK, OPTIMISTIC
+from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat

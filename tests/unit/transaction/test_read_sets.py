@@ -29,16 +29,16 @@ class Keys:
         return self.found
 
 
-def publish_beside(desk: Any, keys: Keys, partition: str = "p") -> tuple[Any, Any]:
+def publish_beside(harness: Any, keys: Keys, partition: str = "p") -> tuple[Any, Any]:
     """Publish into g-0 while another writer was first with h-0."""
-    first, second = desk.open().begin("commit", "INSERT"), desk.open().begin("commit", "UPSERT")
-    assert first.publish(desk.write(first, "h-0", partition=partition)).is_committed
-    return first, second.publish(desk.write(second, "g-0"), reads=ReadSet(absent_keys=keys))
+    first, second = harness.open().begin("commit", "INSERT"), harness.open().begin("commit", "UPSERT")
+    assert first.publish(harness.write(first, "h-0", partition=partition)).is_committed
+    return first, second.publish(harness.write(second, "g-0"), reads=ReadSet(absent_keys=keys))
 
 
-def test_a_key_that_another_write_brought_meanwhile_is_a_conflict(desk: Any) -> None:
+def test_a_key_that_another_write_brought_meanwhile_is_a_conflict(harness: Any) -> None:
     keys = Keys()
-    first, result = publish_beside(desk, keys)
+    first, result = publish_beside(harness, keys)
     assert (result.outcome, result.conflict.keys, result.conflict.groups) == (Outcome.ABORTED, ("k",), ())
     assert keys.asked[-1] == (first.instant, {f"p/h-0_0-0-0_{first.instant}.parquet"})
     with pytest.raises(WriteConflict, match="record key 'k' of partition 'p'; the other came first") as caught:
@@ -52,37 +52,37 @@ def test_a_key_that_another_write_brought_meanwhile_is_a_conflict(desk: Any) -> 
     ("keys", "partition", "is_asked"),
     [(Keys(found=()), "p", True), (Keys(), "q", False), (Keys(partitions=frozenset()), "p", False)],
 )
-def test_other_keys_and_other_partitions_are_none(desk: Any, keys: Keys, partition: str, is_asked: bool) -> None:
-    _, result = publish_beside(desk, keys, partition)
+def test_other_keys_and_other_partitions_are_none(harness: Any, keys: Keys, partition: str, is_asked: bool) -> None:
+    _, result = publish_beside(harness, keys, partition)
     assert (result.outcome, bool(keys.asked)) == (Outcome.COMMITTED, is_asked)
 
 
-def test_what_the_snapshot_shows_is_not_looked_at(desk: Any) -> None:
-    desk.commit("h-0")
-    keys, tx = Keys(), desk.open().begin("commit", "UPSERT")
-    assert tx.publish(desk.write(tx, "g-0"), reads=ReadSet(absent_keys=keys)).is_committed
+def test_what_the_snapshot_shows_is_not_looked_at(harness: Any) -> None:
+    harness.commit("h-0")
+    keys, tx = Keys(), harness.open().begin("commit", "UPSERT")
+    assert tx.publish(harness.write(tx, "g-0"), reads=ReadSet(absent_keys=keys)).is_committed
     assert keys.asked == []
 
 
 @pytest.mark.parametrize("is_archived", [False, True])
-def test_keys_of_foreign_writers_are_looked_for_too(desk: Any, is_archived: bool) -> None:
-    desk.foreign = True
-    keys, tx = Keys(), desk.open().begin("commit", "UPSERT")
-    metadata = desk.write(tx, "g-0")
-    desk.foreign_commit(THEIRS, "20231114221320003", "h-0")
+def test_keys_of_foreign_writers_are_looked_for_too(harness: Any, is_archived: bool) -> None:
+    harness.foreign = True
+    keys, tx = Keys(), harness.open().begin("commit", "UPSERT")
+    metadata = harness.write(tx, "g-0")
+    harness.foreign_commit(THEIRS, "20231114221320003", "h-0")
     if is_archived:
-        desk.archive(THEIRS)
+        harness.archive(THEIRS)
     result = tx.publish(metadata, reads=ReadSet(absent_keys=keys))
     assert (result.outcome, result.conflict.other, result.conflict.keys) == (Outcome.ABORTED, THEIRS, ("k",))
 
 
-def test_keys_are_looked_for_before_the_lock_is_taken(desk: Any, at: Any) -> None:
+def test_keys_are_looked_for_before_the_lock_is_taken(harness: Any, at: Any) -> None:
     """And once more within it, which finds the answers known, and what came in between."""
     keys, before = Keys(), list[str]()
     locked = at(StopPoint.PUBLISH_LOCKED, lambda: before.extend(instant for instant, _ in keys.asked))
-    tx = desk.open(trace=locked).begin("commit", "UPSERT")
-    metadata = desk.write(tx, "g-0")
-    other = desk.commit("h-0")
+    tx = harness.open(trace=locked).begin("commit", "UPSERT")
+    metadata = harness.write(tx, "g-0")
+    other = harness.commit("h-0")
     assert tx.publish(metadata, reads=ReadSet(absent_keys=keys)).conflict.keys == ("k",)
     assert before == [other]
 
@@ -94,14 +94,14 @@ def reading(*file_ids: str, partition: str = "p") -> ReadSet:
 @pytest.mark.parametrize(("read", "is_conflict"), [("g-0", True), ("h-0", False)])
 @pytest.mark.parametrize("is_foreign", [False, True])
 def test_a_file_group_that_was_only_looked_at_must_not_have_changed(
-    desk: Any, read: str, is_conflict: bool, is_foreign: bool
+    harness: Any, read: str, is_conflict: bool, is_foreign: bool
 ) -> None:
-    desk.foreign = is_foreign
-    tx = desk.open().begin("commit", "UPSERT")
+    harness.foreign = is_foreign
+    tx = harness.open().begin("commit", "UPSERT")
     if is_foreign:
-        desk.foreign_commit(THEIRS, "20231114221320003", "g-0")
+        harness.foreign_commit(THEIRS, "20231114221320003", "g-0")
     else:
-        desk.commit("g-0")
+        harness.commit("g-0")
     result = tx.publish(CommitMetadata(operation="UPSERT"), reads=reading(read))
     assert result.is_committed is not is_conflict
     if is_conflict:
@@ -109,25 +109,25 @@ def test_a_file_group_that_was_only_looked_at_must_not_have_changed(
         assert f"changed file group g-0 of partition 'p', which decided what instant {tx.instant}" in result.reason
 
 
-def test_with_buckets_the_bucket_must_not_have_come_into_being(desk: Any) -> None:
+def test_with_buckets_the_bucket_must_not_have_come_into_being(harness: Any) -> None:
     options = {"hoodie__index__type": "BUCKET"}
-    tx = desk.open(**options).begin("commit", "DELETE")
-    desk.commit("00000001-theirs-0")
+    tx = harness.open(**options).begin("commit", "DELETE")
+    harness.commit("00000001-theirs-0")
     result = tx.publish(CommitMetadata(operation="DELETE"), reads=reading("00000001-ours-0", "00000002-ours-0"))
     assert result.conflict.groups == (("p", "00000001-ours-0"),)
 
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_clustering_of_what_was_looked_at_matters_once_it_is_done(
-    desk: Any, is_done: bool, clustering_plan: Callable[..., bytes]
+    harness: Any, is_done: bool, clustering_plan: Callable[..., bytes]
 ) -> None:
     """Then rows lie in other file groups, where nobody would notice the next change."""
-    desk.foreign = True
-    tx = desk.open().begin("commit", "UPSERT")
-    desk.storage.create_if_absent(f".hoodie/timeline/{THEIRS}.clustering.requested", clustering_plan(("p", "g-0")))
+    harness.foreign = True
+    tx = harness.open().begin("commit", "UPSERT")
+    harness.storage.create_if_absent(f".hoodie/timeline/{THEIRS}.clustering.requested", clustering_plan(("p", "g-0")))
     if is_done:
         metadata = CommitMetadata.of((), "CLUSTER", schema="{}", replaced_file_ids={"p": ("g-0",)})
         completed = f".hoodie/timeline/{THEIRS}_20231114221320003.replacecommit"
-        desk.storage.replace(completed, metadata.encode("replacecommit", layout_version=2))
+        harness.storage.replace(completed, metadata.encode("replacecommit", layout_version=2))
     result = tx.publish(CommitMetadata(operation="UPSERT"), reads=reading("g-0"))
     assert result.is_committed is not is_done

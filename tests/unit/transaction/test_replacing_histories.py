@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 import pytest
-from rows_world import play_replacing
+from rows_simulator import play_replacing
 
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.histories
 def test_histories_of_replaced_file_groups_end_as_a_serial_replay_and_meet_what_they_are_for() -> None:
     done: list[Claim] = []
     for seed in range(HISTORIES):
-        world = play_replacing(seed)
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-        done += drop_void(world.claims())
+        simulator = play_replacing(seed)
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+        done += drop_void(simulator.claims())
     published = {claim.action for claim in done if claim.kind is ClaimKind.PUBLISH}
     rolled_back = {claim.action for claim in done if claim.kind is ClaimKind.ROLLBACK}
     assert published == {"commit", "replacecommit", "clustering"}

@@ -61,38 +61,38 @@ def with_schema(metadata: CommitMetadata, **columns: str) -> CommitMetadata:
     return replace(metadata, extra={"schema": schema(**columns)})
 
 
-def newest_columns(desk: Any) -> dict[str, str]:
-    newest = desk.timeline().completed_between("")[-1]
-    data = desk.storage.read(desk.timeline().paths[newest])
+def newest_columns(harness: Any) -> dict[str, str]:
+    newest = harness.timeline().completed_between("")[-1]
+    data = harness.storage.read(harness.timeline().paths[newest])
     return columns_of(CommitMetadata.decode(data, "newest").schema)
 
 
-def test_the_later_commit_records_the_columns_of_both(desk: Any) -> None:
-    first, second = desk.open(), desk.open()
+def test_the_later_commit_records_the_columns_of_both(harness: Any) -> None:
+    first, second = harness.open(), harness.open()
     one, two = first.begin("commit", "UPSERT"), second.begin("commit", "UPSERT")
-    assert one.publish(with_schema(desk.write(one, "g"), a="int", b="int")).is_committed
-    assert two.publish(with_schema(desk.write(two, "h"), a="int", c="int")).is_committed
-    assert newest_columns(desk) == {"a": "int", "b": "int", "c": "int"}
+    assert one.publish(with_schema(harness.write(one, "g"), a="int", b="int")).is_committed
+    assert two.publish(with_schema(harness.write(two, "h"), a="int", c="int")).is_committed
+    assert newest_columns(harness) == {"a": "int", "b": "int", "c": "int"}
 
 
-def test_a_clash_aborts_the_later_write_and_says_which_column(desk: Any) -> None:
-    first, second = desk.open(), desk.open()
+def test_a_clash_aborts_the_later_write_and_says_which_column(harness: Any) -> None:
+    first, second = harness.open(), harness.open()
     one, two = first.begin("commit", "UPSERT"), second.begin("commit", "UPSERT")
-    assert one.publish(with_schema(desk.write(one, "g"), a="int", b="int")).is_committed
-    result = two.publish(with_schema(desk.write(two, "h"), a="int", b="string"))
+    assert one.publish(with_schema(harness.write(one, "g"), a="int", b="int")).is_committed
+    result = two.publish(with_schema(harness.write(two, "h"), a="int", b="string"))
     assert result.outcome is Outcome.ABORTED
     assert result.conflict is not None
     assert result.conflict.other == one.instant
     assert "b" in result.conflict.columns
     assert "column b" in str(result.conflict)
     assert "give them other names" in result.conflict.advice
-    assert newest_columns(desk) == {"a": "int", "b": "int"}
+    assert newest_columns(harness) == {"a": "int", "b": "int"}
 
 
-def test_without_schema_resolution_the_columns_of_the_later_commit_stand(desk: Any) -> None:
+def test_without_schema_resolution_the_columns_of_the_later_commit_stand(harness: Any) -> None:
     off = {"hoodie.write.concurrency.schema.conflict.resolution.enable": "false"}
-    first, second = desk.open(), desk.open(**off)
+    first, second = harness.open(), harness.open(**off)
     one, two = first.begin("commit", "UPSERT"), second.begin("commit", "UPSERT")
-    assert one.publish(with_schema(desk.write(one, "g"), a="int", b="int")).is_committed
-    assert two.publish(with_schema(desk.write(two, "h"), a="int", b="string")).is_committed
-    assert newest_columns(desk) == {"a": "int", "b": "string"}
+    assert one.publish(with_schema(harness.write(one, "g"), a="int", b="int")).is_committed
+    assert two.publish(with_schema(harness.write(two, "h"), a="int", b="string")).is_committed
+    assert newest_columns(harness) == {"a": "int", "b": "string"}

@@ -11,8 +11,8 @@ import hypothesis
 import pytest
 from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
-from serviced_world import (
-    ServicedWorld,
+from serviced_simulator import (
+    ServicedSimulator,
     play_long_lived,
     play_long_lived_beside_jvm,
     play_readers,
@@ -40,30 +40,30 @@ def one_step_at_a_time(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.parametrize("play", PLAYS)
-def test_histories_with_services_are_serialisable_by_completion_time(play: Callable[[int], ServicedWorld]) -> None:
+def test_histories_with_services_are_serialisable_by_completion_time(play: Callable[[int], ServicedSimulator]) -> None:
     for seed in range(HISTORIES):
-        world = play(seed)
-        assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
+        simulator = play(seed)
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
 
 
 @pytest.mark.parametrize("play", PLAYS)
 @hypothesis.settings(max_examples=max(3, HISTORIES // 5), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(dealt=st.lists(st.integers(0, 2**16 - 1), max_size=300), seed=st.integers(0, 59))
 def test_histories_with_services_that_are_searched_for_are_so_too(
-    play: Callable[..., ServicedWorld], dealt: list[int], seed: int
+    play: Callable[..., ServicedSimulator], dealt: list[int], seed: int
 ) -> None:
-    world = play(seed, rng=Dealt(tuple(dealt)))
-    assert world.wrong() == "", "\n".join(world.trail)
+    simulator = play(seed, rng=Dealt(tuple(dealt)))
+    assert simulator.wrong() == "", "\n".join(simulator.trail)
 
 
 def test_the_histories_meet_what_they_are_for() -> None:
-    worlds = [play(seed) for seed in range(6) for play in PLAYS[:2]]
-    steps = [step for world in worlds for step in world.trail]
-    assert any(world.archived() for world in worlds)
+    simulators = [play(seed) for seed in range(6) for play in PLAYS[:2]]
+    steps = [step for simulator in simulators for step in simulator.trail]
+    assert any(simulator.archived() for simulator in simulators)
     assert any(step.startswith("archiver: create .hoodie/timeline/history/2") for step in steps)
     assert any(step.startswith("cleaner: delete p/") for step in steps)
-    assert {name for world in worlds for name in world.outcomes} >= {"first", "deleter", "keeper", "jvm"}
-    assert any(process.is_crashed for world in worlds for process in world.processes)
+    assert {name for simulator in simulators for name in simulator.outcomes} >= {"first", "deleter", "keeper", "jvm"}
+    assert any(process.is_crashed for simulator in simulators for process in simulator.processes)
 
 
 # ---- planted breaks: each drops one rule, and must be found ----
@@ -88,7 +88,7 @@ def clean_below_what_is_not_completed(patch: Patch) -> None:
 
 @pytest.mark.parametrize("plant", [forget_what_was_looked_at, forget_what_was_not_there])
 def test_a_read_set_that_is_dropped_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    assert [world.wrong() for world in map(play_readers, range(20))] == [""] * 20
+    assert [simulator.wrong() for simulator in map(play_readers, range(20))] == [""] * 20
     plant(monkeypatch)
     assert any(play_readers(seed).wrong() for seed in range(200))
 
@@ -147,7 +147,7 @@ def archive_behind_what_is_pending(patch: Patch) -> None:
 
 # Our readers forgive the newest first, and what is archived behind a pending write, since they ask the archive before
 # they call a write pending. A JVM does not: what it would think is looked at whenever an archiver removes something.
-ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedWorld], int]] = [
+ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedSimulator], int]] = [
     (remove_before_it_is_history, play_serviced, 16),
     (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 159),
     (remove_the_newest_first, play_long_lived, 0),
@@ -158,14 +158,14 @@ ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedWor
 
 @pytest.mark.parametrize(("plant", "play", "likely"), ARCHIVAL_BREAKS)
 def test_each_rule_of_archival_that_is_dropped_is_found(
-    plant: Callable[[Patch], None], play: Callable[[int], ServicedWorld], likely: int, monkeypatch: Patch
+    plant: Callable[[Patch], None], play: Callable[[int], ServicedSimulator], likely: int, monkeypatch: Patch
 ) -> None:
     """First by the seed that was found when this was written, then by others."""
     plant(monkeypatch)
     assert any(goes_wrong(play, seed) for seed in (likely, *range(300)))
 
 
-def goes_wrong(play: Callable[[int], ServicedWorld], seed: int) -> bool:
+def goes_wrong(play: Callable[[int], ServicedSimulator], seed: int) -> bool:
     """By what the table holds in the end, by an alarm of the product, or by never ending."""
     try:
         return bool(play(seed).wrong())

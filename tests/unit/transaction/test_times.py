@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from transaction_desk import At, Desk, heartbeats_that_end
+from transaction_harness import At, Harness, heartbeats_that_end
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import ClockRefused
@@ -29,8 +29,8 @@ class Writer:
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.clock = ManualClock()
-        self.desk = Desk(self.clock, storage, table_type="MERGE_ON_READ")
-        self._transactions = self.desk.open(**NON_BLOCKING)
+        self.harness = Harness(self.clock, storage, table_type="MERGE_ON_READ")
+        self._transactions = self.harness.open(**NON_BLOCKING)
         self._open: Transaction | None = None
         self._off_ms = 0
 
@@ -45,7 +45,7 @@ class Writer:
             self._open = self._transactions.begin("deltacommit", "UPSERT")
             return self._open.instant
         tx, self._open = self._open, None
-        return str(tx.publish(self.desk.write(tx, "g-0")).completion_time)
+        return str(tx.publish(self.harness.write(tx, "g-0")).completion_time)
 
 
 @hypothesis.given(
@@ -60,32 +60,32 @@ def test_times_grow_over_all_writers_whatever_their_clocks_do(steps: Steps) -> N
             writers[number].jump(off_ms)
             times.append(writers[number].go_on())
     assert all(earlier < later for earlier, later in itertools.pairwise(times))
-    claims = writers[0].desk.claims()
+    claims = writers[0].harness.claims()
     named = {claim.instant: claim.time for claim in claims}
-    shown = {i.requested: i.completion for i in writers[0].desk.timeline().completed()}
+    shown = {i.requested: i.completion for i in writers[0].harness.timeline().completed()}
     assert shown == named
 
 
 @pytest.mark.parametrize("off_s", [-30, 30])
-def test_a_clock_may_be_off_by_as_much_as_is_allowed(desk: Any, off_s: int) -> None:
-    desk.clock = ManualClock()  # the store keeps its own
-    desk.clock.jump_wall(off_s * 1000)
+def test_a_clock_may_be_off_by_as_much_as_is_allowed(harness: Any, off_s: int) -> None:
+    harness.clock = ManualClock()  # the store keeps its own
+    harness.clock.jump_wall(off_s * 1000)
     with pytest.raises(ClockRefused, match="000 ms off the store's, and 10000 ms are allowed") as caught:
-        desk.open().begin("commit", "UPSERT")
+        harness.open().begin("commit", "UPSERT")
     assert caught.value.now_ms - caught.value.store_ms == off_s * 1000
-    desk.open(**{"hudi_locks.max_clock_drift_ms": 30_000}).begin("commit", "UPSERT").abort("enough")
+    harness.open(**{"hudi_locks.max_clock_drift_ms": 30_000}).begin("commit", "UPSERT").abort("enough")
 
 
-def test_a_time_that_was_taken_before_another_write_completed_is_taken_anew(desk: Any, at: At) -> None:
+def test_a_time_that_was_taken_before_another_write_completed_is_taken_anew(harness: Any, at: At) -> None:
     """A writer sleeps, without a lock that would hold others off, and its clock is behind when it wakes up."""
 
     def overtake() -> None:
-        between.append(desk.commit("h-0"))
-        desk.clock.jump_wall(-_BOUND_MS)
+        between.append(harness.commit("h-0"))
+        harness.clock.jump_wall(-_BOUND_MS)
 
     between: list[str] = []
-    tx = desk.open(trace=at(StopPoint.PUBLISH_TIMED, overtake)).begin("commit", "UPSERT")
-    result = tx.publish(desk.write(tx, "g-0"))
-    other = desk.timeline().get(between[0])
+    tx = harness.open(trace=at(StopPoint.PUBLISH_TIMED, overtake)).begin("commit", "UPSERT")
+    result = tx.publish(harness.write(tx, "g-0"))
+    other = harness.timeline().get(between[0])
     assert result.completion_time > other.completion
-    assert [claim.time for claim in desk.claims()] == [other.completion, result.completion_time]
+    assert [claim.time for claim in harness.claims()] == [other.completion, result.completion_time]

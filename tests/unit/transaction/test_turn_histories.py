@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from turns_world import play_turns
+from turns_simulator import play_turns
 
 from hudi_locks.transaction.transaction import Transaction
 
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.histories
 
 
 def test_histories_of_writers_that_go_on_end_as_a_serial_replay() -> None:
-    worlds = [play_sound(seed) for seed in range(HISTORIES)]
-    assert sum(world.turns for world in worlds) >= HISTORIES // 2
-    assert any("late task: move" in line for world in worlds for line in world.trail)
+    simulators = [play_sound(seed) for seed in range(HISTORIES)]
+    assert sum(simulator.turns for simulator in simulators) >= HISTORIES // 2
+    assert any("late task: move" in line for simulator in simulators for line in simulator.trail)
 
 
 def play_sound(seed: int) -> Any:
-    world = play_turns(seed)
-    assert world.wrong() == "", f"seed {seed}:\n" + "\n".join(world.trail)
-    return world
+    simulator = play_turns(seed)
+    assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+    return simulator
 
 
 # ---- planted breaks: each drops one rule, and must be found ----

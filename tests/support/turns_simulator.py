@@ -1,4 +1,4 @@
-"""A world of writers that go on from a later snapshot, and of tasks that outlive the turn that they belong to."""
+"""A simulator of writers that go on from a later snapshot, and of tasks that outlive the turn that they belong to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import random
 from collections.abc import Iterable
 from functools import partial
 
-from rows_world import RowsWorld
-from transaction_desk import write_staged
+from rows_simulator import RowsSimulator
+from transaction_harness import write_staged
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
@@ -24,7 +24,7 @@ from hudi_locks.transaction.operations import drop_void
 GROUPS = ("g-0", "h-0", "k-0")
 
 
-class TurnsWorld(RowsWorld):
+class TurnsSimulator(RowsSimulator):
     """Each writer adds a row to each of some file groups, and writes those again that others changed."""
 
     def __init__(self, rng: random.Random, *, crash: float = 0.0, lost: float = 0.0) -> None:
@@ -98,18 +98,18 @@ def _sum_up(stats: dict[str, WriteStat]) -> CommitMetadata:
     return CommitMetadata.of(stats.values(), "UPSERT", schema="{}")
 
 
-def play_turns(seed: int, *, rng: random.Random | None = None) -> TurnsWorld:
+def play_turns(seed: int, *, rng: random.Random | None = None) -> TurnsSimulator:
     """Three or four writers of several file groups, one that takes the living for dead, late tasks; no lock at all."""
-    world = TurnsWorld(rng or random.Random(seed), crash=(0.0, 0.004)[seed % 2], lost=(0.0, 0.1)[seed % 3 == 2])
-    lost, world.lost = world.lost, 0.0
+    simulator = TurnsSimulator(rng or random.Random(seed), crash=(0.0, 0.004)[seed % 2], lost=(0.0, 0.1)[seed % 3 == 2])
+    lost, simulator.lost = simulator.lost, 0.0
     for group in GROUPS:
-        world.revise(f"first {group}", (group,))
-    world.lost = lost
-    for number in range(world.rng.choice((3, 3, 4))):
-        groups = world.rng.sample(GROUPS, world.rng.choice((1, 2, 3)))
-        world.spawn(f"w{number}", partial(world.revise, f"w{number}", groups), may_crash=number == 0)
+        simulator.revise(f"first {group}", (group,))
+    simulator.lost = lost
+    for number in range(simulator.rng.choice((3, 3, 4))):
+        groups = simulator.rng.sample(GROUPS, simulator.rng.choice((1, 2, 3)))
+        simulator.spawn(f"w{number}", partial(simulator.revise, f"w{number}", groups), may_crash=number == 0)
     if seed % 5 == 0:
-        world.spawn("cleaner", world.cleaner)
-    world.run()
-    world.recover()
-    return world
+        simulator.spawn("cleaner", simulator.cleaner)
+    simulator.run()
+    simulator.recover()
+    return simulator

@@ -1,4 +1,4 @@
-"""A world whose writers append logs and do not block each other."""
+"""A simulator whose writers append logs and do not block each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from transaction_desk import MODE
+from transaction_harness import MODE
+from transaction_simulator import Simulator
 from transaction_store import SteppedStorage
-from transaction_world import World
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
@@ -22,7 +22,7 @@ from hudi_locks.transaction import Transaction
 NON_BLOCKING = {MODE: "NON_BLOCKING_CONCURRENCY_CONTROL", "hoodie.index.type": "BUCKET"}
 
 
-class LoggingWorld(World):
+class LoggingSimulator(Simulator):
     """Each writer logs its own name, and reads nothing."""
 
     table_type = "MERGE_ON_READ"

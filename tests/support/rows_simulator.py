@@ -1,4 +1,4 @@
-"""A world whose processes bring, replace and cluster rows: what is visible must be what a serial replay gives."""
+"""A simulator whose processes bring, replace and cluster rows: what is visible must be what a serial replay gives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from transaction_world import World
+from transaction_simulator import Simulator
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import (
@@ -29,7 +29,7 @@ from hudi_locks.transaction import Outcome, Transaction, Transactions
 from hudi_locks.transaction.operations import drop_void
 
 
-class RowsWorld(World):
+class RowsSimulator(Simulator):
     """Each writer brings one row, its name, to a file group of partition p: one that is there, or a new one."""
 
     def visible(self, storage: Storage, timeline: Timeline) -> tuple[BaseFile, ...]:
@@ -133,24 +133,24 @@ class RowsWorld(World):
         return self._wrong_answers() or self._wrong_order()
 
 
-def play_replacing(seed: int) -> RowsWorld:
+def play_replacing(seed: int) -> RowsSimulator:
     """Three writers, an overwriter, a clusterer, and a cleaner that takes the living for dead; no lock at all.
 
     Two rows are there before.
     """
-    world = RowsWorld(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
-    lost, world.lost = world.lost, 0.0
+    simulator = RowsSimulator(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
+    lost, simulator.lost = simulator.lost, 0.0
     for name in ("one", "two"):
-        world.append(name, share=0.0)
-    world.lost = lost
-    world.spawn("first", partial(world.append, "first"))
-    world.spawn("second", partial(world.append, "second"), may_crash=True)
-    world.spawn("third", partial(world.append, "third"))
+        simulator.append(name, share=0.0)
+    simulator.lost = lost
+    simulator.spawn("first", partial(simulator.append, "first"))
+    simulator.spawn("second", partial(simulator.append, "second"), may_crash=True)
+    simulator.spawn("third", partial(simulator.append, "third"))
     if seed % 2:
-        world.spawn("overwriter", partial(world.overwrite, "overwriter"), may_crash=seed % 4 == 1)
-    world.spawn("clusterer", partial(world.cluster, "clusterer"), may_crash=seed % 4 == 2)
+        simulator.spawn("overwriter", partial(simulator.overwrite, "overwriter"), may_crash=seed % 4 == 1)
+    simulator.spawn("clusterer", partial(simulator.cluster, "clusterer"), may_crash=seed % 4 == 2)
     if seed % 5 == 0:
-        world.spawn("cleaner", world.cleaner)
-    world.run()
-    world.recover()
-    return world
+        simulator.spawn("cleaner", simulator.cleaner)
+    simulator.run()
+    simulator.recover()
+    return simulator

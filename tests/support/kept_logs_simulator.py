@@ -1,4 +1,4 @@
-"""A world of writers that do not block each other, whose table is compacted, cleaned, archived and swept meanwhile."""
+"""A simulator of writers that block nobody; the table is compacted, cleaned, archived and swept meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from logging_world import LoggingWorld
+from logging_simulator import LoggingSimulator
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CleanMetadata, LogFileName
@@ -26,7 +26,7 @@ _KEEP = {
 }
 
 
-class KeptLogsWorld(LoggingWorld):
+class KeptLogsSimulator(LoggingSimulator):
     """Services that take every commit for old. What a clean says that it kept is what readers are promised."""
 
     max_steps = 60_000
@@ -151,30 +151,32 @@ class KeptLogsWorld(LoggingWorld):
 _GROUPS = {"w0": "g-0", "w1": "g-0", "w2": "h-0"}
 
 
-def play_kept_logs(seed: int, *, rng: random.Random | None = None) -> KeptLogsWorld:
+def play_kept_logs(seed: int, *, rng: random.Random | None = None) -> KeptLogsSimulator:
     """Two or three writers, two compactors, a cleaner, an archiver, a janitor, one that takes all for dead; no lock."""
-    world = KeptLogsWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2])
+    simulator = KeptLogsSimulator(
+        rng or random.Random(seed), crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2]
+    )
     for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
-        world.spawn(name, partial(world.writers, name, group, skew_ms=_skew(world)), may_crash=number == 0)
+        simulator.spawn(name, partial(simulator.writers, name, group, skew_ms=_skew(simulator)), may_crash=number == 0)
     for name in ("compactor", "other compactor"):
-        world.spawn(name, partial(world.compactor, name, rounds=8, skew_ms=_skew(world)), may_crash=True)
-    _spawn_services(world)
+        simulator.spawn(name, partial(simulator.compactor, name, rounds=8, skew_ms=_skew(simulator)), may_crash=True)
+    _spawn_services(simulator)
     if seed % 3 == 0:
-        world.spawn("janitor", partial(world.serve, "janitor", TableServices.sweep))
+        simulator.spawn("janitor", partial(simulator.serve, "janitor", TableServices.sweep))
     if seed % 4 == 1:
-        world.spawn("undertaker", world.cleaner)
-    world.run()
-    world.clean_up()
-    return world
+        simulator.spawn("undertaker", simulator.cleaner)
+    simulator.run()
+    simulator.clean_up()
+    return simulator
 
 
-def _spawn_services(world: KeptLogsWorld) -> None:
+def _spawn_services(simulator: KeptLogsSimulator) -> None:
     services = {"cleaning": TableServices.clean, "archiver": TableServices.archive}
     for name, work in services.items():
         rounds = 8 if name == "cleaning" else 5
-        how: dict[str, Any] = {"rounds": rounds, "all_dead": name == "archiver", "skew_ms": _skew(world)}
-        world.spawn(name, partial(world.serve, name, work, **how), may_crash=True)
+        how: dict[str, Any] = {"rounds": rounds, "all_dead": name == "archiver", "skew_ms": _skew(simulator)}
+        simulator.spawn(name, partial(simulator.serve, name, work, **how), may_crash=True)
 
 
-def _skew(world: KeptLogsWorld) -> int:
-    return world.rng.choice((0, 0, -40, 40))
+def _skew(simulator: KeptLogsSimulator) -> int:
+    return simulator.rng.choice((0, 0, -40, 40))

@@ -32,7 +32,7 @@ def write_staged(storage: Storage, staged: StagedFile, data: bytes) -> None:
 MODE, OPTIMISTIC = "hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 
-class DeskClock(ManualClock):
+class HarnessClock(ManualClock):
     """Virtual time that passes while somebody sleeps."""
 
     def sleep(self, duration_s: float) -> None:
@@ -58,7 +58,7 @@ OPEN_LOCK = OpenLock()
 
 
 @dataclass
-class Desk:
+class Harness:
     """One table in memory on virtual time, for plain tests: processes are Transactions objects of their own."""
 
     clock: ManualClock
@@ -171,11 +171,11 @@ def move_elsewhere(storage: MemoryStorage) -> None:
 class Mortal:
     """A process on another machine that dies at a stop point, its heartbeat with it."""
 
-    def __init__(self, desk: Any, at: At, point: StopPoint) -> None:
+    def __init__(self, harness: Any, at: At, point: StopPoint) -> None:
         self.is_dead = False
-        self._files = desk.storage
-        storage = FailingStorage(desk.storage, lambda verb, _: self.is_dead and verb == "touch")
-        self.transactions = desk.open(storage=storage, trace=at(point, self.die))
+        self._files = harness.storage
+        storage = FailingStorage(harness.storage, lambda verb, _: self.is_dead and verb == "touch")
+        self.transactions = harness.open(storage=storage, trace=at(point, self.die))
 
     def die(self) -> None:
         self.is_dead = True

@@ -1,4 +1,4 @@
-"""A world of writers whose table is cleaned, archived and swept by the product's own services while they write."""
+"""A simulator of writers whose table is cleaned, archived and swept by the product's own services while they write."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rows_world import RowsWorld
-from transaction_store import WorldLock
+from rows_simulator import RowsSimulator
+from transaction_store import SimulatorLock
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Instant
@@ -34,31 +34,31 @@ _SERVICES = {
 
 
 @dataclass(frozen=True)
-class WorldKeys:
+class SimulatorKeys:
     """One key that a write looked for in vain."""
 
-    world: ServicedWorld
+    simulator: ServicedSimulator
     key: str
     partitions: frozenset[str] = frozenset({"p"})
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         del instant  # a file that holds the key was made by whoever brought it, or after that
-        storage = self.world.files
-        return (self.key,) if any(self.key in self.world.rows_of(storage, path) for path in paths) else ()
+        storage = self.simulator.files
+        return (self.key,) if any(self.key in self.simulator.rows_of(storage, path) for path in paths) else ()
 
 
 def _append(name: str, rows: list[str]) -> list[str]:
     return [*rows, name]
 
 
-class ServicedWorld(RowsWorld):
+class ServicedSimulator(RowsSimulator):
     """Rows are added, added unless they are there, and deleted, beside services that take every commit for old."""
 
     max_steps = 30_000
 
     def __init__(self, rng: random.Random, **how: Any) -> None:
         super().__init__(rng, **how)
-        self.locks: WorldLock | None = None
+        self.locks: SimulatorLock | None = None
         self.archived_paths: set[str] = set()
         self.misread: set[str] = set()
         self.effects: dict[str, Callable[[list[str]], list[str]]] = {"jvm": lambda rows: [*rows, "jvm"]}
@@ -96,7 +96,7 @@ class ServicedWorld(RowsWorld):
             files = self.visible(tx.files.storage, tx.timeline)
             holder = next((f for f in files if row in self.rows_of(tx.files.storage, f.path)), None)
             groups = frozenset({FileGroupId("p", holder.file_id)} if holder else ())
-            reads = ReadSet(frozenset({"p"}), groups, None if holder else WorldKeys(self, row))
+            reads = ReadSet(frozenset({"p"}), groups, None if holder else SimulatorKeys(self, row))
             return CommitMetadata.of(write(tx, holder), "UPSERT", schema="{}"), reads
 
         self.live(name, lambda transactions: transactions.begin("commit", "UPSERT"), work)
@@ -151,7 +151,7 @@ class ServicedWorld(RowsWorld):
         self.doze((1, 1, 100, 300))
         return self.rows_of(storage, files[0].path) if files else []
 
-    def jvm_stream(self, lock: WorldLock, writes: int) -> None:
+    def jvm_stream(self, lock: SimulatorLock, writes: int) -> None:
         for number in range(writes):
             name = f"jvm{number}"
             self.effects[name] = partial(_append, name)
@@ -219,109 +219,113 @@ class ServicedWorld(RowsWorld):
         return f"{stuck} are pending for ever" if stuck else ""
 
 
-def spawn_disturbers(world: ServicedWorld, seed: int) -> None:
+def spawn_disturbers(simulator: ServicedSimulator, seed: int) -> None:
     """Who replaces what others write, and who takes the living for dead, in some of the histories."""
     if seed % 4 == 1:
-        world.spawn("overwriter", partial(world.replace_all, "overwriter"), may_crash=True)
+        simulator.spawn("overwriter", partial(simulator.replace_all, "overwriter"), may_crash=True)
     if seed % 5 == 2:
-        world.spawn("clusterer", partial(world.cluster, "clusterer"), may_crash=True)
+        simulator.spawn("clusterer", partial(simulator.cluster, "clusterer"), may_crash=True)
     if seed % 3 == 0:
-        world.spawn("undertaker", world.cleaner)
+        simulator.spawn("undertaker", simulator.cleaner)
 
 
-def play_serviced(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
+def play_serviced(seed: int, *, rng: random.Random | None = None) -> ServicedSimulator:
     """Two to four writers, an archiver, a cleaner, a janitor and one that takes the living for dead; no lock at all."""
-    world = ServicedWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2])
-    lay_ground(world)
-    _spawn_writers(world, seed)
-    spawn_disturbers(world, seed)
-    return finish(world)
+    simulator = ServicedSimulator(
+        rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2]
+    )
+    lay_ground(simulator)
+    _spawn_writers(simulator, seed)
+    spawn_disturbers(simulator, seed)
+    return finish(simulator)
 
 
-def play_serviced_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
+def play_serviced_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedSimulator:
     """The same with a lock that works, beside a JVM writer that ignores claims, and its cleaner."""
-    world = ServicedWorld(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
-    world.locks = lock = WorldLock(world)
-    lay_ground(world)
-    _spawn_writers(world, seed)
-    world.spawn("jvm", partial(world.jvm_writer, "one-0", lock))
-    world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
-    return finish(world)
+    simulator = ServicedSimulator(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
+    simulator.locks = lock = SimulatorLock(simulator)
+    lay_ground(simulator)
+    _spawn_writers(simulator, seed)
+    simulator.spawn("jvm", partial(simulator.jvm_writer, "one-0", lock))
+    simulator.spawn("jvm cleaner", partial(simulator.jvm_cleaner, lock))
+    return finish(simulator)
 
 
-def play_long_lived(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
+def play_long_lived(seed: int, *, rng: random.Random | None = None) -> ServicedSimulator:
     """Streams of commits beside writers that sleep through many of them; archivers that die are replaced. No lock."""
-    world = ServicedWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2])
-    lay_ground(world)
+    simulator = ServicedSimulator(
+        rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2]
+    )
+    lay_ground(simulator)
     for name in ("dreamer", "sleeper")[: 1 + seed % 2]:
-        world.spawn(name, partial(world.dream, name), may_crash=seed % 7 == 0)
+        simulator.spawn(name, partial(simulator.dream, name), may_crash=seed % 7 == 0)
     for name in ("stream", "flow"):
-        world.spawn(name, partial(world.stream, name, 4), may_crash=name == "flow")
-    spawn_disturbers(world, seed)
-    _spawn_archivers(world)
-    return finish(world)
+        simulator.spawn(name, partial(simulator.stream, name, 4), may_crash=name == "flow")
+    spawn_disturbers(simulator, seed)
+    _spawn_archivers(simulator)
+    return finish(simulator)
 
 
-def play_long_lived_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
+def play_long_lived_beside_jvm(seed: int, *, rng: random.Random | None = None) -> ServicedSimulator:
     """The same with a lock that works, beside a JVM writer of several commits, and its cleaner.
 
     Now and then our last claim is an old one, since the JVM writes alone.
     """
-    world = ServicedWorld(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
-    world.locks = lock = WorldLock(world)
+    simulator = ServicedSimulator(rng or random.Random(seed), foreign=True, crash=(0.0, 0.002, 0.005)[seed % 3])
+    simulator.locks = lock = SimulatorLock(simulator)
     is_left_alone = seed % 4 == 3
-    lay_ground(world)
-    world.spawn("dreamer", partial(world.dream, "dreamer"))
-    world.spawn("jvm", partial(world.jvm_stream, lock, 6 if is_left_alone else 4))
-    world.spawn("jvm cleaner", partial(world.jvm_cleaner, lock))
+    lay_ground(simulator)
+    simulator.spawn("dreamer", partial(simulator.dream, "dreamer"))
+    simulator.spawn("jvm", partial(simulator.jvm_stream, lock, 6 if is_left_alone else 4))
+    simulator.spawn("jvm cleaner", partial(simulator.jvm_cleaner, lock))
     if not is_left_alone:
-        world.spawn("stream", partial(world.stream, "stream", 3), may_crash=True)
+        simulator.spawn("stream", partial(simulator.stream, "stream", 3), may_crash=True)
     if is_left_alone or seed % 3:
-        world.spawn("undertaker", partial(world.cleaner, locks=lock))
-    _spawn_archivers(world, (300, 600) if is_left_alone else (50, 150, 300))
-    return finish(world, cleans=not is_left_alone)
+        simulator.spawn("undertaker", partial(simulator.cleaner, locks=lock))
+    _spawn_archivers(simulator, (300, 600) if is_left_alone else (50, 150, 300))
+    return finish(simulator, cleans=not is_left_alone)
 
 
-def play_readers(seed: int) -> ServicedWorld:
+def play_readers(seed: int) -> ServicedSimulator:
     """Two writers that may change nothing, for what they find: one adds a row unless it is there, one takes it out."""
-    world = ServicedWorld(random.Random(seed))
-    lay_ground(world)
+    simulator = ServicedSimulator(random.Random(seed))
+    lay_ground(simulator)
     row = ("two", "new")[seed % 2]
-    world.spawn("keeper", partial(world.keep, "keeper", row))
-    world.spawn("deleter", partial(world.delete, "deleter", row))
-    world.run()
-    return world
+    simulator.spawn("keeper", partial(simulator.keep, "keeper", row))
+    simulator.spawn("deleter", partial(simulator.delete, "deleter", row))
+    simulator.run()
+    return simulator
 
 
-def lay_ground(world: ServicedWorld) -> None:
-    lost, world.lost = world.lost, 0.0
+def lay_ground(simulator: ServicedSimulator) -> None:
+    lost, simulator.lost = simulator.lost, 0.0
     for name in BASE:
-        world.add(name, share=1.0)
-    world.lost = lost
+        simulator.add(name, share=1.0)
+    simulator.lost = lost
 
 
-def _spawn_writers(world: ServicedWorld, seed: int) -> None:
+def _spawn_writers(simulator: ServicedSimulator, seed: int) -> None:
     works = [
-        ("first", partial(world.add, "first")),
-        ("deleter", partial(world.delete, "deleter", ("two", "new")[seed % 2])),
-        ("keeper", partial(world.keep, "keeper", ("two", "new")[seed // 2 % 2])),
-        ("second", partial(world.add, "second")),
+        ("first", partial(simulator.add, "first")),
+        ("deleter", partial(simulator.delete, "deleter", ("two", "new")[seed % 2])),
+        ("keeper", partial(simulator.keep, "keeper", ("two", "new")[seed // 2 % 2])),
+        ("second", partial(simulator.add, "second")),
     ]
-    for name, work in works[: world.rng.choice((2, 3, 3, 4))]:
-        world.spawn(name, work, may_crash=name in ("first", "keeper"))
+    for name, work in works[: simulator.rng.choice((2, 3, 3, 4))]:
+        simulator.spawn(name, work, may_crash=name in ("first", "keeper"))
 
 
-def _spawn_archivers(world: ServicedWorld, pauses: Iterable[int] = (50, 150, 300)) -> None:
-    work = partial(world.serve, "archiver", TableServices.archive, all_dead=True, pauses=pauses)
+def _spawn_archivers(simulator: ServicedSimulator, pauses: Iterable[int] = (50, 150, 300)) -> None:
+    work = partial(simulator.serve, "archiver", TableServices.archive, all_dead=True, pauses=pauses)
     for number in range(3):
-        world.spawn(f"archiver{number}", work, may_crash=True, frailty=4.0)
+        simulator.spawn(f"archiver{number}", work, may_crash=True, frailty=4.0)
 
 
-def finish(world: ServicedWorld, *, cleans: bool = True) -> ServicedWorld:
+def finish(simulator: ServicedSimulator, *, cleans: bool = True) -> ServicedSimulator:
     services = {"archiver": TableServices.archive, "cleaner": TableServices.clean, "janitor": TableServices.sweep}
     services = services if cleans else {}
     for name, work in services.items():
-        world.spawn(name, partial(world.serve, name, work, all_dead=name == "archiver"), may_crash=True)
-    world.run()
-    world.clean_up()
-    return world
+        simulator.spawn(name, partial(simulator.serve, name, work, all_dead=name == "archiver"), may_crash=True)
+    simulator.run()
+    simulator.clean_up()
+    return simulator

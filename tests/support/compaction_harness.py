@@ -12,7 +12,7 @@ from hudi_locks.table import FileSlice, Table, TableConfig, create_partition_met
 from hudi_locks.transaction import PublishResult, Transaction
 
 SCHEMA = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "string"], "default": null}]}'
-D = TypeVar("D", bound="CompactionDesk")
+D = TypeVar("D", bound="CompactionHarness")
 NON_BLOCKING = {
     "hoodie__write__concurrency__mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
     "hoodie__index__type": "BUCKET",
@@ -20,26 +20,26 @@ NON_BLOCKING = {
 
 
 @dataclass
-class CompactionDesk:
-    """Compaction beside delta commits of the desk `desk`, in partition p."""
+class CompactionHarness:
+    """Compaction beside delta commits of `harness`, in partition p."""
 
-    desk: Any
+    harness: Any
     table: Table
 
     @classmethod
-    def at(cls: type[D], desk: Any) -> D:
-        desk.table_type = "MERGE_ON_READ"
+    def at(cls: type[D], harness: Any) -> D:
+        harness.table_type = "MERGE_ON_READ"
         config = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ")
-        found = cls(desk, Table.create(desk.storage, config))
-        create_partition_metadata(desk.storage, "p", instant="0")
+        found = cls(harness, Table.create(harness.storage, config))
+        create_partition_metadata(harness.storage, "p", instant="0")
         return found
 
     def compaction(self, **how: Any) -> Compaction:
         """As a process of its own has it."""
-        return Compaction(self.table, self.desk.open(**{**NON_BLOCKING, **how}))
+        return Compaction(self.table, self.harness.open(**{**NON_BLOCKING, **how}))
 
     def begin(self, **how: Any) -> Transaction:
-        tx: Transaction = self.desk.open(**{**NON_BLOCKING, **how}).begin("deltacommit", "UPSERT")
+        tx: Transaction = self.harness.open(**{**NON_BLOCKING, **how}).begin("deltacommit", "UPSERT")
         return tx
 
     def log(self, tx: Transaction, *groups: str) -> CommitMetadata:
@@ -71,15 +71,15 @@ class CompactionDesk:
         """What a reader of a slice sees."""
         paths = [piece.base.path] if piece.base else []
         paths += [log.path for log in piece.logs]
-        return [row for path in paths for row in json.loads(self.desk.storage.read(path))]
+        return [row for path in paths for row in json.loads(self.harness.storage.read(path))]
 
     def seen(self, **at: Any) -> dict[str, list[str]]:
         """The rows of each file group."""
-        slices = latest_file_slices(self.desk.storage, self.desk.timeline(), **at)
+        slices = latest_file_slices(self.harness.storage, self.harness.timeline(), **at)
         return {piece.file_id: self.rows(piece) for piece in slices}
 
     def _make(self, tx: Transaction, group: str, name: str, rows: list[str], version: int | None) -> WriteStat:
         staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        self.desk.storage.replace(staged.path, json.dumps(rows).encode())
+        self.harness.storage.replace(staged.path, json.dumps(rows).encode())
         assert tx.files.finish(staged)
         return WriteStat("p", group, f"p/{name}", num_writes=1, log_version=version)

@@ -1,4 +1,4 @@
-"""A world whose processes live long: each keeps what it knows of the timeline from one write to the next."""
+"""A simulator whose processes live long: each keeps what it knows of the timeline from one write to the next."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import random
 from functools import partial
 from typing import Any
 
-from serviced_world import ServicedWorld, finish, lay_ground, spawn_disturbers
+from serviced_simulator import ServicedSimulator, finish, lay_ground, spawn_disturbers
 
 from hudi_locks.services import TableServices
 from hudi_locks.transaction import Transactions
 
 
-class FollowedWorld(ServicedWorld):
+class FollowedSimulator(ServicedSimulator):
     """As its parent, where a process is one writer object for all that it does."""
 
     def __init__(self, rng: random.Random, **how: Any) -> None:
@@ -33,16 +33,18 @@ class FollowedWorld(ServicedWorld):
             self.add(f"{name}{number}", share=0.8)
 
 
-def play_followed(seed: int, *, rng: random.Random | None = None) -> ServicedWorld:
+def play_followed(seed: int, *, rng: random.Random | None = None) -> ServicedSimulator:
     """Streams of commits to one file group, one of them by a process that may die; services in between. No lock."""
-    world = FollowedWorld(rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2])
-    lay_ground(world)
+    simulator = FollowedSimulator(
+        rng or random.Random(seed), crash=(0.0, 0.002, 0.005)[seed % 3], lost=(0.0, 0.1)[seed % 2]
+    )
+    lay_ground(simulator)
     for name in ("stream", "flow", "brook")[: 2 + seed % 2]:
-        world.spawn(name, partial(world.stream, name, 4), may_crash=name == "flow")
+        simulator.spawn(name, partial(simulator.stream, name, 4), may_crash=name == "flow")
     if seed % 3 == 2:
-        world.spawn("dreamer", partial(world.dream, "dreamer"))
-    spawn_disturbers(world, seed)
+        simulator.spawn("dreamer", partial(simulator.dream, "dreamer"))
+    spawn_disturbers(simulator, seed)
     if seed % 2:
-        work = partial(world.serve, "archiver", TableServices.archive, all_dead=True, pauses=(50, 150))
-        world.spawn("early archiver", work, may_crash=True, frailty=4.0)
-    return finish(world)
+        work = partial(simulator.serve, "archiver", TableServices.archive, all_dead=True, pauses=(50, 150))
+        simulator.spawn("early archiver", work, may_crash=True, frailty=4.0)
+    return finish(simulator)

@@ -1,4 +1,4 @@
-"""A world of writers that do not block each other, whose logs are merged into logs, and compacted, meanwhile."""
+"""A simulator of writers that do not block each other, whose logs are merged into logs, and compacted, meanwhile."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import random
 from functools import partial
 from typing import Any
 
-from kept_logs_world import KeptLogsWorld
-from log_compaction_desk import read_rows
+from kept_logs_simulator import KeptLogsSimulator
+from log_compaction_harness import read_rows
 from transaction_store import SteppedStorage
 
 from hudi_locks.errors import StorageError, WriteError
@@ -19,7 +19,7 @@ from hudi_locks.table import FileSlice, Table, TableConfig
 from hudi_locks.transaction import Transaction
 
 
-class LogCompactionWorld(KeptLogsWorld):
+class LogCompactionSimulator(KeptLogsSimulator):
     """Rows are applied in an order, and a log compaction says its own again: whoever reads them, none changes it."""
 
     def __init__(self, rng: random.Random, **how: Any) -> None:
@@ -78,23 +78,27 @@ class LogCompactionWorld(KeptLogsWorld):
 _GROUPS = {"w0": "g-0", "w1": "g-0", "w2": "h-0"}
 
 
-def play_log_compactions(seed: int, *, rng: random.Random | None = None) -> LogCompactionWorld:
+def play_log_compactions(seed: int, *, rng: random.Random | None = None) -> LogCompactionSimulator:
     """Two or three writers, one or two that merge logs, a compactor, a cleaner, an undertaker in haste; no lock."""
     rng = rng or random.Random(seed)
-    world = LogCompactionWorld(rng, crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2])
+    simulator = LogCompactionSimulator(rng, crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2])
     for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
-        world.spawn(name, partial(world.writers, name, group, skew_ms=_skew(world)), may_crash=number == 0)
+        simulator.spawn(name, partial(simulator.writers, name, group, skew_ms=_skew(simulator)), may_crash=number == 0)
     for name in ("joiner", "other joiner")[: 1 + seed % 2]:
-        world.spawn(name, partial(world.joiner, name, skew_ms=_skew(world)), may_crash=True)
+        simulator.spawn(name, partial(simulator.joiner, name, skew_ms=_skew(simulator)), may_crash=True)
     if seed % 3:
-        world.spawn("compactor", partial(world.compactor, "compactor", rounds=4, skew_ms=_skew(world)), may_crash=True)
-        world.spawn("cleaning", partial(world.serve, "cleaning", TableServices.clean, rounds=4, skew_ms=_skew(world)))
+        simulator.spawn(
+            "compactor", partial(simulator.compactor, "compactor", rounds=4, skew_ms=_skew(simulator)), may_crash=True
+        )
+        simulator.spawn(
+            "cleaning", partial(simulator.serve, "cleaning", TableServices.clean, rounds=4, skew_ms=_skew(simulator))
+        )
     if seed % 4 == 1:
-        world.spawn("undertaker", world.cleaner)
-    world.run()
-    world.clean_up()
-    return world
+        simulator.spawn("undertaker", simulator.cleaner)
+    simulator.run()
+    simulator.clean_up()
+    return simulator
 
 
-def _skew(world: LogCompactionWorld) -> int:
-    return world.rng.choice((0, 0, -40, 40))
+def _skew(simulator: LogCompactionSimulator) -> int:
+    return simulator.rng.choice((0, 0, -40, 40))

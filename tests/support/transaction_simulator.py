@@ -1,4 +1,4 @@
-"""A world of processes that share one table: each storage call is a step, and a seeded choice says who goes on."""
+"""A simulator of processes that share one table: each storage call is a step, and a seeded choice says who goes on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from transaction_desk import MODE, OPEN_LOCK, OPTIMISTIC
-from transaction_store import Crashed, Process, SteppedStorage, WorldClock, WorldLock
+from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC
+from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, SteppedStorage
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, add_ms, format_time
@@ -30,7 +30,7 @@ START_MS = 1_700_000_000_000
 MAX_STEPS = 4_000
 
 
-class World:
+class Simulator:
     """Processes as threads of which one runs at a time, on virtual time that passes with each step."""
 
     max_steps = MAX_STEPS
@@ -49,7 +49,7 @@ class World:
         self.trail: list[str] = []
         self.errors: list[BaseException] = []
         self.main = threading.Semaphore(0)
-        self.files = MemoryStorage(WorldClock(self))
+        self.files = MemoryStorage(SimulatorClock(self))
         self.foreign = foreign
         self.completed_order: list[str] = []
         self.outcomes: dict[str, Outcome] = {}
@@ -140,7 +140,7 @@ class World:
         else:
             self.main.release()
 
-    # ---- the product in this world ----
+    # ---- the product under simulation ----
     def transactions(self, name: str, *, all_dead: bool = False, locks: Any = None, skew_ms: int = 0) -> Transactions:
         storage = SteppedStorage(self, all_dead=all_dead)
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
@@ -151,7 +151,7 @@ class World:
             "hoodie.time.generator.max_expected_clock_skew_ms": 2,
             **self.mode,
         }
-        clock = WorldClock(self, skew_ms=skew_ms)
+        clock = SimulatorClock(self, skew_ms=skew_ms)
         return Transactions(
             table, locks or OPEN_LOCK, options=options, clock=clock, owner=Owner(name), trace=self.linger
         )
@@ -218,7 +218,7 @@ class World:
             with contextlib.suppress(StorageError):
                 transactions.roll_back_failed()
 
-    def archiver(self, *, lock: WorldLock | None = None) -> None:
+    def archiver(self, *, lock: SimulatorLock | None = None) -> None:
         """Archives what is completed, in the order of the JVM: history, pending files, completed file."""
         storage = SteppedStorage(self)
         for _ in range(4):
@@ -243,7 +243,7 @@ class World:
         storage.delete(LAYOUT_2.path(instant))
 
     # ---- a JVM writer, which knows nothing of claims ----
-    def jvm_writer(self, group: str, lock: WorldLock, *, name: str = "jvm") -> None:
+    def jvm_writer(self, group: str, lock: SimulatorLock, *, name: str = "jvm") -> None:
         storage = SteppedStorage(self)
         held = lock.lock()
         known = Timeline.load(storage, LAYOUT_2)
@@ -282,7 +282,7 @@ class World:
         newest = known.newest_time()
         return max(format_time(self.now_ms()), add_ms(newest, 1) if newest else "")
 
-    def jvm_cleaner(self, lock: WorldLock) -> None:
+    def jvm_cleaner(self, lock: SimulatorLock) -> None:
         """Rolls back, under the lock, pending instants of processes that have crashed."""
         storage = SteppedStorage(self)
         for _ in range(2):

@@ -1,10 +1,10 @@
-"""A desk for table services: writes that supersede and replace file groups, and a look at what is left."""
+"""A harness for table services: writes that supersede and replace file groups, and a look at what is left."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from transaction_desk import OPEN_LOCK, Desk
+from transaction_harness import OPEN_LOCK, Harness
 
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
 from hudi_locks.services import Cleaner, CleanSettings
@@ -13,8 +13,8 @@ from hudi_locks.timeline import LAYOUT_2, create_instant
 from hudi_locks.transaction import Transaction
 
 
-class ServiceDesk(Desk):
-    """A desk whose writes tell what they supersede."""
+class ServiceHarness(Harness):
+    """A harness whose writes tell what they supersede."""
 
     def cleaner(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Cleaner:
         transactions = self.open(trace=trace, storage=storage, locks=locks)

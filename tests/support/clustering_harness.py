@@ -15,25 +15,25 @@ SCHEMA = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["nu
 
 
 @dataclass
-class ClusteringDesk:
-    """Clustering beside writes of the desk `desk`, in partition p."""
+class ClusteringHarness:
+    """Clustering beside writes of `harness`, in partition p."""
 
-    desk: Any
+    harness: Any
     table: Table
 
     @classmethod
-    def at(cls, desk: Any) -> ClusteringDesk:
-        found = cls(desk, Table.create(desk.storage, TableConfig("t", ("id",), ("part",))))
-        create_partition_metadata(desk.storage, "p", instant="0")
+    def at(cls, harness: Any) -> ClusteringHarness:
+        found = cls(harness, Table.create(harness.storage, TableConfig("t", ("id",), ("part",))))
+        create_partition_metadata(harness.storage, "p", instant="0")
         return found
 
     def clustering(self, *, options: Mapping[str, object] | None = None, **how: Any) -> Clustering:
         """As a process of its own has it."""
         settings = ClusteringSettings.of(options or {}, table_properties={})
-        return Clustering(self.table, self.desk.open(**how), settings)
+        return Clustering(self.table, self.harness.open(**how), settings)
 
     def commit(self, *groups: str) -> str:
-        tx = self.desk.open().begin("commit", "UPSERT")
+        tx = self.harness.open().begin("commit", "UPSERT")
         assert tx.publish(self.write(tx, *groups)).is_committed
         return str(tx.instant)
 
@@ -42,7 +42,7 @@ class ClusteringDesk:
         for group in groups:
             name = str(BaseFileName(group, tx.instant))
             staged = tx.files.start("p", name, io_type=IOType.CREATE)
-            self.desk.storage.replace(staged.path, rows.encode())
+            self.harness.storage.replace(staged.path, rows.encode())
             assert tx.files.finish(staged)
             stats.append(WriteStat("p", group, f"p/{name}", num_writes=1))
         return CommitMetadata.of(stats, tx.operation, schema=SCHEMA)
@@ -60,8 +60,8 @@ class ClusteringDesk:
 
     def groups(self) -> list[str]:
         """The file groups that readers see."""
-        return [file.file_id for file in latest_base_files(self.desk.storage, self.desk.timeline())]
+        return [file.file_id for file in latest_base_files(self.harness.storage, self.harness.timeline())]
 
     def files(self) -> list[str]:
         """Every data file."""
-        return [name for name in self.desk.names("p") if name.endswith(".parquet")]
+        return [name for name in self.harness.names("p") if name.endswith(".parquet")]

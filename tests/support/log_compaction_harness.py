@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from compaction_desk import NON_BLOCKING, SCHEMA, CompactionDesk
+from compaction_harness import NON_BLOCKING, SCHEMA, CompactionHarness
 
 from hudi_locks.format import CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
 from hudi_locks.services import LogCompaction, planned_slice
@@ -14,15 +14,15 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import FileSlice, LogFile
 from hudi_locks.transaction import PublishResult, Transaction
 
-__all__ = ["LogCompactionDesk", "read_rows"]
+__all__ = ["LogCompactionHarness", "read_rows"]
 
 
-class LogCompactionDesk(CompactionDesk):
+class LogCompactionHarness(CompactionHarness):
     """A log is the list of its rows in their order; of a log compaction it says them again, after those before it."""
 
     def log_compaction(self, *, threshold: int = 2, **how: Any) -> LogCompaction:
         """As a process of its own has it."""
-        return LogCompaction(self.table, self.desk.open(**{**NON_BLOCKING, **how}), threshold)
+        return LogCompaction(self.table, self.harness.open(**{**NON_BLOCKING, **how}), threshold)
 
     def join(self, log_compaction: LogCompaction, instant: str | None = None) -> PublishResult | None:
         taken = log_compaction.take(instant)
@@ -40,13 +40,13 @@ class LogCompactionDesk(CompactionDesk):
         name = str(LogFileName(piece.file_id, tx.instant))
         said = {"again": self.rows(replace(piece, base=None)), "stands_for": [log.instant for log in piece.logs]}
         staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        self.desk.storage.replace(staged.path, json.dumps(said).encode())
+        self.harness.storage.replace(staged.path, json.dumps(said).encode())
         assert tx.files.finish(staged)
         return WriteStat("p", piece.file_id, f"p/{name}", num_writes=1, log_version=1)
 
     def rows(self, piece: FileSlice) -> list[str]:
         """What readers see, who must agree: those that apply every log, those that skip some, and as if none were."""
-        return read_rows(self.desk.storage, piece)
+        return read_rows(self.harness.storage, piece)
 
 
 def read_rows(storage: Storage, piece: FileSlice) -> list[str]:
