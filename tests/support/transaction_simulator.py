@@ -18,6 +18,7 @@ from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, S
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, add_ms, format_time
 from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
+from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.lock import Owner
 from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
@@ -294,11 +295,20 @@ class Simulator:
             held.release()
 
     def _undo(self, storage: Storage, instant: Instant) -> None:
-        for path, entry in storage.walk("p"):
-            if instant.requested in entry.name:
-                storage.delete(path)
-        storage.delete(LAYOUT_2.path(instant.as_inflight()))
-        storage.delete(LAYOUT_2.path(instant.as_requested()))
+        """In the order of the JVM: the rollback is in the timeline before anything of the write goes."""
+        known = Timeline.load(storage, LAYOUT_2)
+        rollback = Instant(self._next_time(known), "rollback", State.REQUESTED)
+        files = [path for path, entry in storage.walk("p") if instant.requested in entry.name]
+        plan = RollbackPlan.of(instant, (RollbackRequest("p", tuple(files)),))
+        storage.create_if_absent(LAYOUT_2.path(rollback), plan.encode())
+        storage.create_if_absent(LAYOUT_2.path(rollback.as_inflight()), b"")
+        deleted = tuple(path for path in files if storage.delete(path))
+        undone = ((instant.requested, instant.action),)
+        told = RollbackMetadata(rollback.requested, 1, undone, {"p": RollbackPartition(deleted=deleted)})
+        done = rollback.as_completed(add_ms(self._next_time(known), 1))
+        storage.create_if_absent(LAYOUT_2.path(done), told.encode())
+        for pending in (instant.as_inflight(), instant.as_requested()):
+            storage.delete(LAYOUT_2.path(pending))
         storage.delete_folder(f".hoodie/.temp/{instant.requested}")
 
     def now_ms(self) -> int:
