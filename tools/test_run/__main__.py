@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -15,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from test_run.plan import COVERAGE, Plan, read_plan
-from test_run.reports import read_part
+from test_run.reports import read_part, read_result
 from test_run.summary import render_summary
+from test_run.wheels import build_wheels
 
 _ROOT = Path(__file__).parents[2]
 _WORK = _ROOT / ".tox"
 _MEASURED = _WORK / "coverage" / "data"
 _NIGHTLY = {"HUDI_LOCKS_NIGHTLY": "1", "HUDI_LOCKS_HISTORIES": "1000"}
+_LITTLE_GB = {"quick": 4.0, "whole": 10.0, "nightly": 25.0}
+"""With less on the disk a run of that kind may end in the middle; a whole one was measured."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -29,11 +31,20 @@ def main(words: Sequence[str]) -> int:
     asked, extra = _split(words)
     options = _parse(asked)
     plan = read_plan(options.kind, options.part, measured=options.coverage)
+    warn_of_full_disk(plan.kind)
     began_s = time.monotonic()
     told = run_tox(plan, extra, options.seed)
     parts = [read_part(name, told.get(name, {}), _log_of(name)) for name in plan.parts]
     print(render_summary(plan, parts, minutes=(time.monotonic() - began_s) / 60, seed=options.seed), flush=True)
+    warn_of_full_disk("quick")
     return 0 if all(part.ok for part in parts) else 1
+
+
+def warn_of_full_disk(kind: str) -> None:
+    """Say in one line that a run of this kind may want for room, if it may; tests then fail in a hundred ways."""
+    free_gb = shutil.disk_usage(_ROOT).free / 1e9
+    if free_gb < _LITTLE_GB[kind]:
+        print(f"WARNING: {free_gb:.1f} GB are free on the disk of {_ROOT}; a {kind} run wants {_LITTLE_GB[kind]:g} GB")
 
 
 def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -65,13 +76,15 @@ def run_tox(plan: Plan, extra: Sequence[str], seed: int) -> dict[str, Any]:
     tox = [sys.executable, "-m", "tox", *how, "--hashseed", str(seed), "--result-json", str(result)]
     print(f"{', '.join(plan.parts)}; seed {seed}", flush=True)
     environment = {**os.environ, "HUDI_LOCKS_SEED": str(seed), **(_NIGHTLY if plan.kind == "nightly" else {})}
+    places = [os.environ.get("UV_FIND_LINKS", ""), str(build_wheels(plan.parts))]
+    environment["UV_FIND_LINKS"] = ",".join(filter(None, places))
     if COVERAGE in plan.parts:
         shutil.rmtree(_MEASURED.parent, ignore_errors=True)
         _MEASURED.parent.mkdir(parents=True)
         environment |= {"COVERAGE_PROCESS_START": str(_ROOT / "pyproject.toml"), "COVERAGE_FILE": str(_MEASURED)}
     words = [*tox, "-e", ",".join(plan.parts), *(["--", *extra] if extra else [])]
     subprocess.run(words, cwd=_ROOT, env=environment, check=False)
-    return json.loads(result.read_text(encoding="utf-8")).get("testenvs", {}) if result.exists() else {}
+    return read_result(result)
 
 
 def _log_of(part: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, Final
 _GROUP: Final = re.compile(r"@[\w .-]+$")
 """What pytest-xdist adds to the name of a test that belongs to a group."""
 
-__all__ = ["PartReport", "TestReport", "read_part", "read_tests"]
+__all__ = ["PartReport", "TestReport", "read_part", "read_result", "read_tests"]
 
 
 @dataclass
@@ -55,6 +55,15 @@ class PartReport:
         return sum(test.outcome == outcome for test in self.tests.values())
 
 
+def read_result(file: Path) -> dict[str, Any]:
+    """What tox's result file tells of each part; nothing if the run ended before it was written."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")).get("testenvs", {})
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
 def read_part(name: str, told: Mapping[str, Any], log: Path) -> PartReport:
     """One part's report.
 
@@ -72,11 +81,15 @@ def read_part(name: str, told: Mapping[str, Any], log: Path) -> PartReport:
 def read_tests(log: Path) -> dict[str, TestReport]:
     """What pytest-reportlog wrote, by node id; nothing if there is no such file.
 
-    A module that could not be collected counts as a test that failed.
+    A module that could not be collected counts as a test that failed. A line that was cut off, as by a full disk or a
+    run that was killed, ends what can be read.
     """
     tests: dict[str, TestReport] = {}
-    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
-        entry = json.loads(line)
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            break
         name = _GROUP.sub("", entry.get("nodeid", ""))
         if entry["$report_type"] == "TestReport":
             _add_phase(tests.setdefault(name, TestReport(name)), entry)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import test_run.__main__ as command
 from test_run.plan import read_plan
-from test_run.reports import PartReport, read_part
+from test_run.reports import PartReport, read_part, read_result
 from test_run.summary import render_summary
+from test_run.wheels import build_wheels, find_versions
 
 ROOT = Path(__file__).parents[3]
 TESTS = """
@@ -99,3 +103,48 @@ def test_lines_of_a_report_that_are_no_tests_are_passed_over(tmp_path: Path) -> 
     log = tmp_path / "log"
     log.write_text(json.dumps({"$report_type": "SessionStart", "pytest_version": "9"}) + "\n")
     assert read_part("unit", told(1, 0), log).tests == {}
+
+
+def test_a_report_that_was_cut_off_is_read_to_there(log: Path, tmp_path: Path) -> None:
+    whole = read_part("unit", told(2, 1), log).tests
+    cut = tmp_path / "cut"
+    cut.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    part = read_part("unit", {}, cut)
+    assert 0 < len(part.tests) < len(whole)
+    assert not part.ok
+    (tmp_path / "result.json").write_text('{"testenvs": {"lint": ')
+    assert read_result(tmp_path / "result.json") == read_result(tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize(("free_gb", "said"), [(0.2, "WARNING: 0.2 GB are free"), (99, "")])
+def test_a_disk_without_room_for_the_run_is_told_of(
+    free_gb: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free_gb * 1e9))
+    command.warn_of_full_disk("whole")
+    out = capsys.readouterr().out
+    assert out.startswith(said)
+    assert bool(out) == bool(said)
+
+
+def test_pyspark_is_built_once_for_all_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pip, which is asked for a version only where its wheel is not there yet."""
+    asked: list[str] = []
+
+    def answer(words: list[str], **_: Any) -> Any:
+        if "config" in words:
+            return SimpleNamespace(stdout="[testenv:spark]\ndeps =\n  pyspark==4.3.0\n  pyspark==3.5.7\n  pytest>=8\n")
+        asked.append(words[-1])
+        Path(words[words.index("--wheel-dir") + 1], f"{words[-1].replace('==', '-')}-py3-none-any.whl").touch()
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", answer)
+    folder = build_wheels(["spark", "interop"])
+    assert build_wheels(["spark", "interop"]) == folder
+    assert asked == ["pyspark==3.5.7", "pyspark==4.3.0"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "pyspark-3.5.7-py3-none-any.whl",
+        "pyspark-4.3.0-py3-none-any.whl",
+    ]
+    assert find_versions("pyspark<4.4,>=3.5") == set()
