@@ -88,7 +88,7 @@ class TableWriter:
             UnsupportedTable: The table must not be written by this package.
         """
         checked = check_options(Options(options) | {table_keys.BASE_PATH.name: str(path)})
-        return cls(Table.load(open_storage(path), zone=zone, for_writing=True), checked)
+        return cls(Table.load(open_storage(path, checked), zone=zone, for_writing=True), checked)
 
     @cached_property
     def compaction(self) -> Compaction:

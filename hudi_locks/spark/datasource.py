@@ -14,7 +14,7 @@ from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.result import WriteResult
-from hudi_locks.spark.session import prepare_session
+from hudi_locks.spark.session import add_store_settings, prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.spark.writing.rows import check_ordering, make_key_columns, refuse_unreadable_types
@@ -58,7 +58,7 @@ def write(
     prepare_session(rows.sparkSession)
     given, mode = _take_sql_names(Options(options)), mode.lower()
     operation = read_operation(given)
-    storage = open_storage(path)
+    storage = open_storage(path, add_store_settings(rows.sparkSession, given))
     present = _find_table(storage)
     if _refuse_or_skip(storage, mode, is_there=present is not None):
         return None
@@ -112,7 +112,7 @@ def open_table(spark: SparkSession, path: str | PathLike[str], options: Options)
         BadInput: Options mean another key or partitioning than the table's.
     """
     prepare_session(spark)
-    storage, options = open_storage(path), _take_sql_names(options)
+    storage, options = open_storage(path, add_store_settings(spark, options)), _take_sql_names(options)
     table = _find_table(storage) or _make(storage, options, "append")
     return HoodieTable(spark, table, options)
 

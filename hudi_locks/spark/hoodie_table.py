@@ -24,7 +24,7 @@ from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
-from hudi_locks.spark.session import prepare_session, show_progress
+from hudi_locks.spark.session import add_store_settings, prepare_session, show_progress
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -103,7 +103,7 @@ class HoodieTable(Readable):
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
-        storage = open_storage(path)
+        storage = open_storage(path, add_store_settings(spark, options))
         check_pipeline(given, config, storage.base, for_writing=True)
         return cls(spark, Table.create(storage, config), given)
 
@@ -132,7 +132,9 @@ class HoodieTable(Readable):
             ConfigError: An option cannot be used.
         """
         prepare_session(spark)
-        return cls(spark, Table.load(open_storage(path), zone=zone), Options(options))
+        return cls(
+            spark, Table.load(open_storage(path, add_store_settings(spark, options)), zone=zone), Options(options)
+        )
 
     def insert(self, rows: DataFrame) -> WriteResult:
         """Add rows without looking for their keys: a key that is there already is there twice afterwards.

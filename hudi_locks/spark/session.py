@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,19 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from hudi_locks.config import Key, Options
+from hudi_locks.config.lock_keys import (
+    AWS_ACCESS_KEY,
+    AWS_SECRET_KEY,
+    AWS_SESSION_TOKEN,
+    STORAGE_ALLOW_HTTP,
+    STORAGE_ENDPOINT_URL,
+    STORAGE_REGION,
+)
 from hudi_locks.errors import SessionRefused
 from hudi_locks.spark._compat import is_stopped
 
-__all__ = ["WAY_OUT", "check_session", "prepare_session", "show_progress"]
+__all__ = ["WAY_OUT", "add_store_settings", "check_session", "prepare_session", "show_progress"]
 
 
 @contextmanager
@@ -38,6 +47,14 @@ WAY_OUT: Final = (
 )
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _SETTINGS: Final = ("spark.sql.execution.pyspark.python", "spark.pyspark.python")
+_S3A: Final[Mapping[Key[Any], str]] = {
+    STORAGE_ENDPOINT_URL: "endpoint",
+    STORAGE_REGION: "endpoint.region",
+    AWS_ACCESS_KEY: "access.key",
+    AWS_SECRET_KEY: "secret.key",
+    AWS_SESSION_TOKEN: "session.token",
+}
+"""Our keys, and how Spark's file system for S3 calls them."""
 _SENT: Final = ("spark.submit.pyFiles", "spark.archives")
 """What may bring the package to workers whose Python lacks it."""
 _PROBE: Final = "import hudi_locks.spark.worker_tasks"
@@ -78,6 +95,22 @@ def check_session(spark: SparkSession) -> None:
         )
     if is_stopped(spark):
         raise SessionRefused("this Spark session was stopped; make a new one, and load the table with it")
+
+
+def add_store_settings(spark: SparkSession, options: Mapping[str, object] | None) -> Options:
+    """The options, and where they say nothing of an object store, what the session says to its own file systems.
+
+    That is `spark.hadoop.fs.s3a.*`: endpoint, region, keys, and whether connections are without TLS. It must stand in
+    the configuration with which the session's context was made.
+    """
+    given, conf = Options(options), spark.sparkContext.getConf()
+    told = {key: conf.get(f"spark.hadoop.fs.s3a.{name}") for key, name in _S3A.items()}
+    if told[STORAGE_ENDPOINT_URL] and "://" not in told[STORAGE_ENDPOINT_URL]:
+        is_plain = (conf.get("spark.hadoop.fs.s3a.connection.ssl.enabled") or "true").lower() == "false"
+        told[STORAGE_ENDPOINT_URL] = f"{'http' if is_plain else 'https'}://{told[STORAGE_ENDPOINT_URL]}"
+    if (told[STORAGE_ENDPOINT_URL] or "").startswith("http://"):
+        told[STORAGE_ALLOW_HTTP] = "true"
+    return given | {key.name: value for key, value in told.items() if value and given.name_used(key) is None}
 
 
 def _find_setting(context: Any) -> str | None:

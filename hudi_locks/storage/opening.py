@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -24,21 +25,27 @@ _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOCAL: Final = "file"
 
-Opener = Callable[[str], Storage]
-"""Makes the storage of a base path, as the user wrote it; makes no I/O. What it makes can be pickled."""
+Opener = Callable[[str, Mapping[str, object]], Storage]
+"""Makes the storage of a base path, as the user wrote it, by the table's options; makes no I/O.
 
-_registered: dict[str, Callable[[str], object]] = {}
+What it makes can be pickled.
+"""
+
+_registered: dict[str, Callable[[str, Mapping[str, object]], object]] = {}
 
 
-def open_storage(path: str | os.PathLike[str]) -> Storage:
+def open_storage(path: str | os.PathLike[str], options: Mapping[str, object] = MappingProxyType({})) -> Storage:
     """The storage under a table's base path; makes no I/O.
 
     Args:
         path: A path of this machine, relative or absolute, a `file:` address as Spark or a browser writes it, or an
-            address of a scheme that `register_storage` or an installed package brought.
+            address of a scheme that `register_storage` or an installed package brought. This package brings
+            `s3`, `s3a`, `s3n`, `gs`, `abfs`, `abfss`, `wasb` and `wasbs`.
+        options: How the store is reached, as `hudi_locks.storage.endpoint_url` and `hoodie.aws.access.key`.
 
     Raises:
-        ConfigError: The path is empty, or its scheme is served by none; the message lists those that are.
+        ConfigError: The path is empty, an option is wrong, or its scheme is served by none; the message lists those
+            that are.
         ProviderLoadError: The package that serves the scheme cannot be imported.
     """
     path = os.fspath(path)
@@ -46,7 +53,7 @@ def open_storage(path: str | os.PathLike[str]) -> Storage:
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
     match = _ADDRESS.fullmatch(path)
     scheme = match[1].lower() if match else _LOCAL
-    return _open_local(path) if scheme == _LOCAL else _open_other(path, scheme)
+    return _open_local(path) if scheme == _LOCAL else _open_other(path, scheme, options)
 
 
 def register_storage(scheme: str, opener: Opener) -> None:
@@ -87,7 +94,7 @@ def _open_local(path: str) -> Storage:
     return LocalStorage(str(Path(local_path(path)).absolute()), base=path)
 
 
-def _open_other(path: str, scheme: str) -> Storage:
+def _open_other(path: str, scheme: str, options: Mapping[str, object]) -> Storage:
     opener = _registered.get(scheme) or _load_installed(scheme)
     if opener is None:
         known = tuple(sorted({_LOCAL, *_registered, *(point.name for point in _list_installed())}))
@@ -96,14 +103,14 @@ def _open_other(path: str, scheme: str) -> Storage:
             f" package that names one under the entry points {ENTRY_POINT_GROUP!r}, or register_storage one"
         )
         raise ConfigError(message, path=path, scheme=scheme, known=known)
-    made = opener(path)
+    made = opener(path, options)
     if not isinstance(made, Storage):
         message = f"the opener of the scheme {scheme!r} made a {type(made).__name__} of {path}, which is no Storage"
         raise ConfigError(message, path=path, scheme=scheme)
     return made
 
 
-def _load_installed(scheme: str) -> Callable[[str], object] | None:
+def _load_installed(scheme: str) -> Callable[[str, Mapping[str, object]], object] | None:
     point = next((point for point in _list_installed() if point.name == scheme), None)
     try:
         return point and point.load()

@@ -89,10 +89,13 @@ class Storage(ABC):
     Attributes:
         base: The table's base path as the user wrote it, without a trailing slash.
         capabilities: What the store promises; without any a table can be read.
+        is_read_by_spark: Whether Spark opens `address` by itself, wherever it runs; otherwise executors read the files
+            by `open_input`.
     """
 
     base: str
     capabilities: StorageCapabilities = StorageCapabilities()
+    is_read_by_spark: bool = True
 
     @property
     def place(self) -> Hashable:

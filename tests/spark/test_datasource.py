@@ -67,7 +67,7 @@ def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
     spark: Any, frame: Frame, rows_of: RowsOf, path: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "_registered", {})
-    register_storage("weak", lambda address: WeakStorage(address.removeprefix("weak:"), base=address))
+    register_storage("weak", lambda address, _: WeakStorage(address.removeprefix("weak:"), base=address))
     write(frame(FIRST), path, OPTIONS)
     with pytest.raises(UnsupportedTable, match=f"weak:{path} is read only here.*ended_folders"):
         write(frame(SECOND), f"weak:{path}", OPTIONS, mode)

@@ -179,8 +179,9 @@ class Reader:
 
         Slices without logs need no merge, and are left to Spark with all that it can push down.
         """
-        merged = tuple(piece for piece in slices if piece.logs)
-        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        by_spark = self.table.storage.is_read_by_spark
+        merged = tuple(piece for piece in slices if piece.logs or not by_spark)
+        plain = [piece.base for piece in slices if by_spark and piece.base is not None and not piece.logs]
         if not merged:
             return self._open(plain, snapshot)
         found = read_slices(self.spark, self._plan_merge(merged, snapshot, also=also))
@@ -212,6 +213,9 @@ class Reader:
         narrow, storage = self._narrow(snapshot.schema), self.table.storage
         if not files:
             return self.spark.createDataFrame([], to_spark(narrow))
+        if not storage.is_read_by_spark:
+            slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
+            return self._merge(slices, snapshot)
 
         def read(some: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             return read_base_files(self.spark, storage, some, columns, PartitionValues.of(self.table.config, columns))

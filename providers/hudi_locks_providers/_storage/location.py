@@ -15,6 +15,7 @@ __all__ = ["Location", "parse_location"]
 _SERVICES: Final = {
     "s3": "s3",
     "s3a": "s3",
+    "s3n": "s3",
     "gs": "gcs",
     "abfs": "azure",
     "abfss": "azure",

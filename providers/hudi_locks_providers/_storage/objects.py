@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
 
 from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
-from hudi_locks_providers._storage.stores import find_endpoint, import_obstore, open_store
+from hudi_locks_providers._storage.stores import RequestPolicy, find_endpoint, import_obstore, open_store
 
 __all__ = ["Objects", "PreconditionFailed", "Stored"]
 
@@ -22,18 +23,28 @@ _CREDENTIAL_SERVICES: Final = ("169.254.", "token request", "metadata.google", "
 _FINAL_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 411, 501})
 _PASSING_CODES: Final = frozenset({"RequestTimeout", "RequestTimeTooSkewed", "SlowDown", "OperationAborted"})
 _RIGHTS: Final = {
-    "s3": {"read": "s3:GetObject", "write": "s3:PutObject", "remove": "s3:DeleteObject"},
+    "s3": {
+        "read": "s3:GetObject",
+        "list": "s3:ListBucket",
+        "write": "s3:PutObject",
+        "remove": "s3:DeleteObject",
+    },
     "gcs": {
         "read": "storage.objects.get",
+        "list": "storage.objects.list",
         "write": "storage.objects.create and storage.objects.delete",
         "remove": "storage.objects.delete",
     },
     "azure": {
         "read": "Microsoft.Storage/…/blobs/read",
+        "list": "Microsoft.Storage/…/blobs/read",
         "write": "Microsoft.Storage/…/blobs/write",
         "remove": "Microsoft.Storage/…/blobs/delete",
     },
 }
+_PAGE: Final = 1000
+
+T = TypeVar("T")
 
 
 class PreconditionFailed(Exception):  # an answer, not an error
@@ -56,13 +67,19 @@ class Stored:
 
 
 class Objects:
-    """The objects of one bucket. Thread-safe; every call is one request, which is never repeated by itself.
+    """The objects of one bucket. Thread-safe; what writes is one request, which is never repeated by itself.
 
     Every call raises `BackendUnavailable` for what another attempt may heal, and `BackendRefused` for what none will.
+
+    Args:
+        options: Of the lock or the table.
+        location: The bucket.
+        policy: How patient reads are; None for what a lock needs.
     """
 
-    def __init__(self, options: Options, location: Location) -> None:
+    def __init__(self, options: Options, location: Location, *, policy: RequestPolicy | None = None) -> None:
         self._options = options
+        self._policy = policy
         self.location = location
 
     @cached_property
@@ -74,24 +91,55 @@ class Objects:
     def _store(self) -> Any:
         return open_store(self._options, self.location)
 
+    @cached_property
+    def _reads(self) -> Any:
+        """The same bucket, by a client that may repeat what it asks."""
+        return self._store if self._policy is None else open_store(self._options, self.location, self._policy)
+
     def send(self, name: str, request: Callable[[], Any]) -> Any:  # noqa: ARG002  # for whoever stands between
         """Make one request, `get`, `put` or `delete`: all of them pass here."""
         return request()
 
     def read(self, key: str) -> Stored | None:
         """The object under `key`; None if there is none."""
+
+        def fetch() -> Stored:
+            found = import_obstore().get(self._reads, key)
+            return Stored(bytes(found.bytes()), _version(found.meta), _stamp_ms(found.meta))
+
+        return self._ask(key, "get", fetch)
+
+    def head(self, key: str) -> Mapping[str, Any] | None:
+        """What is known of an object, as obstore tells it; None if there is none."""
+        return self._ask(key, "head", lambda: import_obstore().head(self._reads, key))
+
+    def open(self, key: str, *, ahead_bytes: int) -> Any:
+        """A reader of parts of an object, as obstore has them; None if there is none."""
+        return self._ask(key, "head", lambda: import_obstore().open_reader(self._reads, key, buffer_size=ahead_bytes))
+
+    def list_children(self, prefix: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
+        """The objects directly below a prefix, as obstore tells of them, and the prefixes."""
+        told = self._ask(prefix, "list", lambda: import_obstore().list_with_delimiter(self._reads, prefix or None))
+        return (told["objects"], told["common_prefixes"]) if told else ((), ())
+
+    def walk(self, prefix: str, *, most: int | None = None) -> list[Mapping[str, Any]]:
+        """All objects below a prefix; at most so many of the first ones."""
+
+        def fetch() -> list[Mapping[str, Any]]:
+            pages = import_obstore().list(self._reads, prefix or None, chunk_size=most or _PAGE)
+            return list(islice(chain.from_iterable(pages), most))
+
+        return self._ask(prefix, "list", fetch) or []
+
+    def _ask(self, key: str, name: str, request: Callable[[], T]) -> T | None:
+        """What a read gives; None if there is nothing under the key."""
         obstore = import_obstore()
-
-        def fetch() -> tuple[Any, bytes]:
-            found = obstore.get(self._store, key)
-            return found.meta, bytes(found.bytes())
-
         try:
-            meta, data = self.send("get", fetch)
+            found: T = self.send(name, request)
         except (obstore.exceptions.BaseError, OSError) as error:
-            told = self._translate(error, key, "read")
+            told = self._translate(error, key, "list" if name == "list" else "read")
         else:
-            return Stored(data, _version(meta), int(meta["last_modified"].timestamp() * 1000))
+            return found
         if isinstance(told, FileNotFoundError):
             return None
         raise told
@@ -167,6 +215,10 @@ class Objects:
         return BackendRefused(
             f"{where}: there is no such bucket; make it, or mend hoodie.base.path", key=self.location.bucket
         )
+
+
+def _stamp_ms(meta: Any) -> int:
+    return int(meta["last_modified"].timestamp() * 1000)
 
 
 def _version(meta: Any) -> dict[str, str]:

@@ -6,6 +6,7 @@ import importlib
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
 from hudi_locks_providers._storage.location import Location
 
-__all__ = ["check_settings", "find_endpoint", "import_obstore", "open_store"]
+__all__ = ["RequestPolicy", "check_settings", "find_endpoint", "import_obstore", "open_store"]
 
 _LONGEST_REQUEST_S: Final = 10.0
 _REQUESTS_PER_LEASE: Final = 5
@@ -24,12 +25,26 @@ _IDLE_S: Final = 3.0
 _CLASSES: Final = {"s3": "S3Store", "gcs": "GCSStore", "azure": "AzureStore"}
 _ENDPOINTS: Final = {"s3": "endpoint", "gcs": "base_url", "azure": "endpoint"}
 _ENDPOINT_VARIABLES: Final = {"s3": "AWS_ENDPOINT_URL", "gcs": "GOOGLE_BASE_URL", "azure": "AZURE_STORAGE_ENDPOINT"}
+_ALLOW_HTTP: Final = "AWS_ALLOW_HTTP"
 _UNSIGNED_GCS: Final = {"bearer_token": "unsigned"}
 """obstore asks Google for a token even when told to skip signatures, unless it is given one."""
 _OPEN: Final[dict[object, Any]] = {}
 _GUARD: Final = threading.Lock()
 _RUNTIME: Final[list[int]] = []
 """The generation of the process that obstore's threads run in, once it was used."""
+
+
+@dataclass(frozen=True)
+class RequestPolicy:
+    """How patient a client is.
+
+    Attributes:
+        timeout_s: Of one request.
+        retries: How often a request is repeated that failed; 0 where a repeated one may be taken for somebody else's.
+    """
+
+    timeout_s: float
+    retries: int = 0
 
 
 def import_obstore() -> Any:
@@ -44,13 +59,13 @@ def import_obstore() -> Any:
         importlib.import_module("obstore.store")
     except ImportError as error:
         raise ProviderLoadError(
-            "lock provider 'storage' needs obstore: pip install 'hudi-locks[s3]'", provider="storage"
+            "object stores need obstore: pip install 'hudi-locks[s3]'", provider="storage"
         ) from error
     if not _RUNTIME:
         _RUNTIME.append(generation())
     if _RUNTIME[0] != generation():
         raise BackendRefused(
-            "the storage lock provider cannot be used in a process forked from one that used it;"
+            "obstore, by which object stores are reached, cannot be used in a process forked from one that used it;"
             " start processes with the method 'spawn' or 'forkserver'"
         )
     return module
@@ -63,13 +78,20 @@ def check_settings(options: Options, location: Location) -> None:
         ConfigError: With the key.
     """
     endpoint = find_endpoint(options, location)
-    if endpoint.startswith("http://") and not options.get_value(lock_keys.STORAGE_ALLOW_HTTP):
+    if endpoint.startswith("http://") and not _allows_http(options):
         raise ConfigError(
             f"{lock_keys.STORAGE_ENDPOINT_URL.name}={endpoint} is without TLS; set"
-            f" {lock_keys.STORAGE_ALLOW_HTTP.name}=true if that is meant",
+            f" {lock_keys.STORAGE_ALLOW_HTTP.name}=true if that is meant, or {_ALLOW_HTTP}=true in the environment",
             key=lock_keys.STORAGE_ALLOW_HTTP.name,
         )
     azure_credentials(options)
+
+
+def _allows_http(options: Options) -> bool:
+    """By our key, else by the environment, where obstore looks too."""
+    if options.name_used(lock_keys.STORAGE_ALLOW_HTTP) is None:
+        return os.environ.get(_ALLOW_HTTP, "").strip().lower() == "true"
+    return options.get_value(lock_keys.STORAGE_ALLOW_HTTP)
 
 
 def find_endpoint(options: Options, location: Location) -> str:
@@ -84,8 +106,13 @@ def find_endpoint(options: Options, location: Location) -> str:
     return (given or os.environ.get(variable, "")).rstrip("/")
 
 
-def open_store(options: Options, location: Location) -> Any:
+def open_store(options: Options, location: Location, policy: RequestPolicy | None = None) -> Any:
     """The store of the bucket; opened once for the same settings. Sends nothing.
+
+    Args:
+        options: Of the table or the lock.
+        location: Where the bucket is.
+        policy: How patient it is; None for what a lock needs, whose requests end within a part of its lease.
 
     Raises:
         BackendRefused: The settings make no store.
@@ -93,11 +120,13 @@ def open_store(options: Options, location: Location) -> Any:
     """
     obstore = import_obstore()
     settings = _settings(options, location)
-    key = (location.service, location.bucket, *sorted(settings.items()), *_rest(options))
+    if policy is None or location.service == "memory":  # of which every client would have its own objects
+        policy = RequestPolicy(_timeout_s(options))
+    key = (location.service, location.bucket, *sorted(settings.items()), *_rest(options), policy)
     with _GUARD:
         if key not in _OPEN:
             try:
-                _OPEN[key] = _open(options, location, settings)
+                _OPEN[key] = _open(options, location, settings, policy)
             except (obstore.exceptions.BaseError, ValueError) as error:
                 kind = type(error).__name__  # no more of it, for its text may show a setting
                 raise BackendRefused(f"{location.url(location.prefix)}: obstore refuses the settings: {kind}") from None
@@ -107,24 +136,24 @@ def open_store(options: Options, location: Location) -> Any:
 def _rest(options: Options) -> tuple[object, ...]:
     """What else makes it another store."""
     role = [options.find(key) for key in (lock_keys.AWS_ROLE_ARN, lock_keys.AWS_ROLE_EXTERNAL_ID)]
-    return (*role, options.get_value(lock_keys.STORAGE_ALLOW_HTTP), _timeout_s(options))
+    return (*role, _allows_http(options))
 
 
-def _open(options: Options, location: Location, settings: Mapping[str, Any]) -> Any:
+def _open(options: Options, location: Location, settings: Mapping[str, Any], policy: RequestPolicy) -> Any:
     stores = importlib.import_module("obstore.store")
     if location.service == "memory":
         return stores.MemoryStore()
     provider = s3_credential_provider(options) if location.service == "s3" else None
-    timeout = timedelta(seconds=_timeout_s(options))
+    timeout = timedelta(seconds=policy.timeout_s)
     return getattr(stores, _CLASSES[location.service])(
         location.bucket,
         config=dict(settings),
         client_options={
             "timeout": timeout,
-            "allow_http": options.get_value(lock_keys.STORAGE_ALLOW_HTTP),
+            "allow_http": _allows_http(options),
             "pool_idle_timeout": timedelta(seconds=_IDLE_S),
         },
-        retry_config={"max_retries": 0, "retry_timeout": timeout},
+        retry_config={"max_retries": policy.retries, "retry_timeout": timeout * (policy.retries + 1)},
         **({"credential_provider": provider} if provider else {}),
     )
 

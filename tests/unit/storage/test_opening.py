@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ class BucketStorage(LocalStorage):
     """Stands for a storage of another scheme."""
 
 
-def open_bucket(address: str) -> Storage:
+def open_bucket(address: str, options: Mapping[str, object]) -> Storage:
     return BucketStorage(f"/buckets/{address.partition('://')[2]}", base=address)
 
 
@@ -53,7 +53,7 @@ def test_percent_signs_of_an_address_are_decoded() -> None:
     assert open_storage("file:///a%20b").address("x") == "/a b/x"
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/t", "hdfs://name:8020/t", "file://elsewhere/t", "file:relative", " "])
+@pytest.mark.parametrize("path", ["ftp://bucket/t", "hdfs://name:8020/t", "file://elsewhere/t", "file:relative", " "])
 def test_other_places_are_refused_by_name(path: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_storage(path)
@@ -61,10 +61,11 @@ def test_other_places_are_refused_by_name(path: str) -> None:
 
 
 def test_an_unknown_scheme_is_refused_with_those_that_are_served() -> None:
-    register_storage("gs", open_bucket)
-    with pytest.raises(ConfigError, match=r"scheme 's3'; served are plain paths and file, gs\.") as caught:
-        open_storage("s3://bucket/t")
-    assert (caught.value.scheme, caught.value.known) == ("s3", ("file", "gs"))
+    register_storage("oss", open_bucket)
+    with pytest.raises(ConfigError, match=r"scheme 'ftp'; served are plain paths and .*file, gs, oss, s3") as caught:
+        open_storage("ftp://bucket/t")
+    assert caught.value.scheme == "ftp"
+    assert {"file", "oss", "s3", "s3a", "abfss"} <= set(caught.value.known)
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/t", "S3://bucket/t"])
@@ -77,7 +78,7 @@ def test_a_registered_scheme_is_served_by_its_opener(address: str) -> None:
 
 
 def test_the_last_opener_of_a_scheme_serves_it() -> None:
-    register_storage("s3", lambda address: LocalStorage("/old", base=address))
+    register_storage("s3", lambda address, _: LocalStorage("/old", base=address))
     register_storage("s3", open_bucket)
     assert type(open_storage("s3://bucket/t")) is BucketStorage
 
@@ -94,12 +95,12 @@ def test_a_package_that_was_installed_a_moment_ago_serves_its_scheme(
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "late_storage.py").write_text(
-        "from hudi_locks.storage import LocalStorage\n\n\ndef open_late(address):\n"
+        "from hudi_locks.storage import LocalStorage\n\n\ndef open_late(address, options):\n"
         "    return LocalStorage('/late', base=address)\n"
     )
     install(tmp_path, "late", "late = late_storage:open_late")
     assert open_storage("late://x").address("y") == "/late/y"
-    with pytest.raises(ConfigError, match="file, late"):
+    with pytest.raises(ConfigError, match="abfs, abfss, file, gs, late, s3"):
         open_storage("later://x")
 
 
@@ -115,7 +116,7 @@ def test_a_package_that_cannot_be_imported_is_named(
 
 
 def test_an_opener_that_makes_something_else_is_named() -> None:
-    register_storage("s3", lambda address: address)  # type: ignore[arg-type, return-value]
+    register_storage("s3", lambda address, _: address)  # type: ignore[arg-type, return-value]
     with pytest.raises(ConfigError, match="scheme 's3' made a str of s3://bucket/t, which is no Storage"):
         open_storage("s3://bucket/t")
 
