@@ -7,6 +7,7 @@ A part that only makes Spark quicker is switched off by a key of Spark's configu
 - `connection`: a worker acknowledges the first part of a task at once; of its set-up until PySpark 4.1.
 - `archives`: a worker does not read every archive anew for the next task.
 - `freeze`: a worker does not look for garbage in what it has imported.
+- `files`: Spark's index of files is given the files that a timeline names, and lists none of them again.
 
 All else has no switch, since no public call does the same.
 """
@@ -16,7 +17,9 @@ from __future__ import annotations
 import gc
 import json
 import socket
+import struct
 import sys
+import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -33,6 +36,7 @@ __all__ = [
     "SWITCHES",
     "FileIndexes",
     "acknowledge_early",
+    "encode_file_status",
     "find_data_source",
     "forget_archives",
     "freeze_imported",
@@ -44,7 +48,7 @@ __all__ = [
 ]
 
 SWITCHES: Final = MappingProxyType(
-    {name: f"spark.hudi_locks.{name}" for name in ("shuffle", "connection", "archives", "freeze")}
+    {name: f"spark.hudi_locks.{name}" for name in ("shuffle", "connection", "archives", "freeze", "files")}
 )
 """Keys of Spark's configuration; `false` switches a part off."""
 _AT_ONCE: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
@@ -165,6 +169,30 @@ def forget_archives() -> None:
             sys.path_importer_cache.pop(path, None)
 
 
+def encode_file_status(address: str, size: int) -> bytes:
+    """A file as Hadoop's `FileStatus` reads it: the length, and Protocol Buffers' FileStatusProto."""
+    path = address.encode()
+    body = b"".join((b"\x08\x02\x12", _encode_varint(len(path)), path, b"\x18", _encode_varint(size), b"\x58", _BLOCK))
+    return struct.pack(">i", len(body)) + body
+
+
+def _encode_varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*found, number))
+
+
+_BLOCK: Final = _encode_varint(128 << 20)
+_NOWHERE: Final = "viewfs://hudi-locks"
+_NOTHING_THERE: Final = {"fs.viewfs.mounttable.hudi-locks.link./nothing": "file:///"}
+"""A folder there can be listed and refreshed by nobody: no path that a user refreshes is above it."""
+_FLAT: Final = {"recursiveFileLookup": "true"}
+"""Without it only those files of a table without partition columns count that lie in the folder itself."""
+_FILE_STATUS: Final = "org.apache.hadoop.fs.FileStatus"
+
+
 class FileIndexes:
     """Spark's own file index, which no public call makes from files and their partition values."""
 
@@ -208,12 +236,55 @@ class FileIndexes:
         plan = made.selectExpr(*casts)._jdf.queryExecution().executedPlan()  # noqa: SLF001
         return plan.executeCollect() if texts else []
 
+    def know(self, paths: Sequence[str], sizes: Sequence[int], columns: Any, partitions: Any) -> Any:
+        """An index of files that are known to be there; None where Spark has no such way.
+
+        Spark keeps the files that it once listed below a folder. A folder is made up that nobody can list or refresh,
+        and what it keeps of that are our files.
+        """
+        from py4j.protocol import Py4JError
+
+        session, qualified = self._spark._jsparkSession, str(self.qualify(paths[:1])[0])  # noqa: SLF001
+        if not is_on(self._spark, "files") or not qualified.endswith(paths[0]):
+            return None
+        scheme = qualified.removesuffix(paths[0])
+        folder, kept = self.path(f"{_NOWHERE}/files-{uuid.uuid4().hex}"), self.sources.FileStatusCache
+        try:
+            cache = kept.getOrCreate(session)
+            cache.putLeafFiles(folder, self._describe([scheme + path for path in paths], sizes))
+            plain = _FLAT if partitions.partitionColumns().isEmpty() else {}
+            flat = self._python.toScalaMap(self._jvm.java.util.HashMap({**_NOTHING_THERE, **plain}))
+            found = self._index([folder], columns, partitions, settings=flat, cache=cache, session=session)
+            cache.invalidateAll()
+        except Py4JError:
+            return None
+        return found if found.allFiles().size() == len(paths) else None  # as where Spark is told to keep nothing
+
+    def _describe(self, addresses: Sequence[str], sizes: Sequence[int]) -> Any:
+        """What Hadoop knows of files, sent at once: one by one each takes a call or two."""
+        entries = map(encode_file_status, addresses, sizes)
+        data = b"".join((struct.pack(">i", len(addresses)), *entries))
+        kind, count = self._jvm.org.apache.hadoop.fs.FileStatus, len(addresses)
+        sent = self._jvm.org.apache.hadoop.io.ArrayWritable(self._jvm.java.lang.Class.forName(_FILE_STATUS))
+        sent.readFields(self._jvm.java.io.DataInputStream(self._jvm.java.io.ByteArrayInputStream(data)))
+        made = self._spark.sparkContext._gateway.new_array(kind, count)  # noqa: SLF001
+        self._jvm.java.lang.System.arraycopy(sent.toArray(), 0, made, 0, count)
+        return made
+
     def index(self, paths: Sequence[str], columns: Any, partitions: Any) -> Any:
-        roots = self.listed(map(self.path, paths))
-        options, nothing = self._jvm.scala.Option, self.none
-        cache = getattr(self.sources, "NoopCache$").__getattr__("MODULE$")
-        given = (roots, self.no_options, options.apply(columns), cache, options.apply(partitions), nothing)
-        return self.sources.InMemoryFileIndex(self._listing_session(), *given)
+        """An index of the files, each of which Spark looks for."""
+        none = getattr(self.sources, "NoopCache$").__getattr__("MODULE$")
+        roots = [self.path(path) for path in paths]
+        return self._index(
+            roots, columns, partitions, settings=self.no_options, cache=none, session=self._listing_session()
+        )
+
+    def _index(
+        self, roots: Sequence[Any], columns: Any, partitions: Any, *, settings: Any, cache: Any, session: Any
+    ) -> Any:
+        option = self._jvm.scala.Option
+        given = (self.listed(roots), settings, option.apply(columns), cache, option.apply(partitions), self.none)
+        return self.sources.InMemoryFileIndex(session, *given)
 
     def read_parquet(self, files: Any, partitions: Any, columns: Any) -> DataFrame:
         """The rows of the files of an index."""

@@ -56,7 +56,8 @@ class KeyLookup:
         paths = [self.storage.address(file.path) for file in base_files]
         schema = text_columns(RECORD_KEY, PARTITION_PATH)
         file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-        known = read_files(rows.sparkSession, paths, schema).withColumn(column, file_id)
+        sizes = [file.size for file in base_files]
+        known = read_files(rows.sparkSession, paths, schema, sizes=sizes).withColumn(column, file_id)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
     def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:

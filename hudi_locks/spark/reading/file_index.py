@@ -23,6 +23,7 @@ def read_files(
     paths: Sequence[str],
     schema: T.StructType,
     *,
+    sizes: Sequence[int] = (),
     partitioned_by: Sequence[str] = (),
     folders: Folders | None = None,
 ) -> DataFrame:
@@ -34,6 +35,7 @@ def read_files(
         spark: The session.
         paths: Of the files.
         schema: Of the rows.
+        sizes: Of the files in bytes, where they were listed a moment ago: then Spark does not look for them again.
         partitioned_by: Columns of `schema` whose values are those of the file's folder: filters on them spare files.
         folders: All folders of the files, if there are such columns.
 
@@ -46,8 +48,11 @@ def read_files(
     known = folders or {}
     rows = java.make_rows([schema[name] for name in partitioned_by], list(known.values()))
     found = [java.sources.PartitionPath(row, folder) for row, folder in zip(rows, java.qualify(known), strict=True)]
-    files = java.index(paths, columns, java.sources.PartitionSpec(partitions, java.listed(found)))
-    _refuse_missing(files, paths)
+    given = (columns, java.sources.PartitionSpec(partitions, java.listed(found)))
+    files = java.know(paths, sizes, *given) if sizes else None
+    if files is None:
+        files = java.index(paths, *given)
+        _refuse_missing(files, paths)
     return java.read_parquet(files, partitions, columns)
 
 

@@ -75,7 +75,10 @@ def read_base_files(
     known: Folders = {storage.address(partition): found for partition, found in told.items() if found is not None}
     frames = []
     for names, folders, is_told in ((values.columns.names, known, True), ((), {}, False)):
-        paths = [storage.address(file.path) for file in files if (told[file.partition] is not None) is is_told]
-        if paths:
-            frames.append(read_files(spark, paths, to_spark(columns), partitioned_by=names, folders=folders))
+        some = [file for file in files if (told[file.partition] is not None) is is_told]
+        if some:
+            paths, sizes = [storage.address(file.path) for file in some], [file.size for file in some]
+            frames.append(
+                read_files(spark, paths, to_spark(columns), sizes=sizes, partitioned_by=names, folders=folders)
+            )
     return reduce(DataFrame.unionByName, frames)

@@ -1,0 +1,99 @@
+"""Reads whose files Spark is told, so that it lists none of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hudi_locks.spark import HoodieTable
+from hudi_locks.spark._compat import SWITCHES, FileIndexes, encode_file_status
+
+pytestmark = pytest.mark.spark
+
+Create = Callable[..., HoodieTable]
+MONTHS = ("plain", "a b", "100%", "ü=1", "x:y")
+
+
+@pytest.fixture
+def table(create: Create, frame: Callable[..., Any]) -> HoodieTable:
+    made = create()
+    made.upsert(frame([(f"k{number}", month, 1, float(number)) for number in range(2) for month in MONTHS]))
+    return made
+
+
+@pytest.fixture
+def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The files that Spark was made to look for."""
+    seen: list[Any] = []
+    index = FileIndexes.index
+    monkeypatch.setattr(
+        FileIndexes, "index", lambda self, paths, *given: (seen.extend(paths), index(self, paths, *given))[1]
+    )
+    return seen
+
+
+@pytest.fixture
+def switched_off(spark: Any) -> Iterator[Callable[[], None]]:
+    yield lambda: spark.conf.set(SWITCHES["files"], "false")
+    spark.conf.unset(SWITCHES["files"])
+
+
+def list_files(table: HoodieTable) -> list[str]:
+    """Spark writes their addresses in one way or another."""
+    return sorted(file.replace("file:///", "file:/") for file in table.read().inputFiles())
+
+
+def read_all(table: HoodieTable) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in table.read(meta_columns=True).collect())
+
+
+def test_spark_reads_what_it_is_told_and_looks_for_nothing(
+    table: HoodieTable, looked_for: list[Any], switched_off: Callable[[], None]
+) -> None:
+    rows, files = table.read(), list_files(table)
+    assert rows.count() == 2 * len(MONTHS)
+    assert sorted(row.month for row in rows.where("month in ('a b', '100%')").collect()) == ["100%"] * 2 + ["a b"] * 2
+    told = read_all(table)
+    assert looked_for == []
+    switched_off()
+    assert list_files(table) == files
+    assert read_all(table) == told
+    assert len(set(looked_for)) == len(MONTHS)
+
+
+def test_files_are_looked_for_where_spark_keeps_none(
+    spark: Any, table: HoodieTable, looked_for: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = read_all(table)
+    key = "spark.sql.hive.manageFilesourcePartitions"
+    kept = spark.conf.get(key)
+    spark.conf.set(key, "false")
+    try:
+        assert read_all(table) == told
+    finally:
+        spark.conf.set(key, kept)
+    assert len(looked_for) == len(MONTHS)
+
+
+def test_a_refresh_of_the_path_takes_no_rows_away(spark: Any, table: HoodieTable) -> None:
+    rows = table.read().cache()
+    try:
+        assert rows.count() == 2 * len(MONTHS)
+        spark.catalog.refreshByPath(table.path)
+        assert rows.count() == 2 * len(MONTHS)
+        spark.catalog.refreshByPath("/")
+        assert rows.count() == 2 * len(MONTHS)
+    finally:
+        rows.unpersist()
+
+
+@pytest.mark.parametrize("size", [0, 127, 128, 435_000, 5_000_000_000])
+@pytest.mark.parametrize("address", ["file:/data/t/a b/100%/ü.parquet", "s3a://bucket/t/" + "deep/" * 60 + "f"])
+def test_hadoop_reads_what_it_is_sent(spark: Any, address: str, size: int) -> None:
+    jvm = spark._jvm
+    status = jvm.org.apache.hadoop.fs.FileStatus()
+    data = jvm.java.io.ByteArrayInputStream(encode_file_status(address, size))
+    status.readFields(jvm.java.io.DataInputStream(data))
+    assert (status.getPath().toString(), status.getLen(), status.isFile()) == (address, size, True)
