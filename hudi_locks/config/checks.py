@@ -10,7 +10,7 @@ from typing import Any, Final
 from hudi_locks.config import datasource_keys, index_keys, lock_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
-from hudi_locks.config.registry import find_key, nearest_key, strip_member
+from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
 from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 
 __all__ = ["check_options", "check_writer_options", "has_buckets", "is_lock_local", "redact", "refuse_contradictions"]
@@ -38,16 +38,12 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = (),
     for name in checked:
         if name not in known:
             _check_name(strip_member(name))
-    for key in _list_given(checked):
-        checked.find(key)
+    for key in map(find_key, checked):
+        if key is not None:
+            checked.find(key)
     if is_writer:
         refuse_contradictions(checked)
     return checked
-
-
-def _list_given(options: Options) -> list[Key[Any]]:
-    """The keys that are given, each once; it may be under a name that is for one chained provider alone."""
-    return list({key.name: key for key in map(find_key, options) if key}.values())
 
 
 def _check_name(name: str) -> None:
@@ -71,7 +67,7 @@ def check_writer_options(options: Options) -> None:
     Raises:
         ConfigError: Naming the key, and the way out.
     """
-    for key in _list_given(options):
+    for key in KEYS.values():
         given = options.name_used(key)
         if given is None or options[given].strip().lower() in {value.lower() for value in key.accepted}:
             continue
@@ -102,7 +98,7 @@ def _refuse(message: str, *keys: Key[Any]) -> None:
 
 
 def _check_two_names(options: Options) -> None:
-    for key in _list_given(options):
+    for key in filter(None, map(find_key, options)):
         given = {name: options[name].strip() for name in (key.name, *key.aliases) if name in options}
         if len({value.lower() for value in given.values()}) > 1:
             names = " and ".join(given)
