@@ -21,9 +21,13 @@ _SECRET_NAME: Final = re.compile(rf"{_WORDS}|(?<![A-Za-z0-9])(?:{_WHOLE_WORDS})(
 
 _VALUE: Final = r"""(?!\*\*\*)(?:"[^"]*"|'[^']*'|[^&;\s"']+)"""
 _PARAMETER: Final = re.compile(
-    rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*|(?<=[?&;])(?:{_WHOLE_WORDS}))(?:["']\s*[:=]|\s*=)\s*){_VALUE}""", re.IGNORECASE
+    rf"""((?:(?:{_WORDS})[\w.-]*|(?<=[?&;])(?:{_WHOLE_WORDS}))(?:["']\s*[:=]|\s*=)\s*){_VALUE}""", re.IGNORECASE
 )
-"""`password=…` as in JDBC, SASL, Java properties and the strings of Azure; `"password": "…"`; `?token=…`."""
+"""`password=…` as in JDBC, SASL, Java properties and the strings of Azure; `"password": "…"`; `?token=…`.
+
+It begins at the word that tells, and not at the name which the word is a part of: else each letter of a text would be
+looked at once for each letter before it.
+"""
 _ADDRESS: Final = re.compile(r"""(//[^\s/:@,"']*:)(?:(?!://)[^\s"'])+@""")
 """User and password before a host. A password may hold anything up to the last @ before the next address."""
 _ORACLE: Final = re.compile(r"(jdbc:oracle:\w+:[^\s/@]*/)[^\s@]+(?=@)", re.IGNORECASE)

@@ -124,7 +124,8 @@ def conformance(
 def _limit(longest_s: float, check: Check) -> Limit:
     """A limit, and a word on the standard error from time to time as long as the check is under way."""
     said = f"{check.id} {check.name}: %.0f s so far, at most {longest_s:g}"
-    return Limit(longest_s, on_wait=lambda took_s: typer.echo(said % took_s, err=True))
+    every_s = min(Limit.every_s, longest_s / 2)
+    return Limit(longest_s, every_s, on_wait=lambda took_s: typer.echo(said % took_s, err=True))
 
 
 def _repeat(settings: list[str] | None, harness: Harness) -> list[str]:

@@ -38,8 +38,9 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = (),
     for name in checked:
         if name not in known:
             _check_name(strip_member(name))
-    for key in KEYS.values():
-        checked.find(key)
+    for key in map(find_key, checked):
+        if key is not None:
+            checked.find(key)
     if is_writer:
         refuse_contradictions(checked)
     return checked
@@ -97,7 +98,7 @@ def _refuse(message: str, *keys: Key[Any]) -> None:
 
 
 def _check_two_names(options: Options) -> None:
-    for key in KEYS.values():
+    for key in filter(None, map(find_key, options)):
         given = {name: options[name].strip() for name in (key.name, *key.aliases) if name in options}
         if len({value.lower() for value in given.values()}) > 1:
             names = " and ".join(given)

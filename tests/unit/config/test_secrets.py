@@ -129,3 +129,11 @@ def test_a_log_record_of_the_package_shows_no_secret(caplog: pytest.LogCaptureFi
     assert SECRET not in caplog.text
     assert "thrift://u:***@h:1 cannot be reached: password=***" in caplog.text
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.timeout(60)
+def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
+    """Such as the content of a file, within what another library says."""
+    text = "a" * 100_000
+    assert hide_secrets(text) == text
+    assert hide_secrets(f"{text}.password={SECRET}") == f"{text}.password=***"

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hudi_locks_conformance import Harness, Status, clocks, run_check, select_checks
 from hudi_locks_conformance.broken import BROKEN
 from hudi_locks_conformance.broken.failures import TriesForEver
 from hudi_locks_conformance.broken.habits import TripsOverItself
+from hudi_locks_conformance.broken.manners import LeaksThread
+from hudi_locks_conformance.checks import hygiene
 
 from hudi_locks import BackendUnavailable, LockProvider
+
+LESS_PATIENCE: dict[type[LockProvider], tuple[Any, str, float]] = {
+    TriesForEver: (clocks, "_LONGEST_IN_ALL_S", 300.0),  # not six hours of virtual time, which take a minute
+    LeaksThread: (hygiene, "_LOOKS", 20),  # its threads end after half a minute
+}
 
 
 @pytest.mark.parametrize(
@@ -21,8 +29,8 @@ from hudi_locks import BackendUnavailable, LockProvider
 def test_the_fault_is_caught(
     kind: type[LockProvider], check_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind is TriesForEver:  # else the kit waits for six hours of virtual time, which take it a minute
-        monkeypatch.setattr(clocks, "_LONGEST_IN_ALL_S", 300.0)
+    if kind in LESS_PATIENCE:
+        monkeypatch.setattr(*LESS_PATIENCE[kind])
     harness = Harness(f"{kind.__module__}:{kind.__qualname__}", {"hoodie.sample.folder": str(tmp_path / "locks")})
     outcome = run_check(select_checks(only=[check_id])[0], harness)
     assert outcome.status is Status.FAIL, outcome

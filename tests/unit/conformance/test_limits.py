@@ -85,9 +85,9 @@ def test_who_waits_hears_of_it_and_gets_value_and_error() -> None:
 
 def test_the_command_ends_says_why_and_told_of_it_meanwhile(tmp_path: Path) -> None:
     name = f"{TriesForEverAtOnce.__module__}:{TriesForEverAtOnce.__qualname__}"
-    options = ["--provider", name, "--option", f"hoodie.sample.folder={tmp_path}", "--only", "H5", "--limit", "11"]
+    options = ["--provider", name, "--option", f"hoodie.sample.folder={tmp_path}", "--only", "H5", "--limit", "2"]
     command = [sys.executable, "-c", "from hudi_locks_conformance.cli import command; command()", *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 1, ended.stderr
-    assert "H5 unreachable-is-said      did not come back within 11 s; it was at " in ended.stdout
-    assert "H5 unreachable-is-said: 10 s so far, at most 11" in ended.stderr
+    assert "H5 unreachable-is-said      did not come back within 2 s; it was at " in ended.stdout
+    assert "H5 unreachable-is-said: 1 s so far, at most 2" in ended.stderr

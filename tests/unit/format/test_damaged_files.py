@@ -231,6 +231,7 @@ def judge(kind: Kind, data: bytes) -> str:
     return "read"
 
 
+@pytest.mark.damages
 def test_what_is_damaged_is_read_or_refused_by_its_name(tmp_path: Path) -> None:
     complaints: set[str] = set()
     outcomes: dict[str, set[str]] = {}

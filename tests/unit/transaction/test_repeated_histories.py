@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import history_digest
+import pytest
 
 SEEDS = ("0", "7")
+pytestmark = pytest.mark.histories
 
 
 def test_a_seed_gives_the_same_history_whatever_the_hashes_of_texts() -> None:

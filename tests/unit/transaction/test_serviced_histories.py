@@ -32,6 +32,7 @@ from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "6"))
 PLAYS = (play_serviced, play_serviced_beside_jvm, play_long_lived, play_long_lived_beside_jvm)
 Patch = pytest.MonkeyPatch
+pytestmark = pytest.mark.histories
 
 
 @pytest.fixture(autouse=True)

@@ -316,10 +316,12 @@ def fuzz(storage: LocalStorage, paths: list[str]) -> list[str]:
     return [complaint for complaint in found if complaint]
 
 
+@pytest.mark.damages
 def test_any_damage_of_metadata_is_found_or_changes_no_row(sound: WholeTable, copy: LocalStorage) -> None:
     assert fuzz(copy, [path for path in sound.paths() if path.startswith(".hoodie/")]) == []
 
 
+@pytest.mark.damages
 @pytest.mark.parametrize("name", ["v8_mor_compacted", "v9_mor", "v8_cow_bucket", "v6_cow"])
 def test_any_damage_of_metadata_of_the_jvm_is_found_or_changes_no_row(
     golden: Callable[[str], LocalStorage], name: str
