@@ -212,10 +212,17 @@ class FileIndexes:
         return self._python.toSeq(found)
 
     def qualify(self, folders: Iterable[str]) -> list[Any]:
-        """The folders by the names that files are listed under."""
-        configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001
-        found = [self.path(folder) for folder in folders]
-        return [found[0].getFileSystem(configuration).makeQualified(path) for path in found]
+        """The folders by the names that files are listed under; of one table, so that one of them tells of all."""
+        given = list(folders)
+        if not given:
+            return []
+        first = self.path(given[0])
+        system = first.getFileSystem(self._spark._jsc.hadoopConfiguration())  # noqa: SLF001
+        named = str(system.makeQualified(first))
+        if named.endswith(given[0]):
+            begin = named.removesuffix(given[0])
+            return [self.path(f"{begin}{folder}") for folder in given]
+        return [system.makeQualified(self.path(folder)) for folder in given]
 
     def translate(self, schema: T.StructType) -> Any:
         return self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())

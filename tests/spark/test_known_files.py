@@ -28,9 +28,12 @@ def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The files that Spark was made to look for."""
     seen: list[Any] = []
     index = FileIndexes.index
-    monkeypatch.setattr(
-        FileIndexes, "index", lambda self, paths, *given: (seen.extend(paths), index(self, paths, *given))[1]
-    )
+
+    def look(self: FileIndexes, paths: list[str], *given: Any) -> Any:
+        seen.extend(paths)
+        return index(self, paths, *given)
+
+    monkeypatch.setattr(FileIndexes, "index", look)
     return seen
 
 
