@@ -15,8 +15,7 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import Table, TableConfig
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.timeline.beating import Beating
-from hudi_locks.timeline.heartbeat import heartbeat_path
+from hudi_locks.timeline.heartbeat import Beating, heartbeat_path
 
 __all__ = ["NOW", "Field", "name_groups", "name_instants"]
 

@@ -26,9 +26,12 @@ from hudi_locks.format.instant import (
     ACTIONS,
     FIRST_TIME,
     LAST_TIME,
+    LAYOUT_1,
+    LAYOUT_2,
     WRITE_ACTIONS,
     Instant,
     State,
+    TimelineLayout,
     add_ms,
     comparable_action,
     epoch_ms,
@@ -43,13 +46,22 @@ from hudi_locks.format.properties import decode_properties, encode_properties, s
 from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.format.savepoint import SavepointMetadata
-from hudi_locks.format.schema import META_COLUMNS, arrow_schema, avro_schema, canonical_schema, merge_schemas
+from hudi_locks.format.schema import (
+    META_COLUMNS,
+    add_meta_schema,
+    arrow_schema,
+    avro_schema,
+    canonical_schema,
+    merge_schemas,
+)
 
 __all__ = [
     "ACTIONS",
     "FIRST_TIME",
     "INITIAL_BUCKET_COUNTS",
     "LAST_TIME",
+    "LAYOUT_1",
+    "LAYOUT_2",
     "META_COLUMNS",
     "WRITE_ACTIONS",
     "WRITE_TOKEN",
@@ -78,7 +90,9 @@ __all__ = [
     "RollbackRequest",
     "SavepointMetadata",
     "State",
+    "TimelineLayout",
     "WriteStat",
+    "add_meta_schema",
     "add_ms",
     "arrow_schema",
     "assign_buckets",

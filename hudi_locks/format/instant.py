@@ -1,4 +1,4 @@
-"""Instants and their file names (Hudi's HoodieInstant and its layouts)."""
+"""Instants, their times and file names, and where a table keeps them (Hudi's HoodieInstant and its layouts)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ __all__ = [
     "ACTIONS",
     "FIRST_TIME",
     "LAST_TIME",
+    "LAYOUT_1",
+    "LAYOUT_2",
+    "TIME",
     "WRITE_ACTIONS",
     "Instant",
     "State",
+    "TimelineLayout",
     "add_ms",
     "comparable_action",
     "epoch_ms",
@@ -45,7 +49,9 @@ _COMPLETED_AS: Final = {"compaction": "commit", "logcompaction": "deltacommit", 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")
 _LOOKS_LIKE_INSTANT = re.compile(r"\d{14}")
 _TEMPORARY = re.compile(r".*\.(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp|_COPYING_|crc)")
-_TIME = re.compile(r"\d{14}(?:\d{3}){0,2}")
+TIME: Final = r"\d{14}(?:\d{3}){0,2}"
+"""The form of an instant time: 14 or 17 digits, 20 in metadata tables of old releases."""
+_TIME = re.compile(TIME)
 _DIGITS = re.compile(r"\d{0,20}")
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
 _FIELDS = ((4, 6), (6, 8), (8, 10), (10, 12), (12, 14))
@@ -123,7 +129,7 @@ def parse_instant_name(name: str, folder: str = "") -> Instant | None:
         return None
     match = _NAME.fullmatch(name)
     instant = _interpret(*match.groups()) if match else None
-    if instant is None or not all(is_time(time) for time in (instant.requested, instant.completion) if time):
+    if instant is None or not is_time(instant.requested) or not is_time(instant.completion or instant.requested):
         path = f"{folder}/{name}" if folder else name
         message = (
             f"{path} begins like an instant and is none that Hudi writes; look who put it there before removing it"
@@ -144,7 +150,7 @@ def _interpret(requested: str, completion: str | None, word: str, suffix: str | 
 
 
 def is_time(text: str) -> bool:
-    """Whether `text` has the form of an instant time: 14 or 17 digits, 20 in metadata tables of old releases."""
+    """Whether `text` has the form of an instant time."""
     return _TIME.fullmatch(text) is not None
 
 
@@ -194,3 +200,32 @@ def epoch_ms(time: str, zone: tzinfo = timezone.utc) -> int:
 def add_ms(time: str, duration_ms: int) -> str:
     """The instant time `duration_ms` milliseconds after `time`, 17 digits."""
     return format_time(epoch_ms(time) + duration_ms)
+
+
+@dataclass(frozen=True)
+class TimelineLayout:
+    """One of Hudi's two timeline layouts.
+
+    Attributes:
+        version: `hoodie.timeline.layout.version`: 1 for table version 6, 2 for 8 and 9.
+        folder: Of the active instants, relative to the base path.
+        archive: Of the archived ones.
+        zone: In which instants are written.
+    """
+
+    version: int
+    folder: str
+    archive: str
+    zone: tzinfo = timezone.utc
+
+    def path(self, instant: Instant) -> str:
+        """The file of `instant`, relative to the base path."""
+        return f"{self.folder}/{instant.file_name(self.version)}"
+
+    def time(self, ms: int) -> str:
+        """Milliseconds since the epoch as an instant time of this table."""
+        return format_time(ms, self.zone)
+
+
+LAYOUT_1 = TimelineLayout(1, ".hoodie", ".hoodie/archived")
+LAYOUT_2 = TimelineLayout(2, ".hoodie/timeline", ".hoodie/timeline/history")

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from enum import Enum
 
-from hudi_locks.format.instant import is_time
+from hudi_locks.format.instant import TIME, is_time
 
 __all__ = ["WRITE_TOKEN", "BaseFileName", "IOType", "LogFileName", "MarkerName", "find_writer", "new_file_id"]
 
@@ -16,7 +16,7 @@ WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
 
 _MARKER = ".marker"
 _TOKEN = r"\d+-\d+-\d+"  # noqa: S105 - a pattern of the above
-_BASE = re.compile(r"([^._/][^_/]*)_([^_/]+)_(\d+)\.([a-z]+)")
+_BASE = re.compile(rf"([^._/][^_/]*)_([^_/]+)_({TIME})\.([a-z]+)")
 _BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile", "lance"})
 _TABLE_FOLDER = ".hoodie"
 _UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
@@ -56,7 +56,7 @@ class BaseFileName:
     def parse(cls, name: str) -> BaseFileName | None:
         """The parts of a base file's name; None if it is not one."""
         match = _BASE.fullmatch(name)
-        return cls(match[1], match[3], match[2], match[4]) if match and is_time(match[3]) else None
+        return cls(match[1], match[3], match[2], match[4]) if match else None
 
 
 @dataclass(frozen=True)

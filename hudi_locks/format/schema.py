@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format.damage import interpreting
 
-__all__ = ["META_COLUMNS", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
+__all__ = ["META_COLUMNS", "add_meta_schema", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
 
 META_COLUMNS: Final = (
     "_hoodie_commit_time",
@@ -75,6 +75,11 @@ _LOGICAL: Final[Mapping[str, pa.DataType]] = {
     "time-micros": pa.time64("us"),
     "time-millis": pa.time32("ms"),
 }
+
+
+def add_meta_schema(user_schema: pa.Schema) -> pa.Schema:
+    """The schema of a base file: the meta columns, nullable strings, then the user's."""
+    return pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS] + list(user_schema))
 
 
 def canonical_schema(schema: pa.Schema) -> pa.Schema:

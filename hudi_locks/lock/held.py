@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockLost, NotHeld, ProviderClosed, refuse_pickling
-from hudi_locks.lock.lease import Lease, LockScope, LossReason, Owner, generation
+from hudi_locks.lock.lease import Lease, LockScope, LossReason, Owner, Renewable, Renewals, generation
 from hudi_locks.lock.provider import LockProvider
-from hudi_locks.lock.renewal import Renewable, Renewals
 from hudi_locks.redaction import open_log
 
 __all__ = ["Held", "HoldState", "OnLost", "end_block", "release_together"]

@@ -23,9 +23,8 @@ from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import explain_timeout
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
-from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, generation
+from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Renewals, generation
 from hudi_locks.lock.provider import LockProvider, load_provider_class
-from hudi_locks.lock.renewal import Renewals
 from hudi_locks.observe import (
     LOCK_ACQUIRE_ATTEMPTS,
     LOCK_ACQUIRE_DURATION,

@@ -1,7 +1,7 @@
 """Traces of files being written: what a commit reconciles and a rollback removes."""
 
 from hudi_locks.deprecation import forward_renamed
-from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile, end_turns, staging_folder
+from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile
 from hudi_locks.markers.marker_folder import (
     DIRECT,
     FALLBACK_NUMBERS,
@@ -9,10 +9,14 @@ from hudi_locks.markers.marker_folder import (
     TIMELINE_SERVER_BASED,
     DirectMarkers,
     FallbackMarkers,
+    PeerMarkers,
     ServerFiles,
+    end_turns,
+    read_markers,
+    reconcile,
+    staging_folder,
 )
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
-from hudi_locks.markers.peer import PeerMarkers, read_markers, reconcile
 
 __all__ = [
     "DIRECT",

@@ -10,34 +10,18 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
-from hudi_locks.format.claim import PRIVATE_FOLDER
-from hudi_locks.markers.marker_folder import DirectMarkers
+from hudi_locks.markers.marker_folder import DirectMarkers, staging_folder
 from hudi_locks.storage import Storage
 from hudi_locks.timeline import TimelineLayout
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FinalFiles", "StagedFile", "end_turns", "staging_folder"]
-
-_STAGING: Final = f"{PRIVATE_FOLDER}/staging"
-
-
-def staging_folder(requested: str) -> str:
-    """Where tasks of an instant prepare their files: outside the marker folder, where a JVM would trip over them."""
-    return f"{_STAGING}/{requested}"
-
-
-def end_turns(storage: Storage, requested: str) -> None:
-    """Let no task of an instant name a file any more; see `FinalFiles.end_turn`. What else is staged stays."""
-    folder = staging_folder(requested)
-    for turn in storage.list_names(folder):
-        if turn.isdigit():
-            storage.delete_folder(f"{folder}/{turn}")
+__all__ = ["FinalFiles", "StagedFile"]
 
 
 @dataclass(frozen=True)

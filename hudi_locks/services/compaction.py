@@ -28,10 +28,8 @@ class Compaction(PlannedService[CompactionPlan]):
         Raises:
             UnsupportedTable: The table has no logs by its type.
         """
-        if not self.table.is_merge_on_read:
-            path = self.table.storage.base
-            raise UnsupportedTable(f"{path} is a copy-on-write table, which has no logs to compact", path=path)
-        return self._schedule()
+        self._require_logs()
+        return self.transactions.schedule_compaction(self.make_plan)
 
     def count_commits(self, timeline: Timeline) -> int:
         """Delta commits that no compaction has taken yet, planned ones included."""
@@ -50,8 +48,10 @@ class Compaction(PlannedService[CompactionPlan]):
         plan = CompactionPlan(tuple(_plan_slice(piece) for piece in chosen))
         return plan if plan.groups else None
 
-    def _schedule(self) -> str | None:
-        return self.transactions.schedule_compaction(self.make_plan)
+    def _require_logs(self) -> None:
+        if not self.table.is_merge_on_read:
+            path = self.table.storage.base
+            raise UnsupportedTable(f"{path} is a copy-on-write table, which has no logs to compact", path=path)
 
     def _schedule_anew(self, pending: PendingPlan[CompactionPlan]) -> str | None:
         """Everything that has logs now, those that came since included."""

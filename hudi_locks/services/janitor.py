@@ -17,9 +17,8 @@ from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, read_markers, stagi
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_partitions
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.archive import is_archived, list_archived_times
+from hudi_locks.timeline.archive import is_archived, list_archived_times, refuse_forgotten
 from hudi_locks.timeline.claims import STAGED_FOLDER
-from hudi_locks.timeline.forgotten import refuse_forgotten
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, find_alive
 from hudi_locks.transaction import TableCoordinator
 

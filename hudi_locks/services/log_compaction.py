@@ -44,7 +44,10 @@ class LogCompaction(Compaction):
             path = self.table.storage.base
             message = f"rows of {path} take the values of nulls from rows below them, so that logs cannot be merged"
             raise UnsupportedTable(f"{message} without their base file; compact it instead", path=path)
-        return super().schedule()
+        self._require_logs()
+        if self.transactions.coordinator.settings.cleans_failed_writes:
+            self.transactions.roll_back_failed()  # what dead writers left would be under way for ever
+        return self.transactions.schedule_log_compaction(self.make_plan)
 
     def count_commits(self, timeline: Timeline) -> int:
         """Delta commits that neither a compaction nor a log compaction has taken yet, planned ones included."""
@@ -59,12 +62,6 @@ class LogCompaction(Compaction):
         ours = self._list_instants()
         plan = self._plan(timeline, lambda piece: _count_unmerged(piece, ours) >= self.threshold)
         return None if plan is None else replace(plan, compactor=_COMPACTOR)
-
-    def _schedule(self) -> str | None:
-        """First what dead writers left is rolled back, as by a write that begins: it would be under way for ever."""
-        if self.transactions.coordinator.settings.cleans_failed_writes:
-            self.transactions.roll_back_failed()
-        return self.transactions.schedule_log_compaction(self.make_plan)
 
     def _begin(self, requested: str) -> Transaction:
         return self.transactions.resume_log_compaction(requested)

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     )
     from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
-    from hudi_locks.spark.operation import Operation
+    from hudi_locks.spark.operation import Attempt, Operation, WriteResult
     from hudi_locks.spark.reading.reader import Reader
-    from hudi_locks.spark.result import Attempt, WriteResult
     from hudi_locks.spark.services.clustering import ClusteringService
     from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
     from hudi_locks.spark.streaming import StreamSink
@@ -56,7 +55,7 @@ __all__ = [
 
 _MODULES: Final = {
     "ArchiveResult": "hudi_locks.services",
-    "Attempt": "hudi_locks.spark.result",
+    "Attempt": "hudi_locks.spark.operation",
     "CleanResult": "hudi_locks.services",
     "ClusteringService": "hudi_locks.spark.services.clustering",
     "CommitTerms": "hudi_locks.spark.writing.writer",
@@ -73,7 +72,7 @@ _MODULES: Final = {
     "StreamSink": "hudi_locks.spark.streaming",
     "SweepResult": "hudi_locks.services",
     "TableServices": "hudi_locks.services",
-    "WriteResult": "hudi_locks.spark.result",
+    "WriteResult": "hudi_locks.spark.operation",
     "read": "hudi_locks.spark.datasource",
     "write": "hudi_locks.spark.datasource",
 }

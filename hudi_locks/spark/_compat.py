@@ -1,4 +1,4 @@
-"""What touches the private parts of PySpark, in one place; written for 3.5 to 4.3.
+"""What touches the private parts of PySpark, in one place, and the tasks that it makes quick; written for 3.5 to 4.3.
 
 A part that only makes Spark quicker is switched off by a key of Spark's configuration (`SWITCHES`), such as
 `--conf spark.hudi_locks.shuffle=false`. docs/design.md has what each gains.
@@ -20,13 +20,15 @@ import socket
 import struct
 import sys
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from zipimport import zipimporter
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SWITCHES",
     "FileIndexes",
+    "WorkerTask",
     "acknowledge_early",
     "encode_file_status",
     "find_data_source",
@@ -45,6 +48,7 @@ __all__ = [
     "list_java_fields",
     "name_scala",
     "reread_shuffled",
+    "run_in_workers",
 ]
 
 SWITCHES: Final = MappingProxyType(
@@ -56,6 +60,8 @@ _OPEN_FILES: Final = Path("/proc/self/fd")
 _TASKS_PER_CORE: Final = 8
 """Spark lists files in as many tasks as there are files, each of which takes longer to begin than to end."""
 _PARALLELISM: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_QUICKENING: Final = ("connection", "archives", "freeze")
+WorkerTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _java_session(spark: SparkSession) -> Any:
@@ -307,3 +313,37 @@ class FileIndexes:
         tasks = self._spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
         session.conf().set(_PARALLELISM, str(min(tasks, int(session.conf().get(_PARALLELISM)))))
         return session
+
+
+def run_in_workers(rows: DataFrame, task: WorkerTask, columns: T.StructType | str) -> DataFrame:
+    """What `task` makes of each partition of `rows`, when the DataFrame is used.
+
+    Args:
+        rows: Its input.
+        task: Picklable; made on the driver, called on executors.
+        columns: Of the batches that it gives.
+    """
+    spark = rows.sparkSession
+    quick = frozenset(name for name in _QUICKENING if is_on(spark, name))
+    return rows.mapInArrow(lambda batches: run_task(task, batches, quick=quick), columns)
+
+
+def run_task(
+    task: WorkerTask, batches: Iterable[pa.RecordBatch], *, quick: Collection[str] = _QUICKENING
+) -> Iterator[pa.RecordBatch]:
+    """Run a task, and leave the process so that the next one begins sooner. Runs on executors.
+
+    Args:
+        task: See `run_in_workers`.
+        batches: Its input.
+        quick: Which of connection, archives and freeze are quickened; see `hudi_locks.spark._compat`.
+    """
+    if "connection" in quick:
+        acknowledge_early()
+    try:
+        yield from task(batches)
+    finally:
+        if "archives" in quick:
+            forget_archives()
+        if "freeze" in quick:
+            freeze_imported()

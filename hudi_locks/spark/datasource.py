@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks.config import Key, Options, datasource_keys, find_key
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.session import add_store_settings, prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options

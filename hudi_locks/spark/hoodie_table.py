@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -19,9 +19,8 @@ from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableWriter
 from hudi_locks.spark.index.index import open_index
-from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.reading.readable import Readable
-from hudi_locks.spark.result import WriteResult
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
 from hudi_locks.spark.session import add_store_settings, prepare_session, show_progress
@@ -29,7 +28,7 @@ from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing.replacing import check_partitions, choose_partitions
+from hudi_locks.spark.writing.keyed_rows import check_partitions, choose_partitions
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.storage import open_storage
@@ -195,7 +194,8 @@ class HoodieTable(Readable):
         """
         with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
             named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
-            return self._with_services(lambda: self._writer.delete_partitions(named, report=report))
+            before = self._open().services.precede_write()
+            return self._follow(self._writer.delete_partitions(named, report=report), before)
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
         """The write that `operation` names; see the methods of these names.
@@ -212,7 +212,8 @@ class HoodieTable(Readable):
         if operation is Operation.DELETE_PARTITION:
             return self.delete_partitions(choose_partitions(self.table, self.options, rows))
         with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
-            return self._with_services(lambda: self._writer.write(operation, rows, report=report, terms=terms))
+            before = self._open().services.precede_write()
+            return self._follow(self._writer.write(operation, rows, report=report, terms=terms), before)
 
     @property
     def services(self) -> TableServices:
@@ -295,14 +296,11 @@ class HoodieTable(Readable):
         opened = self._open()
         return LogCompactionService(self.spark, opened, self._strategy.settings)
 
-    def _with_services(self, write: Callable[[], WriteResult]) -> WriteResult:
-        """A write with the services that the options ask for: a sweep before it, all others after."""
-        services = self._open().services
-        before = services.precede_write()
-        result = write()
+    def _follow(self, result: WriteResult, before: Sequence[str]) -> WriteResult:
+        """Run the services that the options ask for after a write, and add what all of them warn of."""
         for service in (self._clustering, self._compaction, self._log_compaction):
             result = service.follow(result)
-        return replace(result, warnings=(*before, *result.warnings, *services.follow_write()))
+        return replace(result, warnings=(*before, *result.warnings, *self._open().services.follow_write()))
 
     def _check_usable(self) -> None:
         if self._is_closed:

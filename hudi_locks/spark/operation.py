@@ -1,10 +1,20 @@
-"""What a write does with its rows."""
+"""What a write does with its rows, and what it reports to its caller."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["Operation"]
+if TYPE_CHECKING:  # executors need the operations alone
+    from hudi_locks.format import CommitMetadata
+    from hudi_locks.transaction import Conflict, Outcome, PublishResult
+
+__all__ = ["Attempt", "Operation", "WriteResult"]
+
+_SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
+"""These count the rows of their files as inserted, as the JVM does, and deletes of logs again; none of them is new."""
 
 
 class Operation(enum.Enum):
@@ -27,3 +37,113 @@ class Operation(enum.Enum):
     def action(self) -> str:
         """Action of its instants on the timeline."""
         return "replacecommit" if self.replaces else "commit"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of a write, from begin to publish.
+
+    Attributes:
+        instant: Its requested time.
+        began_ms: Wall clock at its begin, ms since the epoch.
+        ended_ms: Wall clock when its outcome was known.
+        outcome: What became of it.
+        conflict: Why it was aborted; None for the last.
+        avoided: Conflicts that it would have met, had it not written again what they concern: an insert the rows that
+            went to a file of others, to new ones, any other write the file groups that are outdated.
+        rewritten: How many files an upsert or delete wrote again for that; all others stayed.
+    """
+
+    instant: str
+    began_ms: int
+    ended_ms: int
+    outcome: Outcome
+    conflict: Conflict | None = None
+    avoided: tuple[Conflict, ...] = ()
+    rewritten: int = 0
+
+    @property
+    def duration_s(self) -> float:
+        """How long it took, in seconds."""
+        return (self.ended_ms - self.began_ms) / 1000
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """A committed write; any other end of a write is raised.
+
+    Attributes:
+        instant: Requested time.
+        completion_time: When it became visible; what `as_of` and `incremental` take.
+        outcome: COMMITTED.
+        rows_inserted: Rows that are new. Of a merge-on-read table, where nobody looks, all rows of an insert.
+        rows_updated: Rows that replaced a present row. Of a merge-on-read table all rows of an upsert.
+        rows_deleted: Rows taken out. Of a merge-on-read table all keys of a delete.
+        rows_written: All rows of the files written, those that stayed as they were included.
+        file_groups: How many file groups were written.
+        file_groups_replaced: How many ended: overwritten, deleted with their partition, or clustered.
+        attempts: Every try, the last one being the one that was committed.
+        lock_wait_ms: How long the publish waited for the table lock.
+        lock_held_ms: How long it held it.
+        begin_wait_ms: How long the begin of the last attempt waited for the table lock.
+        begin_held_ms: How long that begin held it.
+        warnings: What went wrong without touching the outcome.
+    """
+
+    instant: str
+    completion_time: str
+    outcome: Outcome
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_written: int = 0
+    file_groups: int = 0
+    file_groups_replaced: int = 0
+    attempts: tuple[Attempt, ...] = field(default=(), repr=False)
+    lock_wait_ms: int = 0
+    lock_held_ms: int = 0
+    begin_wait_ms: int = 0
+    begin_held_ms: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The conflicts met on the way; each cost one retry."""
+        return tuple(attempt.conflict for attempt in self.attempts if attempt.conflict)
+
+    @property
+    def avoided(self) -> tuple[Conflict, ...]:
+        """The conflicts that it avoided, at the price of writing what they concern once more."""
+        return tuple(conflict for attempt in self.attempts for conflict in attempt.avoided)
+
+    @property
+    def retries(self) -> int:
+        """Attempts before the one that was committed."""
+        return max(0, len(self.attempts) - 1)
+
+    @property
+    def wasted_s(self) -> float:
+        """Seconds that went into attempts which met a conflict."""
+        return sum(attempt.ended_ms - attempt.began_ms for attempt in self.attempts[:-1]) / 1000
+
+    @classmethod
+    def of(cls, published: PublishResult, metadata: CommitMetadata, *, attempts: Sequence[Attempt]) -> WriteResult:
+        """Sum up a committed publish and what it wrote."""
+        stats, is_service = metadata.stats, metadata.operation in _SERVICES
+        return cls(
+            published.instant,
+            published.completion_time or "",
+            published.outcome,
+            rows_inserted=0 if is_service else sum(stat.num_inserts for stat in stats),
+            rows_updated=sum(stat.num_update_writes for stat in stats),
+            rows_deleted=0 if is_service else sum(stat.num_deletes for stat in stats),
+            rows_written=sum(stat.num_writes for stat in stats),
+            file_groups=len(metadata.written_file_groups),
+            file_groups_replaced=len(metadata.replaced_file_groups),
+            attempts=tuple(attempts),
+            lock_wait_ms=published.lock_wait_ms,
+            lock_held_ms=published.lock_held_ms,
+            begin_wait_ms=published.begin_wait_ms,
+            begin_held_ms=published.begin_held_ms,
+            warnings=published.warnings,
+        )

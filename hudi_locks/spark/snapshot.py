@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
+from hudi_locks.spark.operation import Operation
 from hudi_locks.table import (
     COMPLEX,
     PREFIXED_SINCE,
@@ -71,6 +72,22 @@ class Snapshot:
                 self.table.storage, self.timeline, requested=instant.requested
             ).replaced_file_groups
         }
+
+    def find_replaced(self, operation: Operation, partitions: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Ids of the file groups that end, for each partition that is overwritten; empty for one that has none yet.
+
+        Args:
+            operation: An insert_overwrite_table ends those of every partition.
+            partitions: Those that the rows or the caller name.
+        """
+        if not operation.replaces:
+            return {}
+        named = sorted(set(partitions))
+        is_whole = operation is Operation.INSERT_OVERWRITE_TABLE
+        replaced: dict[str, tuple[str, ...]] = dict.fromkeys(named, ())
+        for file in self.base_files(None if is_whole else named):
+            replaced[file.partition] = (*replaced.get(file.partition, ()), file.file_id)
+        return replaced
 
     @cached_property
     def schema(self) -> pa.Schema | None:

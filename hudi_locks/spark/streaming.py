@@ -10,8 +10,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import datasource_keys
 from hudi_locks.errors import LockError, OutcomeUnknown, StorageError, WriteError, refuse_pickling
 from hudi_locks.redaction import open_log
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.writing.writer import CommitTerms
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Outcome, StreamLog

@@ -1,6 +1,6 @@
 """What a table needs of a file system: list, read, create-if-absent, move-if-absent, delete."""
 
-from hudi_locks.storage.local import LocalStorage, reporting
+from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
 from hudi_locks.storage.storage import (
@@ -11,6 +11,7 @@ from hudi_locks.storage.storage import (
     map_in_threads,
     reading_ahead,
     refuse_unwritable,
+    reporting,
 )
 
 __all__ = [

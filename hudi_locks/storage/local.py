@@ -1,32 +1,70 @@
-"""Files on a local or mounted POSIX file system."""
+"""Files on a local or mounted POSIX file system.
+
+Symbolic links in a table's folder may lead anywhere, so nothing is listed or removed behind them. Whoever may write to
+the table can make one at any moment: this keeps from accidents, and is no wall against an attacker on the machine.
+"""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 import stat
 import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO
+from functools import lru_cache
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from hudi_locks.errors import NoSuchFile, StorageError
-from hudi_locks.storage.links import leads_out, refuse_leading_out, without_links
-from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
+from hudi_locks.errors import StorageError
+from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["LocalStorage", "reporting"]
+__all__ = ["LocalStorage"]
 
+_MOST_REPORTED: Final = 4_096
+_log = logging.getLogger(__name__)
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
 _MOST_KNOWN = 10_000
 _known: dict[str, int] = {}
 """Folders whose own names this process has brought to the disk, with their inode numbers; emptied when full."""
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+def _leads_out(root: str, path: str) -> bool:
+    """Whether a folder on the way to `path`, below `root`, is a symbolic link out of it."""
+    place = root
+    for name in path.split("/") if path else ():
+        place = f"{place}/{name}"
+        if os.path.islink(place) and not _is_inside(root, place):  # a Path costs ten times as much
+            _report(place)
+            return True
+    return False
+
+
+def _without_links(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder, symbolic links left out and reported."""
+    with os.scandir(folder) as children:
+        for child in children:
+            if child.is_symlink():
+                _report(child.path)
+            else:
+                yield child
+
+
+def _is_inside(root: str, place: str) -> bool:
+    base = os.path.realpath(root)
+    return os.path.commonpath([base, os.path.realpath(place)]) == base
+
+
+@lru_cache(_MOST_REPORTED)
+def _report(place: str) -> None:
+    """Once for each."""
+    _log.warning("%s is a symbolic link: nothing behind it is listed or removed", place)
 
 
 class LocalStorage(Storage):
@@ -62,18 +100,20 @@ class LocalStorage(Storage):
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""
         with reporting("list", folder):
-            refuse_leading_out(self._root, folder)
+            if _leads_out(self._root, folder):
+                raise self._refuse_link(folder)
             try:
-                return [child.name for child in without_links(self._locate(folder))]
+                return [child.name for child in _without_links(self._locate(folder))]
             except FileNotFoundError:
                 return []
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         with reporting("list", folder):
-            refuse_leading_out(self._root, folder)
+            if _leads_out(self._root, folder):
+                raise self._refuse_link(folder)
             try:
-                entries = [entry for child in without_links(self._locate(folder)) if (entry := _describe_child(child))]
+                entries = [entry for child in _without_links(self._locate(folder)) if (entry := _describe_child(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -94,6 +134,15 @@ class LocalStorage(Storage):
                 return _describe(path.rpartition("/")[2], os.stat(self._locate(path)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
+
+    def exists(self, path: str) -> bool:
+        """See `Storage.exists`."""
+        with reporting("look at", path):
+            try:
+                os.stat(self._locate(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.create_if_absent`. An empty file needs no staging: its name is all of it."""
@@ -157,7 +206,7 @@ class LocalStorage(Storage):
         """See `Storage.delete`."""
         with reporting("delete", path):
             target = self._locate(path)
-            if leads_out(self._root, path.rpartition("/")[0]):
+            if _leads_out(self._root, path.rpartition("/")[0]):
                 return False
             _remove_checksum(target)
             return _remove(target)
@@ -168,7 +217,7 @@ class LocalStorage(Storage):
         with reporting("delete", folder):
             if os.path.islink(target):
                 _remove(target)
-            if leads_out(self._root, folder):
+            if _leads_out(self._root, folder):
                 return
             while os.path.lexists(target):
                 _remove_tree(target)
@@ -208,6 +257,11 @@ class LocalStorage(Storage):
             _flush_names(os.path.dirname(target))
         return is_made
 
+    def _refuse_link(self, folder: str) -> StorageError:
+        """To show nothing would hide rows of whoever put the link there on purpose."""
+        found = f"{folder!r} is behind a symbolic link out of the table at {self._root}"
+        return StorageError(f"{found}: mount, or move, the folder there", path=folder)
+
     def _locate(self, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):
             raise StorageError(f"{path!r} leads out of the table at {self.base}", path=path)
@@ -225,33 +279,6 @@ class LocalStorage(Storage):
             yield staged
         finally:
             _remove(staged)
-
-
-class reporting:  # noqa: N801  # used as a function; a generator would cost a fifth of a bare create
-    """Tells an error of the system as one of the store: `with reporting("read", path)`.
-
-    Raises:
-        NoSuchFile: The block met that something is not there.
-        StorageError: It met another error of the system. What is a StorageError already stays as it is.
-    """
-
-    __slots__ = ("_path", "_verb")
-
-    def __init__(self, verb: str, path: str) -> None:
-        self._verb = verb
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError) and not isinstance(error, StorageError):
-            found = NoSuchFile if isinstance(error, FileNotFoundError) else StorageError
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {reason}"
-            raise found(message, path=self._path, errno=error.errno) from error
 
 
 def _describe_child(child: os.DirEntry[str]) -> Entry | None:

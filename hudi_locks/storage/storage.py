@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hudi_locks.deprecation import RenamedMember
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["Entry", "Output", "Storage", "StorageCapabilities", "map_in_threads", "reading_ahead", "refuse_unwritable"]
+__all__ = [
+    "Entry",
+    "Output",
+    "Storage",
+    "StorageCapabilities",
+    "map_in_threads",
+    "reading_ahead",
+    "refuse_unwritable",
+    "reporting",
+]
 
 _THREADS: Final = 16
 
@@ -201,10 +212,11 @@ class Storage(ABC):
 
     def walk(self, folder: str) -> Iterable[tuple[str, Entry]]:
         """All files below `folder`, as (path relative to the base, entry)."""
-        for entry in self.list(folder):
-            path = f"{folder}/{entry.name}" if folder else entry.name
+        left = [(folder, Entry(folder, 0, 0, is_folder=True))]
+        while left:
+            path, entry = left.pop()
             if entry.is_folder:
-                yield from self.walk(path)
+                left += [(f"{path}/{child.name}" if path else child.name, child) for child in self.list(path)[::-1]]
             else:
                 yield path, entry
 
@@ -222,6 +234,33 @@ def refuse_unwritable(storage: Storage) -> None:
             f"{storage.base} is read only here, since its store does not promise {why}. Write it where that is kept"
         )
         raise UnsupportedTable(message, path=storage.base, lacking=lacking)
+
+
+class reporting:  # noqa: N801  # used as a function; a generator would cost a fifth of a bare create
+    """Tells an error of the system as one of the store: `with reporting("read", path)`.
+
+    Raises:
+        NoSuchFile: The block met that something is not there.
+        StorageError: It met another error of the system. What is a StorageError already stays as it is.
+    """
+
+    __slots__ = ("_path", "_verb")
+
+    def __init__(self, verb: str, path: str) -> None:
+        self._verb = verb
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            found = NoSuchFile if isinstance(error, FileNotFoundError) else StorageError
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {reason}"
+            raise found(message, path=self._path, errno=error.errno) from error
 
 
 def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: int = _THREADS) -> list[R]:

@@ -1,9 +1,9 @@
 """Tables: their settings, partitions and file groups."""
 
+from hudi_locks.format import add_meta_schema
 from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
-from hudi_locks.table.cleaned import read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.config import (
     COMPLEX,
     FIELD_PREFIXED,
@@ -28,12 +28,17 @@ from hudi_locks.table.data_files import (
     list_partitions,
     slice_file_groups,
 )
-from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, find_deletes, read_delete_marker
-from hudi_locks.table.file_groups import find_changed, find_completions, latest_base_files, latest_file_slices
+from hudi_locks.table.file_groups import (
+    find_changed,
+    find_completions,
+    latest_base_files,
+    latest_file_slices,
+    refuse_removed,
+)
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
-from hudi_locks.table.losses import OvertakenSnapshot
+from hudi_locks.table.losses import OvertakenSnapshot, read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
@@ -41,27 +46,31 @@ from hudi_locks.table.meta_columns import (
     FILE_NAME,
     PARTITION_PATH,
     RECORD_KEY,
-    add_meta_schema,
     conform,
     rename_file,
     stamp_rows,
 )
-from hudi_locks.table.ordering import MergeRule, newest_rows
+from hudi_locks.table.ordering import (
+    IS_DELETED,
+    DeleteMarker,
+    MergeRule,
+    describe_payload,
+    find_deletes,
+    newest_rows,
+    read_delete_marker,
+)
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
     PARTITION_METADATA,
+    PartitionValues,
     check_partition_path,
     create_partition_metadata,
     parse_partition_path,
     partition_path,
     read_partition_metadata,
 )
-from hudi_locks.table.partition_values import PartitionValues
-from hudi_locks.table.payloads import describe_payload
-from hudi_locks.table.removed import refuse_removed
 from hudi_locks.table.row_buffer import RowBuffers
-from hudi_locks.table.slice_parts import WHOLE, Part
-from hudi_locks.table.slice_reading import join_slice, read_slice
+from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
 from hudi_locks.table.table import Table, read_commit
 

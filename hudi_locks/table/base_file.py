@@ -19,9 +19,16 @@ from hudi_locks.format import interpreting, reading_parquet
 from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
-from hudi_locks.table.row_cuts import cut_rows
 
-__all__ = ["BaseFileFormat", "BaseFileWriter", "count_row_groups", "read_base_file", "read_counts", "read_first_key"]
+__all__ = [
+    "BaseFileFormat",
+    "BaseFileWriter",
+    "count_row_groups",
+    "cut_rows",
+    "read_base_file",
+    "read_counts",
+    "read_first_key",
+]
 
 _BASE_FILE: Final = "a base file"
 _COUNTS: Final = "hudi_locks.counts"
@@ -273,3 +280,10 @@ def _read_footer(storage: Storage, path: str) -> dict[str, str]:
 def _open(storage: Storage, path: str) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
     with reading_parquet(_BASE_FILE, path), storage.open_input(path) as source:
         yield source, pq.ParquetFile(source)
+
+
+def cut_rows(rows: pa.Table, most_bytes: int) -> Iterator[pa.Table]:
+    """The rows in pieces of about so many bytes in memory, of one row at least. Nothing is copied."""
+    per_piece = max(1, rows.num_rows * most_bytes // max(1, rows.nbytes))
+    for start in range(0, rows.num_rows, per_piece):
+        yield rows.slice(start, per_piece)

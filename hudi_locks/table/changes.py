@@ -18,9 +18,8 @@ from hudi_locks.format import (
 )
 from hudi_locks.storage import Storage
 from hudi_locks.table.data_files import BaseFile, FileSlice, LogFile, list_data_files
-from hudi_locks.table.file_groups import latest_file_slices
+from hudi_locks.table.file_groups import find_removed, latest_file_slices
 from hudi_locks.table.losses import Loss, OvertakenSnapshot, damage_of, is_amiss, leave_out_taken
-from hudi_locks.table.removed import find_removed
 from hudi_locks.table.table import read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times

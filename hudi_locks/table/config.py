@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
-from hudi_locks.table.deletes import IS_DELETED, DeleteMarker, read_delete_marker
-from hudi_locks.table.ordering import MergeRule
+from hudi_locks.table.ordering import IS_DELETED, DeleteMarker, MergeRule, read_delete_marker
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 

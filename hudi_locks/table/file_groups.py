@@ -1,19 +1,20 @@
-"""Which files make up a snapshot (Hudi's AbstractTableFileSystemView)."""
+"""Which files make up a snapshot (Hudi's AbstractTableFileSystemView), and which of a past one cleans have removed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from hudi_locks.errors import TableError
 from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
-from hudi_locks.table.commit_files import CommitFiles, read_commit_files
 from hudi_locks.table.data_files import (
     BaseFile,
     Completion,
     DataFiles,
     FileSlice,
+    LogFile,
     list_data_files,
     list_partitions,
     slice_file_groups,
@@ -26,14 +27,23 @@ from hudi_locks.table.losses import (
     find_losses,
     leave_out_strays,
     leave_out_taken,
+    list_replaced,
+    list_taken,
 )
-from hudi_locks.table.table import read_commit
+from hudi_locks.table.table import CommitFiles, read_commit, read_commit_files
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.archive import find_archived_completions
-from hudi_locks.timeline.forgotten import refuse_forgotten
+from hudi_locks.timeline.archive import find_archived_completions, refuse_forgotten
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 
-__all__ = ["Completions", "find_changed", "find_completions", "latest_base_files", "latest_file_slices"]
+__all__ = [
+    "Completions",
+    "find_changed",
+    "find_completions",
+    "find_removed",
+    "latest_base_files",
+    "latest_file_slices",
+    "refuse_removed",
+]
 
 
 @dataclass(frozen=True)
@@ -208,3 +218,92 @@ def _judge(storage: Storage, timeline: Timeline, losses: tuple[Loss, ...], *, li
     if lost:
         raise damage_of(lost[0], storage, others=len(lost) - 1)
     return not scope.is_past and len(still) < len(losses)
+
+
+def refuse_removed(
+    storage: Storage,
+    timeline: Timeline,
+    shown: Iterable[FileSlice],
+    *,
+    completed: str | None = None,
+    requested: str | None = None,
+    partitions: Collection[str] | None = None,
+) -> None:
+    """Refuse a time of which files are gone that its snapshot showed. Runs on the driver.
+
+    What a clean promises to keep is told by `refuse_cleaned`, for less reading; a clean that counts versions promises
+    no time, and one that is archived is not asked there.
+
+    Args:
+        storage: Of the table.
+        timeline: What is read.
+        shown: What is left of the snapshot.
+        completed: The completion time that is asked for.
+        requested: Or the requested time.
+        partitions: Only in these; in all if None.
+
+    Raises:
+        TableError: Files of that snapshot are gone, or about to go.
+        DamagedTable: A clean, or the history, cannot be read.
+    """
+    moment = completed if completed is not None else requested
+    if moment is None:
+        return
+
+    def is_wanted(file: BaseFile | LogFile) -> bool:
+        return partitions is None or file.partition in partitions
+
+    by_completion = completed is not None
+    gone = find_removed(storage, timeline, shown, moment=moment, by_completion=by_completion, is_wanted=is_wanted)
+    if gone is not None:
+        message = (
+            f"the table as of {moment} is not whole any more: {gone} was cleaned; ask for a later time, or let"
+            " hoodie.clean.* keep more, or keep a time by a savepoint"
+        )
+        raise TableError(message, time=moment, path=gone)
+
+
+def find_removed(
+    storage: Storage,
+    timeline: Timeline,
+    shown: Iterable[FileSlice],
+    *,
+    moment: str,
+    is_wanted: Callable[[BaseFile | LogFile], bool],
+    by_completion: bool = True,
+) -> str | None:
+    """A file that a snapshot showed and a clean has taken, or is to take; None if there is none.
+
+    Only cleans that were begun after the moment are asked, since none takes what the newest snapshot shows. A file
+    whose write neither timeline nor history knows is passed over: a restore has undone it.
+    """
+    files = _list_removed(storage, timeline, moment=moment)
+    completion = find_completions(storage, timeline, files, exactly=True).find
+    pieces = tuple(shown)
+    there = {path for piece in pieces for path in piece.paths}
+    barriers = {(piece.partition, piece.file_id): piece.base.instant for piece in pieces if piece.base is not None}
+
+    def is_missed(file: BaseFile | LogFile) -> bool:
+        completed, barrier = completion(file.instant), barriers.get((file.partition, file.file_id), "")
+        if completed is None or (completed if by_completion else file.instant) > moment:
+            return False
+        is_above = completed >= barrier if isinstance(file, LogFile) else file.instant > barrier
+        return is_above or file.path in there
+
+    missed = [file for file in files.both if is_wanted(file) and is_missed(file)]
+    replaced = list_replaced(storage, timeline, moment=moment, by_completion=by_completion) if missed else frozenset()
+    missed = [file for file in missed if (file.partition, file.file_id) not in replaced]
+    return max(missed, key=lambda file: file.instant).path if missed else None
+
+
+def _list_removed(storage: Storage, timeline: Timeline, *, moment: str) -> DataFiles:
+    """What cleans begun after the moment have removed, and what those under way are about to remove."""
+    paths = {path for taken in list_taken(storage, timeline, moment=moment) for path in taken}
+    named = (path.rpartition("/") for path in sorted(paths))
+    files = [
+        file
+        for partition, _, name in named
+        for file in (BaseFile.parse(partition, name, 0), LogFile.parse(partition, name, 0))
+    ]
+    bases = tuple(file for file in files if isinstance(file, BaseFile))
+    return DataFiles(bases, tuple(file for file in files if isinstance(file, LogFile)))

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.table.cores import map_on_cores
-from hudi_locks.table.deletes import find_deletes
+from hudi_locks.storage import map_in_threads
 from hudi_locks.table.log_rows import LogEntry
 from hudi_locks.table.merging import KeyedMerge, UpsertMerge
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
-from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
-from hudi_locks.table.partial_updates import fill_rows
+from hudi_locks.table.ordering import Indices, Mask, MergeRule, fill_rows, find_deletes, find_wins, newest_rows
 
-__all__ = ["JoinedLogs", "join_logs", "merge_logs"]
+__all__ = ["JoinedLogs", "join_logs", "map_on_cores", "merge_logs"]
 
+T = TypeVar("T")
+R = TypeVar("R")
 _DELETED: Final = "_hudi_locks_deleted"
 _RESETS: Final = "_hudi_locks_resets"
 _FLAGS: Final = (_DELETED, _RESETS)
 _PLACE: Final = "_hudi_locks_place"
 _PIECE_ROWS: Final = 1 << 16
+
+
+def map_on_cores(call: Callable[[T], R], arguments: Iterable[T]) -> list[R]:
+    """As `map_in_threads`, in as many threads as Arrow may use cores: more would only wait for each other.
+
+    In PySpark's workers that is one unless `spark.task.cpus` says otherwise: beside it run other tasks.
+    """
+    return map_in_threads(call, arguments, threads=pa.cpu_count())
 
 
 def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -> KeyedMerge:

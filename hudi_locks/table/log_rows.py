@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import META_COLUMNS, arrow_schema, reading_parquet
+from hudi_locks.format import META_COLUMNS, add_meta_schema, arrow_schema, reading_parquet
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
 from hudi_locks.table.avro_rows import decode_avro, encode_avro
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
-from hudi_locks.table.meta_columns import RECORD_KEY, add_meta_schema
+from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = ["LogEntry", "encode_deleted", "encode_deleted_again", "encode_rows", "find_stood_for", "read_log"]
 

@@ -14,8 +14,8 @@ from hudi_locks.errors import StorageError
 from hudi_locks.format.log_block import LogBlock, encode_block
 from hudi_locks.format.log_deletes import wrap_orderings
 from hudi_locks.storage import Output, reporting
+from hudi_locks.table.base_file import cut_rows
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
-from hudi_locks.table.row_cuts import cut_rows
 
 __all__ = ["LogFormat", "LogPart", "LogWriter", "count_log"]
 

@@ -10,10 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_locks.table.deletes import drop_deletes, find_deletes
 from hudi_locks.table.meta_columns import RECORD_KEY
-from hudi_locks.table.ordering import Indices, Mask, MergeRule, find_wins, newest_rows
-from hudi_locks.table.partial_updates import fill_rows, fold_rows
+from hudi_locks.table.ordering import (
+    Indices,
+    Mask,
+    MergeRule,
+    drop_deletes,
+    fill_rows,
+    find_deletes,
+    find_wins,
+    fold_rows,
+    newest_rows,
+)
 
 __all__ = ["AppendMerge", "DeleteMerge", "KeyedMerge", "Merge", "UpsertMerge", "combine_rows"]
 

@@ -14,18 +14,12 @@ __all__ = [
     "FILE_NAME",
     "PARTITION_PATH",
     "RECORD_KEY",
-    "add_meta_schema",
     "conform",
     "rename_file",
     "stamp_rows",
 ]
 
 COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS
-
-
-def add_meta_schema(user_schema: pa.Schema) -> pa.Schema:
-    """The schema of a base file: the meta columns, nullable strings, then the user's."""
-    return pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS] + list(user_schema))
 
 
 def stamp_rows(rows: pa.Table, schema: pa.Schema, *, instant: str, seqno_prefix: str, first_seqno: int) -> pa.Table:

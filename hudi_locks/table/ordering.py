@@ -1,8 +1,21 @@
-"""Which of two rows with one key wins, a column at a time."""
+"""What becomes of two rows with one key: which wins, which is a delete, and what a partial update leaves as it is.
+
+Deletes (Hudi's DeleteContext): such a row takes out the row of its key as any row replaces another: its ordering value
+has to be as great. It is never written to a base file. One that lies in a base file nevertheless, as bulk inserts of
+the JVM leave them, is a row like any other to every reader, until a write touches its key.
+
+Partial updates (Hudi's PartialUpdateHandler, mode IGNORE_DEFAULTS): a null of the row that wins takes the value of the
+row that loses, whichever came first. The rows of a key are merged one after the other in the order in which they came,
+as in Hudi. The meta columns are those of the row that came last, if it changed anything, so that a reader of changes
+sees also what an older row brought late.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -10,14 +23,102 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_locks.table.deletes import IS_DELETED, DeleteMarker
+from hudi_locks.config import Options, table_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.format import META_COLUMNS
 from hudi_locks.table.meta_columns import RECORD_KEY
 
-__all__ = ["Indices", "Mask", "MergeRule", "find_wins", "newest_rows"]
+__all__ = [
+    "IS_DELETED",
+    "DeleteMarker",
+    "Indices",
+    "Mask",
+    "MergeRule",
+    "describe_payload",
+    "drop_deletes",
+    "fill_rows",
+    "find_deletes",
+    "find_wins",
+    "fold_rows",
+    "newest_rows",
+    "read_delete_marker",
+]
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _VALUE: Final = 1
+_EVENT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "EVENT_TIME_ORDERING"}
+_COMMIT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "COMMIT_TIME_ORDERING"}
+_FILLS: Final = {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS}
+_DMS: Final = {table_keys.DELETE_FIELD.name: "Op", table_keys.DELETE_MARKER.name: "D"}
+_PACKAGE: Final = "org.apache.hudi.common.model."
+_PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "OverwriteWithLatestAvroPayload": _COMMIT_TIME,
+        "DefaultHoodieRecordPayload": _EVENT_TIME,
+        "EventTimeAvroPayload": _EVENT_TIME,
+        "PartialUpdateAvroPayload": {**_EVENT_TIME, **_FILLS},
+        "OverwriteNonDefaultsWithLatestAvroPayload": {**_COMMIT_TIME, **_FILLS},
+        "AWSDmsAvroPayload": {**_COMMIT_TIME, **_DMS},
+    }
+)
+_SINCE: Final = 9
+"""Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
+
+
+@dataclass(frozen=True)
+class DeleteMarker:
+    """A column whose value says that a row is a delete.
+
+    Attributes:
+        column: Its name; a table may lack it.
+        value: The value, as text; None for a column of booleans that is true.
+    """
+
+    column: str
+    value: str | None = None
+
+
+IS_DELETED: Final = DeleteMarker("_hoodie_is_deleted")
+"""What every table has, if it has a column of booleans of this name."""
+
+
+def read_delete_marker(options: Options) -> DeleteMarker | None:
+    """The marker that a table's properties, or a writer's options, name.
+
+    Raises:
+        ConfigError: Only one of column and value is there.
+    """
+    column, value = options.find(table_keys.DELETE_FIELD), options.find(table_keys.DELETE_MARKER)
+    if bool(column) != bool(value):
+        given, lacking = (table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)[:: 1 if column else -1]
+        raise ConfigError(f"{given.name} needs {lacking.name} beside it: a column and its value", key=lacking.name)
+    return DeleteMarker(column, value) if column and value else None
+
+
+def find_deletes(rows: pa.Table, markers: Sequence[DeleteMarker]) -> npt.NDArray[np.bool_] | None:
+    """Where rows are deletes; None if nowhere."""
+    masks = [mask for marker in markers if (mask := _find(rows, marker)) is not None]
+    if not masks:
+        return None
+    found = reduce(np.logical_or, masks)
+    return found if found.any() else None
+
+
+def drop_deletes(rows: pa.Table, markers: Sequence[DeleteMarker]) -> pa.Table:
+    """The rows that are none."""
+    deletes = find_deletes(rows, markers)
+    return rows if deletes is None else rows.filter(pa.array(~deletes))
+
+
+def _find(rows: pa.Table, marker: DeleteMarker) -> npt.NDArray[np.bool_] | None:
+    if marker.column not in rows.schema.names:
+        return None
+    column = rows.column(marker.column)
+    if marker.value is None and not pa.types.is_boolean(column.type):
+        return None
+    marked = column if marker.value is None else pc.equal(column.cast(pa.string()), marker.value)
+    return np.asarray(pc.fill_null(marked, fill_value=False).to_numpy(), np.bool_)
 
 
 @dataclass(frozen=True)
@@ -113,3 +214,91 @@ def _rank(column: pa.ChunkedArray) -> Any:
     if not pa.types.is_floating(column.type):
         return rank
     return pc.add(rank, pc.cast(pc.is_nan(column).fill_null(fill_value=False), pa.int8()))
+
+
+def fill_rows(older: pa.Table, newer: pa.Table, wins: Mask, *, apart: Mask | None = None) -> pa.Table:
+    """Merge rows in pairs.
+
+    Args:
+        older: The row of each pair that came first.
+        newer: The other one, in the same schema.
+        wins: Where the newer row wins.
+        apart: Where nothing is filled, as where one of the two is a delete.
+    """
+    rows, places = pa.concat_tables([older, newer]), np.arange(older.num_rows)
+    first, second = places, places + older.num_rows
+    high, low = np.where(wins, second, first), np.where(wins, first, second)
+    joined = ~apart if apart is not None else np.ones(older.num_rows, dtype=np.bool_)
+    chosen = {name: _fill(rows.column(name), high, low, joined) for name in rows.column_names}
+    brought = np.any([wins, *(chosen[n] == second for n in chosen if n not in META_COLUMNS)], axis=0)
+    chosen.update({name: np.where(brought, second, first) for name in META_COLUMNS if name in chosen})
+    return pa.table([rows.column(name).take(pa.array(chosen[name])) for name in chosen], schema=rows.schema)
+
+
+def _fill(column: pa.ChunkedArray, high: Indices, low: Indices, joined: Mask) -> Indices:
+    valid: Any = column.is_valid().to_numpy()
+    return np.where(joined & ~valid[high] & valid[low], low, high)
+
+
+def fold_rows(rows: pa.Table, merge: Callable[[pa.Table, pa.Table], pa.Table]) -> pa.Table:
+    """One row for each key: those of a key are merged one after the other, all keys at once.
+
+    Args:
+        rows: In the order in which they came.
+        merge: Makes one row of each pair of an older and a newer one.
+    """
+    keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    codes = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
+    if len(keys.dictionary) == rows.num_rows:
+        return rows
+    order = np.argsort(codes, kind="stable")
+    turns = _count_before(codes[order])
+    folded = rows.take(pa.array(order[turns == 0]))
+    for turn in range(1, int(turns.max()) + 1):
+        following = order[turns == turn]
+        found = codes[following]
+        merged = merge(folded.take(pa.array(found)), rows.take(pa.array(following)))
+        places = np.arange(folded.num_rows)
+        places[found] = folded.num_rows + np.arange(len(found))
+        folded = pa.concat_tables([folded, merged]).take(pa.array(places))
+    return folded
+
+
+def _count_before(ordered: Indices) -> Indices:
+    """How many of the same code come before each one of an ordered array."""
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return np.arange(len(ordered)) - np.repeat(starts, np.diff(starts, append=len(ordered)))
+
+
+def describe_payload(options: Options, version: int) -> dict[str, str]:
+    """The properties of a table that mean what the payload class of the options means; none if they name none.
+
+    Args:
+        options: Of a writer.
+        version: Of the table.
+
+    Raises:
+        ConfigError: The class has no such meaning, or not at this version, or contradicts another option.
+    """
+    key = table_keys.PAYLOAD_CLASS
+    asked = options.find(key)
+    if not asked:
+        return {}
+    told = f"{options.name_used(key)}={asked}"
+    meant = _PAYLOADS.get(asked.removeprefix(_PACKAGE))
+    if meant is None:
+        known = ", ".join(_PAYLOADS)
+        raise ConfigError(f"{told} is Java code that is not run here; use one of {known}", key=key.name, value=asked)
+    if version < _SINCE and len(meant) > 1:
+        message = f"{told} can be said of a table from version {_SINCE} only, and this is version {version}"
+        raise ConfigError(message, key=key.name, value=asked)
+    _refuse_contradiction(options, meant, told)
+    return dict(meant)
+
+
+def _refuse_contradiction(options: Options, meant: Mapping[str, str], told: str) -> None:
+    for key in (table_keys.RECORD_MERGE_MODE, table_keys.PARTIAL_UPDATE_MODE):
+        given = options.name_used(key)
+        if given is not None and options[given].upper() != meant.get(key.name, ""):
+            message = f"{told} and {given}={options[given]} contradict each other; leave one of them out"
+            raise ConfigError(message, key=given)

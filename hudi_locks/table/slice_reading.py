@@ -2,26 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.storage import Storage, map_in_threads, reading_ahead
-from hudi_locks.table.base_rows import BaseRows
-from hudi_locks.table.cores import map_on_cores
+from hudi_locks.table.base_file import count_row_groups, read_base_file
 from hudi_locks.table.data_files import FileSlice, LogFile
-from hudi_locks.table.log_merging import JoinedLogs, join_logs, merge_logs
+from hudi_locks.table.log_merging import JoinedLogs, join_logs, map_on_cores, merge_logs
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
-from hudi_locks.table.slice_parts import WHOLE, Part
 
-__all__ = ["join_slice", "read_slice"]
+__all__ = ["WHOLE", "BaseRows", "Part", "join_slice", "read_slice"]
 
 _MOST_KEYS: Final = 1 << 20
 """For so many keys of rows that another task reads those of the logs are hashed once."""
+
+
+@dataclass(frozen=True)
+class BaseRows:
+    """A share of a base file.
+
+    Attributes:
+        storage: Of the table.
+        path: Of the file; None if there is none.
+        part: The share.
+    """
+
+    storage: Storage
+    path: str | None
+    part: Part
+
+    @property
+    def closes(self) -> bool:
+        """Whether this share has the rows that only the logs have; see `Part.closes`."""
+        return self.part.is_whole or self.part.closes(self._count)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether there is nothing in this share, since the file has less row groups than there are shares."""
+        return not self.closes and not self._row_groups
+
+    def read(self, columns: Collection[str], *, encoded: Collection[str], batch_rows: int) -> Iterator[pa.Table]:
+        """The rows in pieces; see `read_base_file`."""
+        if self.path is not None:
+            yield from read_base_file(
+                self.storage,
+                self.path,
+                columns=columns,
+                batch_rows=batch_rows,
+                encoded=encoded,
+                row_groups=self._row_groups,
+            )
+
+    def read_keys_elsewhere(self, *, batch_rows: int) -> Iterator[pa.ChunkedArray]:
+        """The keys of the rows that are in other shares."""
+        own = self._row_groups
+        others = [] if own is None else [group for group in range(self._count) if group not in own]
+        if self.path is not None and others:
+            found = read_base_file(
+                self.storage, self.path, columns=[RECORD_KEY], batch_rows=batch_rows, row_groups=others
+            )
+            yield from (rows.column(RECORD_KEY) for rows in found)
+
+    @cached_property
+    def _count(self) -> int:
+        return 0 if self.path is None else count_row_groups(self.storage, self.path)
+
+    @cached_property
+    def _row_groups(self) -> Sequence[int] | None:
+        """None for all, which need not be counted."""
+        return None if self.part.is_whole else self.part.choose(self._count)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several shares of a file slice: row groups of its base file, with what the logs make of their rows.
+
+    Rows of logs that meet no row of the base file belong to the part that closes. All parts together are the slice.
+
+    Attributes:
+        number: From 0.
+        count: Of the parts of this slice.
+    """
+
+    number: int = 0
+    count: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the only one."""
+        return self.count == 1
+
+    def choose(self, row_groups: int) -> Sequence[int]:
+        """Those of a base file with so many that are in this part; earlier parts have one more than later ones."""
+        start, stop = (-(-number * row_groups // self.count) for number in (self.number, self.number + 1))
+        return range(start, stop)
+
+    def closes(self, row_groups: int) -> bool:
+        """Whether this part has the rows that only the logs have: it is that with the last row group."""
+        return row_groups - 1 in self.choose(row_groups) if row_groups else self.number == 0
+
+
+WHOLE: Final = Part()
+"""All of a slice."""
 
 
 def read_slice(

@@ -19,8 +19,8 @@ from hudi_locks.format import arrow_schema
 from hudi_locks.format.damage import interpreting
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.base_file import read_file_schema
-from hudi_locks.table.commit_files import read_commit_files
 from hudi_locks.table.data_files import BaseFile, LogFile
+from hudi_locks.table.table import read_commit_files
 from hudi_locks.timeline import Timeline
 
 __all__ = ["StoredTypes", "find_stored_types", "refuse_altered", "refuse_inexact"]

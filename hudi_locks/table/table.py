@@ -1,29 +1,47 @@
-"""A table on its storage: made, loaded, and asked for its timeline and columns."""
+"""A table on its storage: made, loaded, and asked for its timeline, its columns and what its commits say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, NotATable, TableExists
-from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, arrow_schema, decode_properties, encode_properties
-from hudi_locks.storage import Storage, refuse_unwritable
+from hudi_locks.format import (
+    WRITE_ACTIONS,
+    CommitMetadata,
+    Instant,
+    WriteStat,
+    arrow_schema,
+    decode_properties,
+    encode_properties,
+)
+from hudi_locks.storage import Storage, map_in_threads, refuse_unwritable
 from hudi_locks.table.bucket_counts import create_bucket_counts
-from hudi_locks.table.commit_files import read_completed
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
-from hudi_locks.timeline.forgotten import refuse_empty
+from hudi_locks.timeline.archive import find_archived_content, refuse_empty
 
-__all__ = ["Table", "read_commit"]
+__all__ = ["CommitFiles", "Table", "read_commit", "read_commit_files", "read_completed"]
 
 _BACKUP_PATH: Final = f"{PROPERTIES_PATH}.backup"
 _COMMENT: Final = "Properties of an Apache Hudi table"
+_MOST: Final = 4_096
+"""So many commits of a table are remembered at least, with the files that they name."""
+_RECENT: Final = 8
+"""And of so many all that they say."""
+_TABLES: Final = 16
+"""Of so many tables."""
 
 
 @dataclass(frozen=True)
@@ -167,3 +185,118 @@ def _check_folders(storage: Storage, config: TableConfig, path: str) -> None:
 def _taken(storage: Storage) -> TableExists:
     message = f"{storage.base} holds a Hudi table already; load it, or choose another path"
     return TableExists(message, path=storage.base)
+
+
+@dataclass(frozen=True)
+class CommitFiles:
+    """What one write says of data files.
+
+    Attributes:
+        files: Those that it made; the size is what the file had at least, or for a base file exactly; 0 if not told.
+        replaced: (partition path, file id) of each file group that it ended.
+        schema: The user's columns in those files, as Avro JSON; None if it does not tell.
+    """
+
+    files: DataFiles
+    replaced: frozenset[tuple[str, str]]
+    schema: str | None = None
+
+    @classmethod
+    def of(cls, commit: CommitMetadata) -> CommitFiles:
+        """What the metadata of a completed write names."""
+        named = [(stat, stat.path.rpartition("/")[2]) for stat in commit.stats if stat.path]
+        found = [BaseFile.parse(stat.partition_path, name, stat.file_size_bytes) for stat, name in named]
+        logs = [LogFile.parse(stat.partition_path, name, _find_end(stat)) for stat, name in named]
+        files = DataFiles(tuple(filter(None, found)), tuple(filter(None, logs)))
+        schema = None if commit.schema is None else sys.intern(commit.schema)  # as a rule all commits have the same
+        return cls(files, commit.replaced_file_groups, schema)
+
+
+def read_commit_files(storage: Storage, timeline: Timeline) -> Mapping[str, CommitFiles]:
+    """What the completed writes of the active timeline name, by requested time.
+
+    Each is read once in a process, since it never changes. One that was undone since the timeline was
+    loaded is left out, unless it was read before; of a table of version 6 one that was archived since, too.
+
+    Raises:
+        DamagedTable: A commit cannot be read.
+    """
+    writes = timeline.completed(WRITE_ACTIONS)
+    return _find_memory(storage).read(storage, timeline, writes)
+
+
+def read_completed(storage: Storage, timeline: Timeline, *, instant: Instant) -> CommitMetadata:
+    """What a completed write says; the last few are remembered.
+
+    Raises:
+        DamagedTable: Its file is gone or cannot be read.
+    """
+    memory = _find_memory(storage)
+    known = memory.recall(instant)
+    if known is None:
+        path = timeline.paths.get(instant) or timeline.layout.path(instant)
+        known = CommitMetadata.decode(read_instant(storage, timeline, instant=instant), path)
+        memory.remember(instant, known)
+    return known
+
+
+class _Memory:
+    """What was read of one table. Thread-safe: two that read the same at once read it twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[Instant, CommitFiles] = {}
+        self._recent: OrderedDict[Instant, CommitMetadata] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def recall(self, write: Instant) -> CommitMetadata | None:
+        """Of the last few all that they say."""
+        with self._lock:
+            return self._recent.get(write)
+
+    def remember(self, write: Instant, commit: CommitMetadata) -> None:
+        """One more, and one less where there are many."""
+        with self._lock:
+            self._recent[write] = commit
+            while len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
+
+    def read(self, storage: Storage, timeline: Timeline, writes: Iterable[Instant]) -> dict[str, CommitFiles]:
+        """What each of `writes` names, by requested time."""
+        wanted = tuple(writes)
+        new = [write for write in wanted if write not in self._known]
+        read = dict(zip(new, map_in_threads(partial(self._read, storage, timeline), new), strict=True))
+        found = {**self._known, **{write: named for write, named in read.items() if named is not None}}
+        asked = {write: found[write] for write in wanted if write in found}
+        self._known = asked if len(found) > max(_MOST, 2 * len(asked)) else found
+        return {write.requested: named for write, named in asked.items()}
+
+    def _read(self, storage: Storage, timeline: Timeline, write: Instant) -> CommitFiles | None:
+        commit = self.recall(write)
+        if commit is None:
+            path = timeline.paths.get(write) or timeline.layout.path(write)
+            data = storage.read(path)
+            if data is None:
+                data = find_archived_content(storage, timeline.layout, instant=write)
+            if data is None:
+                return None
+            commit = CommitMetadata.decode(data, path)
+            self.remember(write, commit)
+        return CommitFiles.of(commit)
+
+
+_memories: OrderedDict[Hashable, _Memory] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _find_memory(storage: Storage) -> _Memory:
+    with _lock:
+        memory = _memories.pop(storage.place, None) or _Memory()
+        _memories[storage.place] = memory
+        while len(_memories) > _TABLES:
+            _memories.popitem(last=False)
+        return memory
+
+
+def _find_end(stat: WriteStat) -> int:
+    """How long a log was once the write had appended to it."""
+    return (stat.log_offset or 0) + stat.file_size_bytes

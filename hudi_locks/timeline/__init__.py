@@ -1,7 +1,8 @@
 """The timeline: where instants live, and what they say."""
 
+from hudi_locks.format import LAYOUT_1, LAYOUT_2, TimelineLayout
+from hudi_locks.timeline.archive import read_instant
 from hudi_locks.timeline.holes import end_before_holes
-from hudi_locks.timeline.layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from hudi_locks.timeline.timeline import (
     PENDING_ENDINGS,
     Timeline,
@@ -9,7 +10,6 @@ from hudi_locks.timeline.timeline import (
     create_instant,
     delete_instant,
     index_files,
-    read_instant,
 )
 
 __all__ = [

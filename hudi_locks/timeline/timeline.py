@@ -11,10 +11,8 @@ from operator import attrgetter
 from typing import Final
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import WRITE_ACTIONS, Instant, State, comparable_action, parse_instant_name
+from hudi_locks.format import WRITE_ACTIONS, Instant, State, TimelineLayout, comparable_action, parse_instant_name
 from hudi_locks.storage import Storage
-from hudi_locks.timeline.archive import find_archived_content
-from hudi_locks.timeline.layout import TimelineLayout
 
 __all__ = [
     "PENDING_ENDINGS",
@@ -23,7 +21,6 @@ __all__ = [
     "create_instant",
     "delete_instant",
     "index_files",
-    "read_instant",
 ]
 
 PENDING_ENDINGS: Final = (".requested", ".inflight")
@@ -289,16 +286,12 @@ def _find_first(instants: Iterable[Instant], savepoints: frozenset[str]) -> str 
 def _interpret_all(storage: Storage, layout: TimelineLayout, *, names: Iterable[str]) -> Iterator[tuple[Instant, str]]:
     """Every file of the timeline: the instant in the state that it stands for, and its path."""
     for name in names:
-        if instant := _interpret(storage, layout, name=name):
-            yield instant, f"{layout.folder}/{name}"
-
-
-def _interpret(storage: Storage, layout: TimelineLayout, *, name: str) -> Instant | None:
-    instant = _parse(name, layout.folder)
-    if instant is None or not instant.is_completed or instant.completion is not None:
-        return instant
-    entry = storage.stat(f"{layout.folder}/{name}")
-    return None if entry is None else replace(instant, completion=layout.time(entry.modified_ms))
+        instant, path = _parse(name, layout.folder), f"{layout.folder}/{name}"
+        if instant is not None and instant.is_completed and instant.completion is None:
+            entry = storage.stat(path)
+            instant = None if entry is None else replace(instant, completion=layout.time(entry.modified_ms))
+        if instant is not None:
+            yield instant, path
 
 
 _parse = lru_cache(maxsize=65_536)(parse_instant_name)
@@ -340,22 +333,3 @@ def create_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant
 def delete_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant) -> bool:
     """Remove the file of `instant` in its state; False if it was not there."""
     return storage.delete(layout.path(instant))
-
-
-def read_instant(storage: Storage, timeline: Timeline, *, instant: Instant) -> bytes:
-    """The content of the file that `timeline` shows for `instant`; b"" for an empty one.
-
-    A completed instant that was archived since the timeline was loaded is read from the history: a write that stands
-    on an older snapshot goes on. The archive of a table of version 6 is not read.
-
-    Raises:
-        DamagedTable: The file is gone since the timeline was loaded, and not archived; load it again.
-    """
-    path = timeline.paths.get(instant) or timeline.layout.path(instant)
-    data = storage.read(path)
-    if data is None and instant.is_completed:
-        # Archivers remove the file only once the history has its content.
-        data = find_archived_content(storage, timeline.layout, instant=instant)
-    if data is None:
-        raise DamagedTable(f"{path} is gone: rolled back or removed since the timeline was loaded", path=path)
-    return data

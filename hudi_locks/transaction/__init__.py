@@ -13,14 +13,13 @@ from hudi_locks.transaction.conflicts import (
 from hudi_locks.transaction.context import View
 from hudi_locks.transaction.coordinator import HeldLock, Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
-from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
-from hudi_locks.transaction.participants import CommitParticipant, PreparedCommit
+from hudi_locks.transaction.hooks import STOP_AT, CommitParticipant, PreparedCommit, StopPoint, Tracer
 from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.settings import TransactionTable
-from hudi_locks.transaction.stop import STOP_AT, StopPoint, Tracer
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.transactions import Transactions
+from hudi_locks.transaction.write_state import Conflict, Outcome, PublishResult
 
 __all__ = [
     "STOP_AT",

@@ -8,8 +8,7 @@ from hudi_locks.markers import end_turns
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.coordinator import TableCoordinator
-from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
-from hudi_locks.transaction.write_state import WriteState
+from hudi_locks.transaction.write_state import Conflict, Outcome, PublishResult, WriteState
 
 __all__ = ["abort_write", "find_published", "resolve_instant"]
 

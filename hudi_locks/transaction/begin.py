@@ -15,14 +15,13 @@ from hudi_locks.format import Instant, State, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import end_turns
 from hudi_locks.timeline import Timeline, create_instant
-from hudi_locks.timeline.archive import list_archived_times
-from hudi_locks.timeline.forgotten import refuse_forgotten
+from hudi_locks.timeline.archive import list_archived_times, refuse_forgotten
 from hudi_locks.timeline.heartbeat import find_alive, find_expired
 from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator, hold_table
+from hudi_locks.transaction.hooks import StopPoint
 from hudi_locks.transaction.operations import INGESTION
-from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = ["Begin"]

@@ -16,9 +16,9 @@ from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.foreign_writers import Notices
+from hudi_locks.transaction.hooks import Tracer
 from hudi_locks.transaction.known_timeline import KnownTimeline
 from hudi_locks.transaction.settings import WriterSettings
-from hudi_locks.transaction.stop import Tracer
 
 __all__ = ["TableContext", "View"]
 

@@ -18,9 +18,8 @@ from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.forward import Place, RollForward
-from hudi_locks.transaction.participants import CommitParticipant
+from hudi_locks.transaction.hooks import CommitParticipant, StopPoint
 from hudi_locks.transaction.rollback import Rollback
-from hudi_locks.transaction.stop import StopPoint
 
 __all__ = ["HeldLock", "Locks", "TableCoordinator", "TableHold", "hold_table"]
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError
 from hudi_locks.format import Instant, State, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import staging_folder
-from hudi_locks.timeline.archive import is_archived, list_archived_since
+from hudi_locks.timeline.archive import is_archived, list_archived_since, refuse_gap
 from hudi_locks.timeline.claims import ClaimEntry
-from hudi_locks.timeline.forgotten import refuse_gap
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.foreign_writers import find_appeared, is_seen
+from hudi_locks.transaction.hooks import StopPoint
 from hudi_locks.transaction.rollback import Rollback
-from hudi_locks.transaction.stop import StopPoint
 
 __all__ = ["Place", "RollForward"]
 
@@ -57,14 +57,22 @@ class Place:
         Raises:
             StorageError: The store failed.
         """
+        staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
         try:
-            return self._name_staged(context, content, is_wanted)
+            context.storage.create_transient(staged, content)
+            context.trace(self.staged_at)
+            is_still_wanted = is_wanted()
+            if is_still_wanted:
+                context.trace(self.looked_at)
+            if not is_still_wanted or not context.storage.move_if_absent(staged, self.path):
+                context.storage.delete(staged)
         except StorageError:
             if not is_wanted():
                 return False
             if not context.storage.exists(self.path):
                 raise
-        return True
+            return True
+        return is_still_wanted
 
     def tidy(self, context: TableContext, *, has_tasks: bool) -> None:
         """Remove what was staged for it, by others too who died on the way; only once the file is there.
@@ -73,17 +81,6 @@ class Place:
         """
         folder = _completed_folder(self.requested) if has_tasks else staging_folder(self.requested)
         context.storage.delete_folder(folder)
-
-    def _name_staged(self, context: TableContext, content: bytes, is_wanted: Callable[[], bool]) -> bool:
-        staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
-        context.storage.create_transient(staged, content)
-        context.trace(self.staged_at)
-        is_still_wanted = is_wanted()
-        if is_still_wanted:
-            context.trace(self.looked_at)
-        if not is_still_wanted or not context.storage.move_if_absent(staged, self.path):
-            context.storage.delete(staged)
-        return is_still_wanted
 
 
 class RollForward:
@@ -197,18 +194,14 @@ class RollForward:
         content = self._log.read_content(claim)
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
-        if not self._make_completed(claim, content):
-            return False
+        place = Place(claim.instant, self._completed_path(claim), StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
+        if not place.fill(self._context, content, is_wanted=partial(self._context.is_inflight, claim)):
+            return False  # it was archived or rolled back meanwhile
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
             return True
-        self._storage.delete(self._completed_path(claim))
+        self._storage.delete(place.path)
         return False
-
-    def _make_completed(self, claim: Claim, content: bytes) -> bool:
-        """Make the completed file; False if the instant was archived or rolled back meanwhile."""
-        place = Place(claim.instant, self._completed_path(claim), StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
-        return place.fill(self._context, content, is_wanted=lambda: self._context.is_inflight(claim))
 
     def _look_again(self, claim: Claim) -> bool:
         is_there = self._context.is_inflight(claim)

@@ -26,6 +26,7 @@ from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbe
 from hudi_locks.transaction.conflicts import ConcurrentOperation
 from hudi_locks.transaction.context import View
 from hudi_locks.transaction.coordinator import TableCoordinator
+from hudi_locks.transaction.hooks import StopPoint
 from hudi_locks.transaction.operations import (
     INGESTION,
     archived_operations,
@@ -33,7 +34,6 @@ from hudi_locks.transaction.operations import (
     find_plan,
     planned_operations,
 )
-from hudi_locks.transaction.stop import StopPoint
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = [

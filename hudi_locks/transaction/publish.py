@@ -18,41 +18,19 @@ from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.coordinator import TableCoordinator, TableHold
 from hudi_locks.transaction.foreign_writers import list_seen
-from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
-from hudi_locks.transaction.participants import PreparedCommit
-from hudi_locks.transaction.stop import StopPoint
-from hudi_locks.transaction.write_state import INFLIGHT_GONE, WriteState, describe_rollback
+from hudi_locks.transaction.hooks import PreparedCommit, StopPoint
+from hudi_locks.transaction.write_state import (
+    INFLIGHT_GONE,
+    Conflict,
+    Outcome,
+    PublishResult,
+    WriteState,
+    describe_rollback,
+)
 
-__all__ = ["Publish", "Unless", "check_conflict", "publish_write", "remove_work_files"]
+__all__ = ["Publish", "Unless", "check_conflict", "remove_work_files"]
 
 Unless = Callable[[Timeline], str]
-
-
-def publish_write(
-    coordinator: TableCoordinator,
-    state: WriteState,
-    metadata: CommitMetadata,
-    *,
-    reads: ReadSet | None = None,
-    unless: Unless | None = None,
-) -> PublishResult:
-    """See `Transaction.publish`."""
-    concurrent = ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads)
-    concurrent.look_ahead()
-    with coordinator.hold() as hold:
-        coordinator.trace(StopPoint.PUBLISH_LOCKED)
-        publish = Publish(coordinator, state, metadata=metadata, concurrent=concurrent, unless=unless)
-        result = publish.run(hold)
-    coordinator.trace(StopPoint.PUBLISH_UNLOCKED)
-    left = remove_work_files(coordinator, state) if result.is_committed else []
-    return replace(
-        result,
-        lock_held_ms=hold.held_ms,
-        lock_wait_ms=hold.wait_ms,
-        begin_held_ms=state.lock_held_ms,
-        begin_wait_ms=state.lock_wait_ms,
-        warnings=(*result.warnings, *hold.warnings, *left),
-    )
 
 
 def check_conflict(
@@ -94,7 +72,7 @@ class Publish:
         coordinator: Of the writer.
         state: Of the write.
         metadata: What it wrote.
-        concurrent: Looks for conflicts.
+        reads: What its result rests on beside that.
         unless: Says why not to publish after all; "" to go on.
     """
 
@@ -104,43 +82,54 @@ class Publish:
         state: WriteState,
         *,
         metadata: CommitMetadata,
-        concurrent: ConcurrentWrites,
+        reads: ReadSet | None = None,
         unless: Unless | None = None,
     ) -> None:
         self._table = coordinator
         self._state = state
         self._metadata = metadata
-        self._concurrent = concurrent
+        self._concurrent = ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads)
         self._unless = unless
         self._instant = state.requested
         self._is_unanswered = False
 
-    def run(self, hold: TableHold) -> PublishResult:
-        """Publish, trying anew whenever another claim was first; nothing is lost by that but the check.
+    def run(self) -> PublishResult:
+        """See `Transaction.publish`."""
+        self._concurrent.look_ahead()
+        with self._table.hold() as hold:
+            self._table.trace(StopPoint.PUBLISH_LOCKED)
+            try:
+                while (found := self._attempt(hold)) is None:
+                    pass  # another claim was first: nothing is lost by that but the check
+                result = found if isinstance(found, PublishResult) else self._conclude(*found)
+            except (StorageError, ClockRefused) as error:
+                result = self._answer(error)
+        self._table.trace(StopPoint.PUBLISH_UNLOCKED)
+        left = remove_work_files(self._table, self._state) if result.is_committed else []
+        return replace(
+            result,
+            lock_held_ms=hold.held_ms,
+            lock_wait_ms=hold.wait_ms,
+            begin_held_ms=self._state.lock_held_ms,
+            begin_wait_ms=self._state.lock_wait_ms,
+            warnings=(*result.warnings, *hold.warnings, *left),
+        )
 
-        Raises:
-            ClockRefused: The times are out of bounds; the write stays open.
-            DamagedTable: The timeline or the claim log is unreadable; the write stays open.
-            PossibleLostUpdate: Writes are refused until a notice is acknowledged; the write stays open.
-        """
-        try:
-            while (result := self._attempt(hold)) is None:
-                pass
-        except StorageError as error:
-            return self._unknown(str(error)) if self._is_unanswered else self._give_up(f"the store failed: {error}")
-        except ClockRefused as error:
-            if self._is_unanswered:
-                return self._unknown(str(error))
-            raise
-        return result
+    def _answer(self, error: StorageError | ClockRefused) -> PublishResult:
+        if self._is_unanswered:
+            return self._unknown(str(error))
+        if isinstance(error, ClockRefused):
+            raise error
+        return self._give_up(f"the store failed: {error}")
 
-    def _attempt(self, hold: TableHold) -> PublishResult | None:
+    def _attempt(self, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
+        """The claim about the write, and the timeline on which was decided; or the end of it; None to try anew."""
         head = self._table.forward.to_head()
         self._table.trace(StopPoint.PUBLISH_FORWARDED)
         claims = self._table.log.since(self._state.claim_head, head)
         self._is_unanswered = False
         if (own := self._find_own(head, claims)) is not None:
-            return self._conclude(own, self._state.timeline)
+            return own, self._state.timeline
         view = View(head, self._table.follow_timeline(head))
         if refusal := self._check_alive(hold, view.timeline) or (self._unless and self._unless(view.timeline)):
             return self._give_up(refusal)
@@ -209,7 +198,7 @@ class Publish:
         self._table.trace(StopPoint.PUBLISH_RECONCILED)
         return None
 
-    def _claim(self, view: View, hold: TableHold) -> PublishResult | None:
+    def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
         time = self._take_time(view)
         draft = self._table.log.draft(view.head, self._make_claim(time, view.timeline, token=hold.token))
         try:
@@ -219,7 +208,7 @@ class Publish:
                 return self._give_up(f"the disk is full: {error}")
             self._is_unanswered = True
             return self._occupy(view, f"the store did not answer: {error}")
-        return self._conclude(draft, view.timeline) if entry is not None else None
+        return (draft, view.timeline) if entry is not None else None
 
     def _take_time(self, view: View) -> str:
         time = self._table.time_after(view, self._instant)

@@ -21,7 +21,7 @@ from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction.context import TableContext, View
-from hudi_locks.transaction.stop import StopPoint
+from hudi_locks.transaction.hooks import StopPoint
 
 __all__ = ["Rollback"]
 

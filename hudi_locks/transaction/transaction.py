@@ -18,12 +18,11 @@ from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.abort import abort_write, find_published
 from hudi_locks.transaction.begin import Begin
+from hudi_locks.transaction.concurrent_writes import EarlyConflictDriver
 from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.coordinator import TableCoordinator
-from hudi_locks.transaction.early import EarlyConflictDriver
-from hudi_locks.transaction.outcome import Conflict, Outcome, PublishResult
-from hudi_locks.transaction.publish import Unless, check_conflict, publish_write, remove_work_files
-from hudi_locks.transaction.write_state import WriteState, find_loss
+from hudi_locks.transaction.publish import Publish, Unless, check_conflict, remove_work_files
+from hudi_locks.transaction.write_state import Conflict, Outcome, PublishResult, WriteState, find_loss
 
 __all__ = ["Transaction"]
 
@@ -207,7 +206,7 @@ class Transaction:
         with self._lock:
             self._require_open()
             self._is_publishing = True
-            result = publish_write(self._table, self._state, metadata, reads=reads, unless=unless)
+            result = Publish(self._table, self._state, metadata=metadata, reads=reads, unless=unless).run()
             self._ended = result.outcome.value
             return result
 

@@ -14,13 +14,12 @@ from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
 from hudi_locks.transaction.abort import resolve_instant
 from hudi_locks.transaction.begin import Begin
+from hudi_locks.transaction.concurrent_writes import EarlyConflictDriver
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBlocking, load_strategy
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator
-from hudi_locks.transaction.early import EarlyConflictDriver
 from hudi_locks.transaction.foreign_writers import Notices
+from hudi_locks.transaction.hooks import CommitParticipant, ReconciledFiles, Tracer, tracer_from
 from hudi_locks.transaction.operations import find_plan
-from hudi_locks.transaction.outcome import Outcome
-from hudi_locks.transaction.participants import CommitParticipant, ReconciledFiles
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
     CompactionPlanning,
@@ -29,9 +28,8 @@ from hudi_locks.transaction.planning import (
     MakePlan,
 )
 from hudi_locks.transaction.settings import TransactionTable, WriterSettings, name_this_process, refuse_unusable
-from hudi_locks.transaction.stop import Tracer, tracer_from
 from hudi_locks.transaction.transaction import Transaction
-from hudi_locks.transaction.write_state import WriteState
+from hudi_locks.transaction.write_state import Outcome, WriteState
 
 __all__ = ["Transactions"]
 

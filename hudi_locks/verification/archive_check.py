@@ -25,7 +25,7 @@ def check_archive(survey: Survey) -> None:
     names = frozenset(storage.list_names(layout.archive))
     with book.reading(_KIND, layout.archive, "a manifest of the archived timeline that can be read"):
         version, sizes = ArchivedHistory(storage, layout).read_manifest()
-        _check_version(survey, version, names)
+        _check_version(survey, version)
         rows = [row for name, size in sorted(sizes.items()) for row in _read_part(survey, name, size)]
         survey.archived = tuple({(row.requested, row.action): row for row in rows}.values())
         for name in sorted(names - sizes.keys()):
@@ -42,14 +42,17 @@ def check_archive(survey: Survey) -> None:
         _check_row(survey, row)
 
 
-def _check_version(survey: Survey, version: int, names: frozenset[str]) -> None:
-    path = f"{survey.table.layout.archive}/{_VERSION_FILE}"
-    text = (survey.storage.read(path) or b"").strip()
-    known = {parse_manifest_name(name) for name in names}
-    if version and (not text.isdigit() or int(text[:20]) not in known):
-        found = repr(text.decode(errors="replace")) if text else "no such file"
-        advice = f"write {version} into it: JVM readers follow it"
-        survey.book.damage(_KIND, path, expected=f"the number of a manifest, as {version}", found=found, advice=advice)
+def _check_version(survey: Survey, version: int) -> None:
+    """Archivers at work write a manifest, then its number, and remove old ones: what has changed is looked at again."""
+    path, before = f"{survey.table.layout.archive}/{_VERSION_FILE}", None
+    while (text := (survey.storage.read(path) or b"").strip()) != before:
+        known = {parse_manifest_name(name) for name in survey.storage.list_names(survey.table.layout.archive)}
+        if not version or (text.isdigit() and int(text[:20]) in known):
+            return
+        before = text
+    found = repr(text.decode(errors="replace")) if text else "no such file"
+    advice = f"write {version} into it: JVM readers follow it"
+    survey.book.damage(_KIND, path, expected=f"the number of a manifest, as {version}", found=found, advice=advice)
 
 
 def _read_part(survey: Survey, name: str, size: int) -> list[ArchiveRow]:

@@ -9,7 +9,7 @@ from typing import Final
 from hudi_locks.format import WRITE_ACTIONS, ArchiveRow, CleanMetadata, CleanPlan, CommitMetadata
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import DataFiles, Table, list_data_files, list_partitions
-from hudi_locks.table.commit_files import CommitFiles
+from hudi_locks.table.table import CommitFiles
 from hudi_locks.timeline import Timeline
 from hudi_locks.verification.report import Notebook
 

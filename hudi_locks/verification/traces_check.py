@@ -8,8 +8,7 @@ from hudi_locks.errors import ConfigError, DamagedTable
 from hudi_locks.format import MarkerName, is_time
 from hudi_locks.markers import MARKER_FOLDER, read_markers
 from hudi_locks.table import find_bucket_counts
-from hudi_locks.timeline.beating import Beating
-from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, Beating
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_traces"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.transaction.stop import StopPoint
+from hudi_locks.transaction.hooks import StopPoint
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, StorageError, WriteAborted
-from hudi_locks.spark.failures import raise_if_rolled_back
+from hudi_locks.spark.session import raise_if_rolled_back
 
 pytestmark = pytest.mark.spark  # PySpark's errors are part of it; no session is begun
 

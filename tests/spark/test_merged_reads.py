@@ -13,7 +13,7 @@ import pytest
 
 from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.writing import sizing
+from hudi_locks.spark.reading import merged_reading
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import losses
 
@@ -137,7 +137,7 @@ def test_a_large_slice_is_read_by_several_tasks(
     table.delete(frame([("k005", "m", 3, 0.0), ("k195", "m", 3, 0.0)]))
     whole = table.read()
     for bound, bytes_or_ratio in (("_LEAST_BYTES", 1), ("_LEAST_PART_BYTES", 1), ("_LEAST_PART_LOGS", 0)):
-        monkeypatch.setattr(sizing, bound, bytes_or_ratio)
+        monkeypatch.setattr(merged_reading, bound, bytes_or_ratio)
     parts = table.read()
     assert (whole.rdd.getNumPartitions(), parts.rdd.getNumPartitions()) == (1, spark.sparkContext.defaultParallelism)
     assert parts.count() == 203

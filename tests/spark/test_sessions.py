@@ -14,8 +14,7 @@ import pytest
 from hudi_locks.errors import SessionRefused
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark._compat import SWITCHES
-from hudi_locks.spark.failures import typed_task_errors
-from hudi_locks.spark.session import prepare_session
+from hudi_locks.spark.session import prepare_session, typed_task_errors
 from hudi_locks.spark.writing import keyed_rows
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from shared_table import SHARED
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.spark import HoodieTable
-from hudi_locks.spark.index.key_lookup import KeyLookup
+from hudi_locks.spark.index.simple_index import KeyLookup
 
 pytestmark = pytest.mark.spark
 

@@ -26,9 +26,9 @@ _THREADED = (
     "services.retention",
     "services.cleaning",
     "services.janitor",
-    "table.commit_files",
+    "table.table",
     "table.data_files",
-    "table.cleaned",
+    "table.losses",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""

@@ -13,8 +13,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.timeline.beating import Beating
-from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, Beating
 
 if TYPE_CHECKING:
     from transaction_simulator import Simulator

@@ -34,10 +34,10 @@ class Limit:
 
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
-        "upsert": Limit(Passage(86, 592, 23), aim_files=45, aim_depth=14),
-        "compact": Limit(Passage(67, 514, 20), aim_files=40, aim_depth=14),
-        "read": Limit(Passage(34, 168, 13), aim_files=20),
-        "lock": Limit(Passage(11, 94, 10), aim_files=12),
+        "upsert": Limit(Passage(66, 584, 17), aim_files=45, aim_depth=14),
+        "compact": Limit(Passage(54, 507, 16), aim_files=40, aim_depth=14),
+        "read": Limit(Passage(26, 165, 13), aim_files=20),
+        "lock": Limit(Passage(10, 94, 10), aim_files=12),
         "check": Limit(Passage(12, 69, 11), aim_files=12),
     }
 )

@@ -15,9 +15,9 @@ from hudi_locks.config import index_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import BucketCounts, bucket_of_file_id
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.spark.failures import typed_task_errors
 from hudi_locks.spark.index.index import Count, Index
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.session import typed_task_errors
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.keyed_rows import KeyedRows, keep_shuffled, merge_tasks, spread_unkeyed
 from hudi_locks.spark.writing.placement import GROUP, BucketGroups, Placement, Regrouped

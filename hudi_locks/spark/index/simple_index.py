@@ -1,22 +1,37 @@
-"""The simple index: a key is found by reading the keys of the partitions that the input touches."""
+"""The simple index: a key is found by reading the keys of the partitions that the input touches.
+
+They are read for a write, again in what others changed since, and in what they brought. Runs on the driver.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import is_bucket_file_id
+from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.index import Count, Index
-from hudi_locks.spark.index.key_lookup import KeyLookup, regroup
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.reading.files import read_files, text_columns
+from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.keyed_rows import KeyedRows, keep_persisted
-from hudi_locks.spark.writing.placement import Placement, Regrouped
+from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
+from hudi_locks.storage import Storage
+from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, find_changed
 
-__all__ = ["SimpleIndex"]
+__all__ = ["KeyLookup", "MissedKeys", "SimpleIndex", "regroup"]
+
+_SHARES: Final = f"{RESERVED}shares"
+_BEFORE: Final = f"{RESERVED}before"
+_NOW: Final = f"{RESERVED}now"
+_SAMPLE: Final = 3
 
 
 @dataclass(frozen=True)
@@ -83,3 +98,182 @@ class SimpleIndex(Index):
         if operation is Operation.BULK_INSERT:
             sizing = replace(sizing, small_file_bytes=0)
         return KeyLookup(snapshot.table.storage, sizing, snapshot.planned_groups)
+
+
+@dataclass(frozen=True)
+class KeyLookup:
+    """The keys of some rows, joined with those of base files of one snapshot. Runs on the driver.
+
+    Attributes:
+        storage: Of the table.
+        sizing: How new rows are cut into files.
+        planned: (partition path, file id) of file groups that take no new rows, since a plan will replace them.
+    """
+
+    storage: Storage
+    sizing: FileSizing
+    planned: frozenset[tuple[str, str]] = frozenset()
+
+    def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
+        """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
+        return self.locate(rows, base_files, GROUP)
+
+    def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> DataFrame:
+        """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
+        if not base_files:
+            return rows.withColumn(column, F.lit(None).cast("string"))
+        paths = [self.storage.address(file.path) for file in base_files]
+        schema = text_columns(RECORD_KEY, PARTITION_PATH)
+        file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
+        sizes = [file.size for file in base_files]
+        known = read_files(rows.sparkSession, paths, schema, sizes=sizes).withColumn(column, file_id)
+        return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
+
+    def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
+        """Give those rows of a tagged input file groups that the operation writes; the input should be persisted.
+
+        Also what is not written rests on what the index found: a row that is left out, and a key that is nowhere.
+        """
+        counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
+        fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
+        groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
+        found = tagged.withColumn(FOUND, F.col(GROUP))
+        placement = self._share(found, base_files, {} if operation is Operation.DELETE else fresh)
+        assigned = placement.rows.withColumn(GROUP, _choose_group(operation))
+        absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
+        missed = MissedKeys(absent, self.storage, frozenset(fresh))
+        rows = _choose_rows(assigned)
+        return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
+
+    def place_new(self, rows: DataFrame, base_files: Sequence[BaseFile], counts: Mapping[str, int]) -> Placement:
+        """Give rows file groups without looking at their keys."""
+        return self._share(rows.withColumn(GROUP, F.lit(None).cast("string")), base_files, counts)
+
+    def _share(self, tagged: DataFrame, base_files: Sequence[BaseFile], new_rows: Mapping[str, int]) -> Placement:
+        open_files = [file for file in base_files if (file.partition, file.file_id) not in self.planned]
+        shares = self.sizing.share_rows(new_rows, open_files)
+        placed = self._fill(tagged, shares) if shares else tagged
+        new_groups = sum(len(set(ids)) for ids in shares.values())
+        bases = {(file.partition, file.file_id): file for file in base_files}
+        return Placement(placed, ListedGroups(bases), len(base_files) + new_groups)
+
+    def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
+        listed = tagged.sparkSession.createDataFrame(
+            list(shares.items()), f"{PARTITION_PATH} string, {_SHARES} array<string>"
+        )
+        position = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SHARES)) + 1
+        drawn = F.element_at(F.col(_SHARES), position.cast("int"))
+        joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
+        return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
+
+
+def _choose_group(operation: Operation) -> Column:
+    """The file group that a row is written to, or null, by FOUND, and by GROUP where it would go if that is null."""
+    if operation is Operation.DELETE:
+        return F.col(FOUND)
+    if operation is Operation.UPSERT:
+        return F.coalesce(FOUND, GROUP)
+    return F.when(F.col(FOUND).isNull(), F.col(GROUP))
+
+
+def _choose_rows(assigned: DataFrame) -> DataFrame:
+    """Those that are written."""
+    return assigned.where(F.col(GROUP).isNotNull()).drop(FOUND)
+
+
+@contextmanager
+def regroup(
+    index: KeyLookup,
+    operation: Operation,
+    assigned: DataFrame,
+    *,
+    before: Sequence[BaseFile],
+    now: Sequence[BaseFile],
+    counts: Mapping[str, int],
+) -> Iterator[Regrouped]:
+    """Look the keys up in the files that changed, and see which file groups get other rows than before by that.
+
+    A row whose key is found elsewhere, or nowhere any more, leaves the file that it was written to, so that one is
+    touched too. A row that is new stays where it was put unless that file group changed; then it goes to a new one.
+
+    Args:
+        index: Of the table.
+        operation: What is done with the rows.
+        assigned: All rows, with where they were found and where they were written to.
+        before: Newest files of the partitions when that was decided.
+        now: The same by the later snapshot.
+        counts: Rows by partition path.
+    """
+    changed = find_changed(before, now)
+    files = [file for file in now if FileGroupId(file.partition, file.file_id) in changed]
+    rows = _assign(operation, index.locate(assigned, files, _NOW), changed, counts)
+    with keep_persisted(rows) as kept:
+        touched = _find_touched(kept, changed)
+        bases = {(file.partition, file.file_id): file for file in now}
+        again = _choose_rows(kept.where(_is_in(GROUP, touched))).drop(_BEFORE)
+        absent = MissedKeys(_select_absent(kept), index.storage, frozenset(counts))
+        groups = _list_found(kept)
+        placement = Placement(again, ListedGroups(bases), len(touched), absent, groups, kept.drop(_BEFORE))
+        yield Regrouped(placement, touched, tuple(bases[group] for group in touched if group in bases))
+
+
+def _assign(
+    operation: Operation, located: DataFrame, changed: frozenset[FileGroupId], counts: Mapping[str, int]
+) -> DataFrame:
+    found = F.when(_is_in(FOUND, changed), F.col(_NOW)).otherwise(F.coalesce(FOUND, _NOW))
+    stays = F.col(FOUND).isNull() & F.col(_BEFORE).isNotNull() & ~_is_in(_BEFORE, changed)
+    spare = F.create_map(*(F.lit(text) for path in counts for text in (path, new_file_id())))
+    drawn = F.when(stays, F.col(_BEFORE)).otherwise(F.element_at(spare, F.col(PARTITION_PATH)))
+    placed = located.withColumnRenamed(GROUP, _BEFORE).withColumn(GROUP, drawn).withColumn(FOUND, found).drop(_NOW)
+    return placed.withColumn(GROUP, _choose_group(operation))
+
+
+def _find_touched(rows: DataFrame, changed: frozenset[FileGroupId]) -> frozenset[FileGroupId]:
+    is_touched = ~F.col(_BEFORE).eqNullSafe(F.col(GROUP)) | _is_in(_BEFORE, changed) | _is_in(GROUP, changed)
+    moves = rows.where(is_touched).select(PARTITION_PATH, _BEFORE, GROUP).distinct().collect()
+    found = ((row[PARTITION_PATH], row[name]) for row in moves for name in (_BEFORE, GROUP))
+    return frozenset(FileGroupId(*group) for group in found if group[1] is not None)
+
+
+def _select_absent(rows: DataFrame) -> DataFrame:
+    return rows.where(F.col(FOUND).isNull()).select(RECORD_KEY, PARTITION_PATH)
+
+
+def _list_found(rows: DataFrame) -> frozenset[FileGroupId]:
+    found = rows.where(F.col(FOUND).isNotNull()).select(PARTITION_PATH, FOUND).distinct().collect()
+    return frozenset(FileGroupId(row[PARTITION_PATH], row[FOUND]) for row in found)
+
+
+def _is_in(name: str, groups: Iterable[FileGroupId]) -> Column:
+    """False also for null."""
+    path = F.concat(F.col(PARTITION_PATH), F.lit("/"), F.coalesce(F.col(name), F.lit("")))
+    return path.isin([f"{group.partition}/{group.file_id}" for group in groups])
+
+
+@dataclass(frozen=True)
+class MissedKeys:
+    """Keys that the index found in no file group; see `hudi_locks.transaction.AbsentKeys`.
+
+    Attributes:
+        rows: Their record keys and partition paths; asked once for each concurrent commit to the same partitions.
+        storage: Of the table.
+        partitions: Partitions where they were looked for.
+    """
+
+    rows: DataFrame
+    storage: Storage
+    partitions: frozenset[str]
+    _known: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
+        """See `AbsentKeys.find_among`."""
+        if instant not in self._known:
+            self._known[instant] = self._look(paths, instant)
+        return self._known[instant]
+
+    def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
+        schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
+        files = [self.storage.address(path) for path in sorted(paths)]
+        theirs = read_files(self.rows.sparkSession, files, schema).where(F.col(COMMIT_TIME) == instant)
+        both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()
+        return tuple(row[RECORD_KEY] for row in both)

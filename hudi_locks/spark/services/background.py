@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.redaction import open_log
-from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.operation import WriteResult
 
 __all__ = ["SERVICE_ERRORS", "BackgroundThread"]
 

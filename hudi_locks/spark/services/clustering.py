@@ -13,15 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
 from hudi_locks.services import TableWriter
-from hudi_locks.spark.column_types import to_spark
-from hudi_locks.spark.reading.file_index import read_files
-from hudi_locks.spark.reading.files import read_as_stored
-from hudi_locks.spark.result import WriteResult
+from hudi_locks.spark.operation import WriteResult
+from hudi_locks.spark.reading.files import read_as_stored, read_files
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.spark.writing.rows import column_named
+from hudi_locks.spark.writing.rows import column_named, to_spark
 from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction

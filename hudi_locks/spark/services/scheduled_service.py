@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.services import Plan, PlannedService
-from hudi_locks.spark.failures import cancel_on_abort, raise_if_rolled_back, typed_task_errors
-from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark._compat import WorkerTask, run_in_workers
+from hudi_locks.spark.operation import Attempt, WriteResult
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
-from hudi_locks.spark.session import show_progress
+from hudi_locks.spark.session import cancel_on_abort, raise_if_rolled_back, show_progress, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.worker_tasks import WorkerTask, run_in_workers
 from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.table import Table
 from hudi_locks.transaction import Outcome, Transaction
@@ -106,7 +105,7 @@ class ScheduledService(Generic[P]):
             WriteConflict: Another write changed, or replaced, one of the file groups first; the plan is taken back.
             OutcomeUnknown: The store did not say; `HoodieTable.resolve` finds out.
         """
-        return self._run_or_plan(self.schedule)
+        return self._run_or_plan(self._planning.schedule)
 
     def schedule(self) -> str | None:
         """Put a plan on the timeline, to be run here or elsewhere; its instant, or None if there is nothing to do.

@@ -1,22 +1,23 @@
-"""What a user's DataFrame must be before any of it is written, and the keys and partition paths of its rows."""
+"""What a DataFrame must be before any of it is written, its keys and partition paths, and types of columns in Arrow."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark._compat import list_java_fields
-from hudi_locks.spark.column_types import to_arrow, to_spark
 from hudi_locks.spark.writing.placement import RESERVED
 from hudi_locks.spark.writing.task import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
@@ -26,6 +27,7 @@ __all__ = [
     "add_missing_columns",
     "check_ordering",
     "column_named",
+    "convert",
     "count_rows",
     "field_type",
     "make_key_columns",
@@ -34,7 +36,10 @@ __all__ = [
     "record_key",
     "refuse_unreadable_types",
     "select_user_columns",
+    "to_arrow",
+    "to_spark",
     "user_schema",
+    "widen",
 ]
 
 _NULL_KEY: Final = "__null__"
@@ -42,6 +47,9 @@ _EMPTY_KEY: Final = "__empty__"
 _DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = "%\"#'*/:=?\\{[]^\x7f" + "".join(chr(code) for code in range(1, 32))
 """What Hive escapes in a path; "%" first, since the escapes hold it."""
+_ZONE: Final = "timezone"
+_NEEDED: Final[dict[str, Any]] = {_ZONE: "UTC"} if _ZONE in inspect.signature(to_arrow_schema).parameters else {}
+"""From 4.2 on PySpark must be told the zone that earlier ones name by themselves."""
 
 
 @dataclass(frozen=True)
@@ -255,3 +263,54 @@ def _micros(column: Column, kind: T.DataType) -> Column:
         # Read as UTC by way of text: arithmetic on zoneless times passes through the session's zone.
         column = F.concat(column.cast("string"), F.lit("Z")).cast("timestamp")
     return F.unix_micros(column)
+
+
+def to_arrow(columns: T.StructType) -> pa.Schema:
+    """The same columns for Arrow; timestamps with a zone are in UTC. Runs on the driver."""
+    return to_arrow_schema(columns, **_NEEDED)
+
+
+def to_spark(columns: pa.Schema) -> T.StructType:
+    """The same columns for Spark; timestamps without a zone stay without one. Runs on the driver.
+
+    Raises:
+        UnsupportedTable: A column is of a type that Spark does not have.
+    """
+    return T.StructType([_to_spark(field) for field in widen(columns)])
+
+
+def _to_spark(field: pa.Field) -> T.StructField:
+    try:
+        return from_arrow_schema(pa.schema([field]), prefer_timestamp_ntz=True).fields[0]
+    except PySparkException as error:
+        message = f"column {field.name!r} is of type {field.type}, which this release of Spark does not have"
+        advice = "read the others, by columns=[...]"
+        raise UnsupportedTable(f"{message}; {advice}", column=field.name, type=str(field.type)) from error
+
+
+def widen(columns: pa.Schema) -> pa.Schema:
+    """The same columns as Spark takes them from Arrow: times in microseconds, bytes of any length."""
+    return pa.schema([_widen_field(field) for field in columns])
+
+
+def _widen_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_widen(field.type))
+
+
+def _widen(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_widen_field(field) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_widen_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _widen_field(kind.item_field))
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def convert(column: Column, old: pa.DataType, new: pa.DataType) -> Column:
+    """Values of a column that became wider, as JVM readers have them: a float keeps its digits as a double."""
+    [field] = to_spark(pa.schema([pa.field("column", new)])).fields
+    is_doubled = pa.types.is_float32(old) and pa.types.is_float64(new)
+    return (column.cast("string") if is_doubled else column).cast(field.dataType)

@@ -13,19 +13,16 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
-from hudi_locks.spark.failures import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.result import Attempt, WriteResult
+from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark.operation import Attempt, Operation, WriteResult
+from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.worker_tasks import run_in_workers
 from hudi_locks.spark.writing.group_writer import STAT, decode_report
-from hudi_locks.spark.writing.input_preparation import InputPreparer
-from hudi_locks.spark.writing.keyed_rows import KeyedRows
+from hudi_locks.spark.writing.keyed_rows import InputPreparer, KeyedRows
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
-from hudi_locks.spark.writing.replacing import find_replaced
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.table import Table
@@ -204,7 +201,7 @@ class Writer:
             transaction.operation,
             schema=self._recorded(schema),
             extra=asked.terms.extra,
-            replaced_file_ids=find_replaced(made.snapshot, asked.operation, asked.keyed.counts),
+            replaced_file_ids=made.snapshot.find_replaced(asked.operation, asked.keyed.counts),
         )
         left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
         reads = self.strategy.list_reads(asked.operation, asked.keyed, made.placement, left)
@@ -213,7 +210,7 @@ class Writer:
     @contextmanager
     def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
         snapshot = Snapshot(self.table, transaction.timeline)
-        replaced = find_replaced(snapshot, Operation.DELETE_PARTITION, partitions)
+        replaced = snapshot.find_replaced(Operation.DELETE_PARTITION, partitions)
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
 

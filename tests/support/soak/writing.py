@@ -14,11 +14,10 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager
 from hudi_locks.services import TableServices
 from hudi_locks.spark import Operation
+from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.placement import GROUP, ListedGroups
-from hudi_locks.spark.writing.replacing import find_replaced
-from hudi_locks.spark.writing.sizing import FileSizing
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
@@ -144,7 +143,7 @@ class DeedWriter:
                 transaction.operation,
                 schema=avro_schema(USER, self._table.config.name),
                 extra={KEPT_UNDER: deed.name},
-                replaced_file_ids=find_replaced(snapshot, operation, partitions),
+                replaced_file_ids=snapshot.find_replaced(operation, partitions),
             )
             return transaction.publish(metadata, reads=placed.reads)
 

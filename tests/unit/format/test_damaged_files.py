@@ -72,8 +72,8 @@ from hudi_locks.table import (
 from hudi_locks.table.partition_path import PARTITION_METADATA, read_partition_metadata
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import find_archived_completions, list_archived_since
-from hudi_locks.timeline.beating import Beating
 from hudi_locks.timeline.claims import HeadHint
+from hudi_locks.timeline.heartbeat import Beating
 from hudi_locks.transaction.schemas import find_schema
 
 DAMAGES = int(os.environ.get("HUDI_LOCKS_DAMAGES", "150"))

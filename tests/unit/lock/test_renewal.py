@@ -9,7 +9,7 @@ import pytest
 from waiting import until
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.lock.renewal import Renewable, Renewals
+from hudi_locks.lock.lease import Renewable, Renewals
 
 
 class CountingClock(ManualClock):

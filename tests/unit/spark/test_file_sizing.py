@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.spark.writing.sizing import FileSizing
+from hudi_locks.spark.settings import FileSizing
 from hudi_locks.table import BaseFile
 
 

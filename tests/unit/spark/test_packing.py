@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.spark.writing.sizing import pack_slices
+from hudi_locks.spark.reading.merged_reading import pack_slices
 from hudi_locks.table import BaseFile, FileSlice, LogFile, Part
 
 MB = 1 << 20

@@ -14,8 +14,7 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
-from hudi_locks.spark._compat import freeze_imported
-from hudi_locks.spark.worker_tasks import run_task
+from hudi_locks.spark._compat import freeze_imported, run_task
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1, 2]})
 

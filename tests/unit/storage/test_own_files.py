@@ -28,7 +28,7 @@ ELSEWHERE: Final = {
     "ingest/avro_files.py": "files of a source, and the checkpoint of Spark",
     "ingest/schemas.py": "schemas of the user",
     "table/row_buffer.py": "rows that are set aside on the disk of an executor",
-    "timeline/beating.py": "what Linux tells of processes",
+    "timeline/heartbeat.py": "what Linux tells of processes",
 }
 """What opens files that are no table's."""
 

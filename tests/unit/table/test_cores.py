@@ -7,7 +7,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from hudi_locks.table.cores import map_on_cores
+from hudi_locks.table.log_merging import map_on_cores
 
 
 def use_threads() -> int:

@@ -9,9 +9,9 @@ import pytest
 
 from hudi_locks.errors import ConfigError, DamagedTable
 from hudi_locks.table import IS_DELETED, AppendMerge, DeleteMarker, MergeRule, TableConfig, UpsertMerge, combine_rows
-from hudi_locks.table.deletes import find_deletes
 from hudi_locks.table.log_merging import join_logs, merge_logs
 from hudi_locks.table.log_rows import LogEntry
+from hudi_locks.table.ordering import find_deletes
 
 FLAG = "_hoodie_is_deleted"
 KEY = "_hoodie_record_key"

@@ -15,9 +15,8 @@ import pytest
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.storage import MemoryStorage
-from hudi_locks.timeline import beating as module
-from hudi_locks.timeline.beating import Beating
-from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_alive, heartbeat_path
+from hudi_locks.timeline import heartbeat as module
+from hudi_locks.timeline.heartbeat import Beating, WriterHeartbeat, find_alive, heartbeat_path
 
 T = "20231114221320000"
 LIMIT_MS = 120_000

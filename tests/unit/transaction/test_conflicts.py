@@ -24,8 +24,8 @@ from hudi_locks.transaction import (
     SimpleConcurrentFileWrites,
 )
 from hudi_locks.transaction.conflicts import load_strategy
+from hudi_locks.transaction.hooks import STOP_AT, StopPoint, tracer_from
 from hudi_locks.transaction.settings import WriterSettings
-from hudi_locks.transaction.stop import STOP_AT, StopPoint, tracer_from
 
 G, H = FileGroupId("p", "g-0"), FileGroupId("p", "h-0")
 SIMPLE = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
@@ -200,7 +200,7 @@ def test_a_conflict_travels_between_processes() -> None:
 @pytest.mark.parametrize(("suffix", "expected"), [("", signal.SIGKILL), (":kill", signal.SIGKILL)])
 def test_a_process_stops_where_the_environment_says(suffix: str, expected: signal.Signals) -> None:
     code = (
-        "import os; from hudi_locks.transaction.stop import *; trace = tracer_from(os.environ);"
+        "import os; from hudi_locks.transaction.hooks import *; trace = tracer_from(os.environ);"
         "trace(StopPoint.BEGIN_LOCKED); trace(StopPoint.PUBLISH_CLAIMED); print('alive')"
     )
     environment = {**os.environ, STOP_AT: f"publish:claimed{suffix}"}
