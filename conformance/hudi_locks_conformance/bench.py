@@ -35,8 +35,8 @@ __all__ = ["Answer", "Bench"]
 _MOST_LOOKS: Final = 25_000
 """After so many looks a call counts as stuck: a quarter of a minute, and longer on a machine that starves it."""
 _PATIENT_LOOKS: Final = 4_000
-"""After so many looks (two seconds) at calls that neither come back nor wait, time passes all the same:
-what they wait for may be in the hands of another thread that waits for time."""
+"""After so many looks (two seconds) in a row at calls that neither come back nor wait, time passes all the same, where
+another thread waits for time: what they wait for may be in its hands. Where none does, a service is slow to answer."""
 _STEP_S: Final = 0.05
 _POLL_S: Final = 0.0005
 _QUICK_WAITS: Final = {
@@ -298,11 +298,14 @@ class Running:
 
     def let_pass(self, duration_s: float) -> None:
         """Let virtual time pass if all wait for it, or if nothing else helps; a moment of real time in any case."""
-        self._idle_looks += not self.waiting()
-        stuck = self._idle_looks > _PATIENT_LOOKS
-        if isinstance(self._clock, ManualClock) and not self.done() and (stuck or self.waiting()):
+        self._idle_looks = 0 if self.waiting() else self._idle_looks + 1
+        if isinstance(self._clock, ManualClock) and not self.done() and (self._may_help(self._clock) or self.waiting()):
             self._clock.advance(duration_s)
         SystemClock().sleep(_POLL_S)
+
+    def _may_help(self, clock: ManualClock) -> bool:
+        """Whether time may free the calls: they have stood still for long, and another thread waits for it."""
+        return self._idle_looks > _PATIENT_LOOKS and clock.parked() > 0
 
     def settle(self) -> None:
         """Return once all wait or came back."""

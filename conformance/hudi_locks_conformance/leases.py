@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hudi_locks import (
     BackendUnavailable,
@@ -27,6 +26,7 @@ from hudi_locks_conformance.tracing import Calls
 __all__ = [
     "DELTA",
     "advance",
+    "ask_again",
     "awaiting_renewals",
     "fail_renewal",
     "hold_lease",
@@ -49,6 +49,8 @@ _LOOKS: Final = 10_000
 _RENEWAL_LOOKS: Final = 50_000
 """How often to look whether a renewal has been answered: at least ten seconds, and longer where others are starved."""
 _LOOK_S: Final = 0.0002
+_MORE_ASKS: Final = 2
+T = TypeVar("T")
 
 
 def leased_options(bench: Bench) -> dict[str, str]:
@@ -94,22 +96,23 @@ def awaiting_renewals(bench: Bench) -> Iterator[None]:
 
 
 def advance(bench: Bench, duration_s: float, *, calls: Calls) -> None:
-    """Let time pass once the renewal threads wait for it.
+    """Let time pass once all renewal threads wait for it.
 
     One may be renewing with a server that takes no notice of the kit's clock, and takes its time. While
-    one renews another one stands by, so that who is stuck in a slow renewal is counted too.
+    one renews another one stands by, so that who is stuck in a slow renewal is counted too. One that has woken to renew
+    may be kept from running, by a machine that has other work.
     """
     clock = bench.clock
     for _ in range(_RENEWAL_LOOKS):
-        if not isinstance(clock, ManualClock) or _are_waiting(clock, calls.renewers.copy()):
+        if not isinstance(clock, ManualClock) or _are_waiting(clock, calls):
             break
         SystemClock().sleep(_LOOK_S)
     bench.let_pass(duration_s)
 
 
-def _are_waiting(clock: ManualClock, renewers: set[threading.Thread]) -> bool:
-    """Whether nobody waits for the lock service, and somebody stands by."""
-    return clock.parked() > len(renewers) and all(map(clock.waits, renewers))
+def _are_waiting(clock: ManualClock, calls: Calls) -> bool:
+    """Whether nobody waits for the lock service, or is about to ask it, and somebody stands by."""
+    return clock.parked() > len(calls.renewers) and all(map(clock.waits, calls.find_threads()))
 
 
 def wait_until(bench: Bench, condition: Callable[[], object], *, step_s: float = 5.0, steps: int = 400) -> bool:
@@ -157,9 +160,26 @@ def watch_takeover(bench: Bench, held: Held, contender: LockProvider, *, calls: 
 
 
 def is_granted(bench: Bench, contender: LockProvider, scope: LockScope | None = None) -> bool:
-    """Whether another owner gets the lock by one request."""
-    granted: Any = contender.try_acquire(scope or bench.scope(), bench.owner("b"), 0.0)
+    """Whether another owner gets the lock by one request; by another one where the lock service does not answer."""
+    granted: Any = ask_again(
+        bench, lambda: contender.try_acquire(scope or bench.scope(), bench.owner("b"), 0.0), times=_MORE_ASKS
+    )
     return granted is not None
+
+
+def ask_again(bench: Bench, ask: Callable[[], T], *, times: int) -> T:
+    """What comes of asking, up to so many times more where the lock service does not answer: of hundreds one may fail.
+
+    Raises:
+        BackendUnavailable: It never answers.
+    """
+    try:
+        return ask()
+    except BackendUnavailable as error:
+        if times < 1:
+            raise
+        bench.note(f"asked once more, since the lock service failed: {error}")
+    return ask_again(bench, ask, times=times - 1)
 
 
 def is_granted_within(bench: Bench, contender: LockProvider, lease_s: float, scope: LockScope | None = None) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from hudi_locks import Capability, LockScope, SystemClock
+from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import NotRun, Violation
 from hudi_locks_conformance.harness import Harness
@@ -176,6 +176,7 @@ def finish_process(process: subprocess.Popen[str]) -> str:
 
     Raises:
         Violation: It failed, or did not end.
+        BackendUnavailable: It failed since the lock service did not answer.
         NotRun: It could not import the provider.
     """
     try:
@@ -187,7 +188,9 @@ def finish_process(process: subprocess.Popen[str]) -> str:
     if "ProviderLoadError" in errors:
         raise NotRun(f"another process cannot import the provider: {errors.strip().splitlines()[-1]}")
     if process.returncode:
-        raise Violation(f"a process failed: {(errors.strip().splitlines() or ['no message'])[-1]}")
+        said = (errors.strip().splitlines() or ["no message"])[-1]
+        silent = said.startswith(f"{BackendUnavailable.__module__}.{BackendUnavailable.__name__}:")
+        raise (BackendUnavailable if silent else Violation)(f"a process failed: {said}")
     return printed
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hudi_locks import Lease, LockProvider, LockScope, Owner
 
 __all__ = ["Calls", "trace"]
+
+_RENEWAL_THREADS: Final = "hudi-locks-renewal-"
 
 
 @dataclass
@@ -20,6 +22,7 @@ class Calls:
         acquires: Time and timeout of each `try_acquire`, in seconds.
         renews: Time of each `renew`.
         renewers: The threads whose renewals are under way.
+        others: The threads of others: what was running before.
         before_acquire: Called before the real call; may raise or let time pass.
         before_renew: Likewise.
         answers: What to answer instead of asking, one for each call; an exception is raised.
@@ -28,9 +31,15 @@ class Calls:
     acquires: list[tuple[float, float]] = field(default_factory=list)
     renews: list[float] = field(default_factory=list)
     renewers: set[threading.Thread] = field(default_factory=set)
+    others: frozenset[threading.Thread] = field(default_factory=lambda: frozenset(threading.enumerate()))
     before_acquire: Callable[[], None] = lambda: None
     before_renew: Callable[[], None] = lambda: None
     answers: list[BaseException | None] = field(default_factory=list)
+
+    def find_threads(self) -> list[threading.Thread]:
+        """The threads that renew: those that do so now, stand by, or have woken and are kept from running."""
+        new = [thread for thread in threading.enumerate() if thread not in self.others]
+        return [*self.renewers.copy(), *(thread for thread in new if thread.name.startswith(_RENEWAL_THREADS))]
 
 
 def trace(kind: type[LockProvider], calls: Calls) -> type[LockProvider]:

@@ -69,7 +69,7 @@ def work(spec: WorkSpec, provider: LockProvider) -> History:
         lease = _acquire(provider, scope, owner, record=_recorder(history, spec.name, clock), rng=rng)
         _protected(Path(spec.folder), f"{spec.name}:{number}", clock)
         history.add(spec.name, "release", "invoke", t_s=clock.monotonic(), token=lease.token)
-        provider.release(lease)
+        _release(provider, lease)
         history.add(spec.name, "release", "ok", t_s=clock.monotonic(), token=lease.token)
     return history
 
@@ -100,6 +100,19 @@ def _acquire(
             return lease
         clock.sleep(rng.uniform(0, _PAUSE_S))
     raise TimeoutError(f"{owner.thread} did not get {scope} within {_PATIENCE_S} s")
+
+
+def _release(provider: LockProvider, lease: Lease) -> None:
+    """Release, again and again where the lock service does not answer: a starved machine keeps it from answering."""
+    clock = SystemClock()
+    ends_s = clock.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return provider.release(lease)
+        except BackendUnavailable:
+            if clock.monotonic() > ends_s:
+                raise
+        clock.sleep(_PAUSE_S)
 
 
 def _protected(folder: Path, entry: str, clock: SystemClock) -> None:

@@ -37,7 +37,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "GrantsAlways": {
         **_because(
-            "a taken lock is granted", "A2", "A8", "A11", "B2", "B3", "B10", "B12", "C1", "C3", "D2", "D11", "L8"
+            "a taken lock is granted", "A2", "A8", "A11", "B2", "B3", "B10", "B12", "C1", "C3", "C9", "D2", "D11", "L8"
         ),
         **_because("a taken lock is granted, also over a record", "G6", "H8", "I5", "J5", "L1", "L2", "L3", "N1", "N2"),
         **_because("an ordinary life meets a refusal", "L8"),
@@ -64,13 +64,16 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("a released lock is not free either", "C8", "D1", "D4", "D5", "D6", "D7", "D8", "D9", "D10a"),
         **_because("no more is one that was waited for", "D10b", "D10c", "E6", "E7", "E12", "G2", "G5", "G6", "H1"),
         **_because("nor one whose request failed", "H2", "H13", "H14", "J6", "L1", "L4", "N2"),
+        **_because("it forgets its own hold, whoever asks for a release", "C9"),
     },
     "NotAtomic": {
         **_because("two that are inside have no order", "B8", "E16"),
+        **_because("it looks, and then writes over what another one has made meanwhile", "E18"),
         **_because("it makes no link, so that no failure of one can be planted", "H1"),
     },
     "OneLockForAll": _because(
         "a check that holds two locks holds one",
+        "A6",
         "A9",
         "B11",
         "B12",
@@ -95,6 +98,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("whatever it takes over is over already", "B13", "E16", "E17", "E18"),
     },
     "ReleasesAnything": _because("it deletes by name whatever the lease says", "B13", "C4", "C9", "H11", "H13", "H14"),
+    "ReleasesWhatItReads": _because("it reads the record, and then removes by name", "B13"),
     "ReleasesTwiceBadly": {
         **_because("it deletes by name", "A4", "A6", "B13", "C3", "C4", "C5", "C9", "E17", "E18"),
         **_because("a close after a loss fails", "E1", "E8a", "E11", "E14", "E15", "E16", "F7", "I2", *_TAKEOVER),
@@ -104,16 +108,19 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "RenewsBlindly": _because("nobody tells a holder whose record is gone, or another's", "E8a", "E17", "H10", "H11"),
     "RenewsForAnybody": _because("it looks at no deadline either", "E5", "E17"),
     "RenewsNothing": {
-        **_because("it renews what is over, gone or another's as well", *_RENEWAL, "H6", "N1"),
+        **_because("it renews what is over, gone or another's as well", *_RENEWAL, "E17", "H6", "N1"),
         **_because("its record ends although it was renewed", *_LIFE),
     },
     "RenewsOnce": _because("a living holder loses the lock at the second renewal", "E6", "E7", "H9c", "L9", *_LIFE),
-    "RestartsTokens": _because("another client begins at one", "F2c", "F4", "I2", "N2"),
-    "ReusesTokens": _because("holds of one second have one token", "F2c", "F4", "N1", "N2"),
+    "RestartsTokens": _because("another client begins at one", "F2c", "F2e", "F4", "F8", "I2", "N2"),
+    "ReusesTokens": {
+        **_because("holds of one second have one token", "F2c", "F4", "N1", "N2"),
+        **_because("its tokens are the time of a wall clock", "F8"),
+    },
     "RevivesLost": {
-        **_because("it renews what is over, gone or another's", *_RENEWAL, "H6", "H11", "N1"),
+        **_because("it renews what is over, gone or another's", *_RENEWAL, "E17", "H6", "H11", "N1"),
         **_because("it renews for a second, less than the manager's interval", *_LIFE, "C4", "E4", "E7"),
-        **_because("a hold that was verified is lost at once", "L1", "L2", "L3", "L5"),
+        **_because("a hold that was verified is lost at once", "L1", "L2", "L3", "L5", "L8"),
     },
     "RevivesRemoved": _because("its record is never gone", "H10"),
     "SharesAmongThreads": _because("it gives its hold to any other owner", "C9"),
@@ -121,10 +128,14 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "SparesOtherProcesses": _because("the manager's owner names this process, the contender another one", *_TAKEOVER),
     "StaysInLine": _because("whoever gave up stands before the others", "D6", "D7", "D8"),
     "StealsGarbage": _because("what is being made looks like garbage", "B2", "B3", "B8", "B10"),
+    "TakesOverByName": _because(
+        "it takes a lock over while its holder, sure that nobody can, removes or renews it", "B13", "E17"
+    ),
     "TriesForEver": _because("it never says that a request failed", "H1", "H9c", "H15", "N1"),
     "Unreachable": {
         **_because("nobody can be asked who holds", "A3", "C7", "C8", "H13", "H14", "I5"),
-        **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5"),
+        **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5", "L8"),
+        **_because("nobody can be asked whose the lock is that was taken over", "B13", "E17", "E18"),
     },
     "WaitsWhenClosed": _because("a waiter that nobody wakes waits to its end", "D7"),
     "WaitsOnAndOn": _because("it waits longer than it was given", "D2", "D3", "D4", "D8", "D10c", "D11", "G2"),

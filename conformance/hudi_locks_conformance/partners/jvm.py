@@ -137,6 +137,7 @@ class JvmContender:
         work: "hold", for `amount` seconds, or "storm", `amount` times for a moment.
         amount: See `work`.
         settings: On top of the partner's.
+        until_told: Whether a hold lasts on until `let_go` or `finish`, however slow a busy machine is meanwhile.
 
     Raises:
         ServerUnavailable: See `Partner.command`.
@@ -148,8 +149,13 @@ class JvmContender:
         work: Literal["hold", "storm"],
         amount: float,
         settings: Mapping[str, str] | None = None,
+        *,
+        until_told: bool = False,
     ) -> None:
-        merged = {**partner.settings, **(settings or {})}
+        self._folder = tempfile.TemporaryDirectory(prefix="hudi-locks-jvm-")
+        self._until = Path(self._folder.name) / "until"
+        until = {"until": str(self._until)} if until_told else {}
+        merged = {**partner.settings, **(settings or {}), **until}
         words = [*partner.command(), work, f"{amount:g}", *(f"{name}={value}" for name, value in merged.items())]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         self._process = subprocess.Popen(  # noqa: S603  # our own words
@@ -186,12 +192,17 @@ class JvmContender:
         """Whether its process is over."""
         return self._process.poll() is not None
 
+    def let_go(self) -> None:
+        """End a hold that lasts until it is told to end."""
+        self._until.touch()
+
     def finish(self) -> History:
-        """Wait for its end; all that it held.
+        """Let it end its hold, and wait for its end; all that it held.
 
         Raises:
             RuntimeError: It failed; shows what it said.
         """
+        self.let_go()
         status = self._process.wait(_PATIENCE_S)
         self._reader.join()
         if status:
@@ -203,8 +214,10 @@ class JvmContender:
         return history
 
     def _said(self) -> str:
+        """What it wrote, without the frames of a stack: these say less than the errors and their causes."""
         self._errors.seek(0)
-        return self._errors.read()[-2000:].decode("utf-8", "replace")
+        lines = self._errors.read().decode("utf-8", "replace").splitlines()
+        return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))[-2000:]
 
     def kill(self) -> None:
         """End it as a crash would; quiet if it ended already."""
@@ -212,6 +225,7 @@ class JvmContender:
         self._process.wait()
         self._reader.join()
         self._errors.close()
+        self._folder.cleanup()
 
     def __enter__(self) -> JvmContender:
         return self

@@ -7,7 +7,8 @@ import java.util.concurrent.ThreadLocalRandom;
  * A process that contends for one lock: `hold SECONDS` takes it once, `storm N` takes it N times for a moment each.
  *
  * <p>Arguments: the work, its number, then settings as name=value. Each hold is one JSON line on standard output, and
- * `hold` prints one more as soon as it has the lock. Times are System.nanoTime, which is CLOCK_MONOTONIC on Linux, so
+ * `hold` prints one more as soon as it has the lock. With the setting `until`, a
+ * hold lasts at least that long, and on until there is a file of that name. Times are System.nanoTime, which is CLOCK_MONOTONIC on Linux, so
  * that they compare with those of other processes. The lock was surely held from held_ns to freeing_ns.
  */
 abstract class Contender {
@@ -17,6 +18,9 @@ abstract class Contender {
     /** How long one attempt may take where the lock waits by itself. Setting: wait_ms. */
     long waitMs = 20_000;
 
+    /** The file whose appearance ends a hold; null where its time alone does. Setting: until. */
+    private String until;
+
     /** Asks once; false means somebody else has it. */
     abstract boolean acquire() throws Exception;
 
@@ -25,6 +29,7 @@ abstract class Contender {
     /** Does what the arguments say and ends the process. */
     final void run(String[] arguments) throws Exception {
         waitMs = Long.parseLong(settings(arguments, 2).getOrDefault("wait_ms", "20000"));
+        until = settings(arguments, 2).get("until");
         awaitGate(settings(arguments, 2).get("gate"));
         if (arguments[0].equals("hold")) {
             contend(Math.round(1e6 * Double.parseDouble(arguments[1])), true);
@@ -40,11 +45,14 @@ abstract class Contender {
     private static void awaitGate(String folder) throws Exception {
         if (folder != null) {
             new File(folder, ProcessHandle.current().pid() + ".ready").createNewFile();
-            for (long until = System.nanoTime() + PATIENCE_NS; System.nanoTime() < until; Thread.sleep(1)) {
-                if (new File(folder, "gate").exists()) {
-                    return;
-                }
-            }
+            awaitFile(new File(folder, "gate"));
+        }
+    }
+
+    private static void awaitFile(File file) throws Exception {
+        long end = System.nanoTime() + PATIENCE_NS;
+        while (!file.exists() && System.nanoTime() < end) {
+            Thread.sleep(1);
         }
     }
 
@@ -56,6 +64,9 @@ abstract class Contender {
             print("{\"held_ns\": %d}", held);
         }
         Thread.sleep(micros / 1000, (int) (micros % 1000) * 1000);
+        if (announced && until != null) {
+            awaitFile(new File(until));
+        }
         long freeing = System.nanoTime();
         release();
         print("{\"asked_ns\": %d, \"held_ns\": %d, \"freeing_ns\": %d, \"freed_ns\": %d, \"tries\": %d}",
