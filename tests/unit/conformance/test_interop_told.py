@@ -32,12 +32,12 @@ with LockManager("hudi_locks_conformance.sample:SampleLockProvider", {"hoodie.sa
     held, tries = None, 0
     while held is None:
         held, tries = m.try_lock(), tries + 1
-        time.sleep(0.001)
+        time.sleep(0.001)  # real time: it stands for a process of Java
     begun = time.monotonic_ns()
     tell(held_ns=begun)
-    time.sleep(float(sys.argv[2]))
+    time.sleep(float(sys.argv[2]))  # real time: likewise
     while "until" in settings and not Path(settings["until"]).exists():
-        time.sleep(0.001)
+        time.sleep(0.001)  # real time: likewise
     freeing = time.monotonic_ns()
     held.release()
     tell(asked_ns=asked, held_ns=begun, freeing_ns=freeing, freed_ns=time.monotonic_ns(), tries=tries)
