@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -28,7 +29,7 @@ from hudi_locks.config.lock_keys import (
     STORAGE_ENDPOINT_URL,
     STORAGE_REGION,
 )
-from hudi_locks.errors import DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
+from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
 from hudi_locks.spark._compat import is_stopped
 from hudi_locks.transaction import Conflict, Transaction
 
@@ -165,15 +166,20 @@ def _find_lack(python: str) -> str:
 
 
 @contextmanager
-def typed_task_errors() -> Iterator[None]:
+def typed_task_errors(*, reading_into: str = "") -> Iterator[None]:
     """Around an action of Spark: what a task raised as an error of ours is raised here as the same class.
 
     Spark hands on the text of a traceback; the facts of the error stay on the executor.
+
+    Args:
+        reading_into: The address of the table for which input is read: a damaged file that is not below it is the
+            input's.
     """
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        found = _find_raised(str(error)) or _find_unfit(str(error)) or _find_damaged(str(error))
+        text = str(error)
+        found = _find_raised(text) or _find_unfit(text) or _find_damaged(text, reading_into=reading_into)
         if found is None:
             raise
         raise found from error
@@ -194,13 +200,16 @@ def _find_unfit(text: str) -> SessionRefused | None:
     return None
 
 
-def _find_damaged(text: str) -> DamagedTable | None:
+def _find_damaged(text: str, *, reading_into: str) -> DamagedTable | BadInput | None:
     match = _DAMAGED.search(text)
     if match is None:
         return None
     said = match[1].rpartition("Exception: ")[2].strip()
     named = _BASE_FILE.search(match[1])
     file = named[0] if named else None
+    if reading_into and file is not None and f"{reading_into.rstrip('/')}/" not in unquote(file):
+        message = f"the input cannot be read: {file} is no whole Parquet file ({said}); mend it, or take it away"
+        return BadInput(message, path=file)
     message = (
         f"{file or 'a base file'} is no whole Parquet file ({said}); bring it back from a copy, or restore the table"
     )

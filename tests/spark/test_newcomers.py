@@ -139,6 +139,25 @@ def test_a_damaged_base_file_is_said_in_one_sentence(create: Create, frame: Any,
         table.upsert(frame(FIRST))
 
 
+@pytest.mark.parametrize("options", [{}, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}])
+def test_a_damaged_file_of_the_input_is_not_called_damage_of_the_table(
+    spark: Any, create: Create, frame: Any, rows_of: RowsOf, tmp_path: Path, options: dict[str, str]
+) -> None:
+    table = create(options=options)
+    table.upsert(frame(FIRST))
+    source = tmp_path / "the input"
+    frame(FIRST).write.parquet(str(source))
+    rows = spark.read.parquet(str(source))
+    [file] = source.glob("*.parquet")
+    file.write_bytes(b"x" * file.stat().st_size)
+    (source / f".{file.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(BadInput, match=f"the input cannot be read: .*{file.name} is no whole Parquet file") as caught:
+        table.upsert(rows)
+    assert "restore the table" not in str(caught.value)
+    assert file.name in caught.value.path
+    assert rows_of(table) == FIRST
+
+
 def test_options_of_writers_refuse_no_reader(create: Create, load: Any, frame: Any, rows_of: RowsOf) -> None:
     create().upsert(frame(FIRST))
     for option in (

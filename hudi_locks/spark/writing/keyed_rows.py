@@ -128,7 +128,7 @@ class InputPreparer:
         return self.index.keep(self._key(operation, rows), operation, count=self._count)
 
     def _count(self, frame: DataFrame) -> dict[str, int]:
-        with typed_task_errors():
+        with typed_task_errors(reading_into=self.table.storage.address("")):
             return count_rows(frame, self.table.config)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
