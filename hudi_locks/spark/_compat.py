@@ -250,7 +250,9 @@ class FileIndexes:
         return plan.executeCollect() if texts else []
 
     def know(self, paths: Sequence[str], sizes: Sequence[int], columns: Any, partitions: Any) -> Any:
-        """An index of files that are known to be there; None where Spark has no such way.
+        """An index of files that are known to be there; None where Spark has no such way, or a size is not known.
+
+        Spark leaves a file of 0 bytes out, and says nothing.
 
         Spark keeps the files that it once listed below a folder. A folder is made up that nobody can list or refresh,
         and what it keeps of that are our files.
@@ -258,7 +260,7 @@ class FileIndexes:
         from py4j.protocol import Py4JError
 
         session, qualified = self._spark._jsparkSession, str(self.qualify(paths[:1])[0])  # noqa: SLF001
-        if not is_on(self._spark, "files") or not qualified.endswith(paths[0]):
+        if not is_on(self._spark, "files") or not qualified.endswith(paths[0]) or min(sizes) <= 0:
             return None
         scheme = qualified.removesuffix(paths[0])
         folder, kept = self.path(f"{_NOWHERE}/files-{uuid.uuid4().hex}"), self.sources.FileStatusCache

@@ -91,7 +91,7 @@ def shape(client: Any, base: str) -> list[dict[str, Any]]:
     path = re.sub(r"_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-\d{10}$", "_c_<uuid>-lock-<number>", base)
     text = re.sub(r"^\d+\.\d+\.\d+\.\d+$", "<address>", data.decode())
     (acl,) = client.get_acls(base)[0]
-    assert (acl.perms, acl.id.scheme, acl.id.id) == (31, "simulator", "anyone")
+    assert (acl.perms, acl.id.scheme, acl.id.id) == (31, "world", "anyone")
     own = {"path": path, "ephemeral": bool(stat.ephemeralOwner), "data": text}
     return [own, *(node for child in client.get_children(base) for node in shape(client, f"{base}/{child}"))]
 

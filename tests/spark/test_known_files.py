@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark._compat import SWITCHES, FileIndexes, encode_file_status
+from hudi_locks.spark.reading.files import read_files
 
 pytestmark = pytest.mark.spark
 
@@ -78,6 +82,16 @@ def test_files_are_looked_for_where_spark_keeps_none(
     finally:
         spark.conf.set(key, kept)
     assert len(looked_for) == len(MONTHS)
+
+
+def test_a_file_whose_size_is_not_known_is_looked_for(spark: Any, table: HoodieTable, looked_for: list[Any]) -> None:
+    """Spark leaves a file of 0 bytes out, and says nothing."""
+    files = [Path(file.removeprefix("file:")) for file in map(unquote, list_files(table))]
+    sizes = [file.stat().st_size for file in files]
+    schema = T.StructType([T.StructField("id", T.StringType())])
+    for known, looked in ((sizes, 0), ([0, *sizes[1:]], len(MONTHS)), ((), 2 * len(MONTHS))):
+        assert read_files(spark, [str(file) for file in files], schema, sizes=known).count() == 2 * len(MONTHS)
+        assert len(looked_for) == looked
 
 
 def test_a_refresh_of_the_path_takes_no_rows_away(spark: Any, table: HoodieTable) -> None:

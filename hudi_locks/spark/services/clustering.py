@@ -121,8 +121,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
 
         def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             """The values as they are: what a partition's path says of them is for readers."""
-            paths, sizes = [storage.address(file.path) for file in files], [file.size for file in files]
-            return read_files(self.spark, paths, to_spark(columns), sizes=sizes)
+            return read_files(self.spark, [storage.address(file.path) for file in files], to_spark(columns))
 
         files = [file for file in named if file is not None]
         return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
