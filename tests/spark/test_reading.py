@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from hudi_locks.errors import BadInput, DamagedTable, TableError
 from hudi_locks.format import add_ms
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
 from hudi_locks.spark import HoodieTable
+from hudi_locks.spark._compat import SWITCHES
 from hudi_locks.spark.reading.reader import Reader
 
 pytestmark = pytest.mark.spark
@@ -72,8 +75,9 @@ def test_a_snapshot_stays_what_it_was_when_it_was_made(create: Create, frame: Fr
 
 @pytest.mark.parametrize("partition_by", ["month", ()], ids=["partitioned", "flat"])
 def test_a_file_that_goes_while_a_read_is_planned_is_named(
-    create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch, partition_by: Any
+    spark: Any, create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch, partition_by: Any
 ) -> None:
+    """By Spark when it reads; or at once, where Spark is made to look for each file."""
     table = create(partition_by=partition_by)
     table.upsert(frame([("a", "1", 1, 1.0)]))
     table.insert(frame([("b", "2", 1, 1.0)]))
@@ -81,12 +85,19 @@ def test_a_file_that_goes_while_a_read_is_planned_is_named(
 
     def list_and_lose(*arguments: Any, **limits: Any) -> Any:
         found = list_slices(*arguments, **limits)
-        Path(table.path, found[-1].paths[0]).unlink()
+        Path(table.path, found[-1].paths[0]).unlink(missing_ok=True)
         return found
 
     monkeypatch.setattr(Reader, "_list_slices", list_and_lose)
-    with pytest.raises(DamagedTable, match=r"\.parquet is gone") as caught:
-        table.read()
+    rows = table.read()
+    with pytest.raises((PySparkException, Py4JError), match=r"\.parquet"):
+        rows.collect()
+    spark.conf.set(SWITCHES["files"], "false")
+    try:
+        with pytest.raises(DamagedTable, match=r"\.parquet is gone") as caught:
+            table.read()
+    finally:
+        spark.conf.unset(SWITCHES["files"])
     assert caught.value.path.endswith(".parquet")
 
 
