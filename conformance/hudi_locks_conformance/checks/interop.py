@@ -279,6 +279,7 @@ def _is_jvm(hold: Hold, theirs: set[str]) -> bool:
 def java_properties_work_as_they_are(bench: Bench) -> None:
     """The properties file of a JVM writer, Java class and all, gives the JVM's lock without a word changed."""
     partner, java_class = _find_partners(bench)[0], find_java_class(bench.harness)
+    _use_once(bench, bench.provider())  # which makes the table that the JVM expects
     with (
         tempfile.TemporaryDirectory(prefix="hudi-locks-interop-") as folder,
         warnings.catch_warnings(record=True) as told,
