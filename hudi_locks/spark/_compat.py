@@ -220,15 +220,19 @@ class FileIndexes:
     def qualify(self, folders: Iterable[str]) -> list[Any]:
         """The folders by the names that files are listed under; of one table, so that one of them tells of all."""
         given = list(folders)
-        if not given:
-            return []
-        first = self.path(given[0])
-        system = first.getFileSystem(self._spark._jsc.hadoopConfiguration())  # noqa: SLF001
-        named = str(system.makeQualified(first))
-        if named.endswith(given[0]):
-            begin = named.removesuffix(given[0])
+        begin = self._find_begin(given[0]) if given else ""
+        if begin is not None:
             return [self.path(f"{begin}{folder}") for folder in given]
-        return [system.makeQualified(self.path(folder)) for folder in given]
+        return [self._make_qualified(folder) for folder in given]
+
+    def _find_begin(self, path: str) -> str | None:
+        """What a listing's name of a path has before it, such as `file:`; None if it is not that path."""
+        named = str(self._make_qualified(path))
+        return named.removesuffix(path) if named.endswith(path) else None
+
+    def _make_qualified(self, path: str) -> Any:
+        given = self.path(path)
+        return given.getFileSystem(self._spark._jsc.hadoopConfiguration()).makeQualified(given)  # noqa: SLF001
 
     def translate(self, schema: T.StructType) -> Any:
         return self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
@@ -252,21 +256,18 @@ class FileIndexes:
     def know(self, paths: Sequence[str], sizes: Sequence[int], columns: Any, partitions: Any) -> Any:
         """An index of files that are known to be there; None where Spark has no such way, or a size is not known.
 
-        Spark leaves a file of 0 bytes out, and says nothing.
-
         Spark keeps the files that it once listed below a folder. A folder is made up that nobody can list or refresh,
-        and what it keeps of that are our files.
+        and what it keeps of that are our files. Of a file of 0 bytes it would read nothing, and say nothing.
         """
         from py4j.protocol import Py4JError
 
-        session, qualified = self._spark._jsparkSession, str(self.qualify(paths[:1])[0])  # noqa: SLF001
-        if not is_on(self._spark, "files") or not qualified.endswith(paths[0]) or min(sizes) <= 0:
+        if not is_on(self._spark, "files") or min(sizes) <= 0 or (begin := self._find_begin(paths[0])) is None:
             return None
-        scheme = qualified.removesuffix(paths[0])
+        session = self._spark._jsparkSession  # noqa: SLF001
         folder, kept = self.path(f"{_NOWHERE}/files-{uuid.uuid4().hex}"), self.sources.FileStatusCache
         try:
             cache = kept.getOrCreate(session)
-            cache.putLeafFiles(folder, self._describe([scheme + path for path in paths], sizes))
+            cache.putLeafFiles(folder, self._describe([begin + path for path in paths], sizes))
             plain = _FLAT if partitions.partitionColumns().isEmpty() else {}
             flat = self._python.toScalaMap(self._jvm.java.util.HashMap({**_NOTHING_THERE, **plain}))
             found = self._index([folder], columns, partitions, settings=flat, cache=cache, session=session)

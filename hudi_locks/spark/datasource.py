@@ -13,11 +13,11 @@ from hudi_locks.config import Key, Options, datasource_keys, find_key
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation, WriteResult
-from hudi_locks.spark.session import add_store_settings, prepare_session
+from hudi_locks.spark.session import open_table_storage, prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.spark.writing.rows import check_ordering, make_key_columns, refuse_unreadable_types
-from hudi_locks.storage import Storage, open_storage, refuse_unwritable
+from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.table import Table, TableConfig, check_creatable
 
 __all__ = ["open_table", "read", "read_operation", "write"]
@@ -57,7 +57,7 @@ def write(
     prepare_session(rows.sparkSession)
     given, mode = _take_sql_names(Options(options)), mode.lower()
     operation = read_operation(given)
-    storage = open_storage(path, add_store_settings(rows.sparkSession, given))
+    storage = open_table_storage(rows.sparkSession, path, given)
     present = _find_table(storage)
     if _refuse_or_skip(storage, mode, is_there=present is not None):
         return None
@@ -111,7 +111,7 @@ def open_table(spark: SparkSession, path: str | PathLike[str], options: Options)
         BadInput: Options mean another key or partitioning than the table's.
     """
     prepare_session(spark)
-    storage, options = open_storage(path, add_store_settings(spark, options)), _take_sql_names(options)
+    storage, options = open_table_storage(spark, path, options), _take_sql_names(options)
     table = _find_table(storage) or _make(storage, options, "append")
     return HoodieTable(spark, table, options)
 

@@ -23,7 +23,7 @@ from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
-from hudi_locks.spark.session import add_store_settings, prepare_session, show_progress
+from hudi_locks.spark.session import open_table_storage, prepare_session, show_progress
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -31,7 +31,6 @@ from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing.keyed_rows import check_partitions, choose_partitions
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
-from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost, ServerSettings
 from hudi_locks.transaction import Outcome
@@ -102,7 +101,7 @@ class HoodieTable(Readable):
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
-        storage = open_storage(path, add_store_settings(spark, options))
+        storage = open_table_storage(spark, path, options)
         check_pipeline(given, config, storage.base, for_writing=True)
         return cls(spark, Table.create(storage, config), given)
 
@@ -131,9 +130,7 @@ class HoodieTable(Readable):
             ConfigError: An option cannot be used.
         """
         prepare_session(spark)
-        return cls(
-            spark, Table.load(open_storage(path, add_store_settings(spark, options)), zone=zone), Options(options)
-        )
+        return cls(spark, Table.load(open_table_storage(spark, path, options), zone=zone), Options(options))
 
     def insert(self, rows: DataFrame) -> WriteResult:
         """Add rows without looking for their keys: a key that is there already is there twice afterwards.

@@ -31,14 +31,15 @@ from hudi_locks.config.lock_keys import (
 )
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
 from hudi_locks.spark._compat import is_stopped
+from hudi_locks.storage import Storage, open_storage
 from hudi_locks.transaction import Conflict, Transaction
 
 __all__ = [
     "WAY_OUT",
     "EarlyConflictMet",
-    "add_store_settings",
     "cancel_on_abort",
     "check_session",
+    "open_table_storage",
     "prepare_session",
     "raise_if_rolled_back",
     "show_progress",
@@ -125,13 +126,22 @@ def check_session(spark: SparkSession) -> None:
         raise SessionRefused("this Spark session was stopped; make a new one, and load the table with it")
 
 
-def add_store_settings(spark: SparkSession, options: Mapping[str, object] | None) -> Options:
-    """The options, and where they say nothing of an object store, what the session says to its own file systems.
+def open_table_storage(
+    spark: SparkSession, path: str | os.PathLike[str], options: Mapping[str, object] | None
+) -> Storage:
+    """The storage of the table at a path, reached as the options say, and else as the session's own file systems are.
 
-    That is `spark.hadoop.fs.s3a.*`: endpoint, region, keys, and whether connections are without TLS. It must stand in
-    the configuration with which the session's context was made.
+    Of the session `spark.hadoop.fs.s3a.*` is read: endpoint, region, keys, and whether connections are without TLS. It
+    must stand in the configuration with which the session's context was made.
+
+    Raises:
+        ConfigError: See `open_storage`.
     """
-    given, conf = Options(options), spark.sparkContext.getConf()
+    return open_storage(path, _add_store_settings(spark, Options(options)))
+
+
+def _add_store_settings(spark: SparkSession, given: Options) -> Options:
+    conf = spark.sparkContext.getConf()
     told = {key: conf.get(f"spark.hadoop.fs.s3a.{name}") for key, name in _S3A.items()}
     if told[STORAGE_ENDPOINT_URL] and "://" not in told[STORAGE_ENDPOINT_URL]:
         is_plain = (conf.get("spark.hadoop.fs.s3a.connection.ssl.enabled") or "true").lower() == "false"

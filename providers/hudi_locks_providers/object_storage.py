@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -15,7 +15,7 @@ from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable, NoSuchFile, StorageError
 from hudi_locks.storage import Entry, Storage, StorageCapabilities
 from hudi_locks_providers._storage.location import parse_location
-from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
+from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
 from hudi_locks_providers._storage.stores import RequestPolicy, check_settings
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ObjectStorage(Storage):
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`; a folder is there while something is in it, or a marker of it."""
-        objects, folders = self._reading(folder, lambda: self._objects.list_children(self._key(folder)))
+        objects, folders = self._send(folder, lambda: self._objects.list_children(self._key(folder)))
         found = {name: Entry(name, 0, 0, is_folder=True) for name in map(_last, folders)}
         for meta in objects:
             name = _last(meta["path"])
@@ -96,7 +96,7 @@ class ObjectStorage(Storage):
     def walk(self, folder: str) -> Iterable[tuple[str, Entry]]:
         """See `Storage.walk`; one request for a thousand files, however deep."""
         below = len(self._key("")) + 1 if self._key("") else 0
-        metas = self._reading(folder, lambda: self._objects.walk(self._key(folder)))
+        metas = self._send(folder, lambda: self._objects.walk(self._key(folder)))
         files = {meta["path"]: meta for meta in metas}
         parents = {path.rpartition("/")[0] for path in files}
         for path, meta in sorted(files.items()):
@@ -106,15 +106,15 @@ class ObjectStorage(Storage):
 
     def read(self, path: str) -> bytes | None:
         """See `Storage.read`."""
-        found = self._reading(path, lambda: self._objects.read(self._key(path)))
+        found = self._send(path, lambda: self._objects.read(self._key(path)))
         return None if found is None else found.data
 
     def stat(self, path: str) -> Entry | None:
         """See `Storage.stat`; what is no object is looked for as a folder, which is a second request."""
-        meta = self._reading(path, lambda: self._objects.head(self._key(path)))
+        meta = self._send(path, lambda: self._objects.head(self._key(path)))
         if meta is not None:
             return _entry(meta)
-        is_folder = self._reading(path, lambda: self._objects.walk(self._key(path), most=1))
+        is_folder = self._send(path, lambda: self._objects.walk(self._key(path), most=1))
         return Entry(_last(path), 0, 0, is_folder=True) if is_folder else None
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -124,27 +124,24 @@ class ObjectStorage(Storage):
             StorageError: No answer: the object may be there, now or later.
         """
         try:
-            self._reading(path, lambda: self._objects.put(self._key(path), data, "create"))
+            self._send(path, lambda: self._objects.put(self._key(path), data, "create"))
         except PreconditionFailed:
             return False
         return True
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
-        self._reading(path, lambda: self._objects.put(self._key(path), data, "overwrite"))
+        self._send(path, lambda: self._objects.put(self._key(path), data, "overwrite"))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`: the same bytes are written over what was read, and over nothing else."""
-        while (found := self._reading(path, lambda: self._objects.read(self._key(path)))) is not None:
+        while (found := self._send(path, lambda: self._objects.read(self._key(path)))) is not None:
             try:
-                self._write_over(path, found.data, found.version)
+                self._send(path, partial(self._objects.put, self._key(path), found.data, found.version))
             except PreconditionFailed:
                 continue
             return True
         return False
-
-    def _write_over(self, path: str, data: bytes, version: Any) -> None:
-        self._reading(path, lambda: self._objects.put(self._key(path), data, version))
 
     def move_if_absent(self, source: str, target: str) -> bool:
         """Raises StorageError: an object keeps its name."""
@@ -153,9 +150,9 @@ class ObjectStorage(Storage):
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`; whether it was there is asked before, since stores do not tell."""
-        was_there = self._reading(path, lambda: self._objects.head(self._key(path))) is not None
+        was_there = self._send(path, lambda: self._objects.head(self._key(path))) is not None
         if was_there:
-            self._reading(path, lambda: self._objects.remove(self._key(path)))
+            self._send(path, lambda: self._objects.remove(self._key(path)))
         return was_there
 
     def delete_folder(self, folder: str) -> None:
@@ -170,7 +167,7 @@ class ObjectStorage(Storage):
         """See `Storage.open_input`."""
         import pyarrow as pa
 
-        reader = self._reading(path, lambda: self._objects.open(self._key(path), ahead_bytes=_READ_AHEAD_BYTES))
+        reader = self._send(path, lambda: self._objects.open(self._key(path), ahead_bytes=_READ_AHEAD_BYTES))
         if reader is None:
             raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
         return pa.PythonFile(_Reader(reader), mode="r")
@@ -198,7 +195,7 @@ class ObjectStorage(Storage):
     def _key(self, path: str) -> str:
         return self._objects.location.key(path) if path else self._objects.location.prefix
 
-    def _reading(self, path: str, request: Callable[[], T]) -> T:
+    def _send(self, path: str, request: Callable[[], T]) -> T:
         try:
             return request()
         except (BackendRefused, BackendUnavailable) as error:
@@ -236,9 +233,8 @@ class _Reader(io.RawIOBase):
 
 
 def _entry(meta: Mapping[str, Any]) -> Entry:
-    modified_ms = int(meta["last_modified"].timestamp() * 1000)
     version = str(meta["e_tag"] or meta["version"] or "").strip('"')
-    return Entry(_last(meta["path"]), int(meta["size"]), modified_ms, is_folder=False, version=version)
+    return Entry(_last(meta["path"]), int(meta["size"]), stamp_ms(meta), is_folder=False, version=version)
 
 
 def _last(path: str) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi_locks_conformance.servers import KINDS, Server, ServerUnavailable, start_server
+from hudi_locks_conformance.servers import Server
 from other_readers import COLUMNS, Jvm
+from real_servers import copy_table, run_server
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark import HoodieTable
-from hudi_locks.storage import LocalStorage, map_in_threads, open_storage
+from hudi_locks.storage import open_storage
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -26,20 +27,13 @@ ROWS = [(f"{number:03}", f"r{number % 3}", 1, float(number), "first") for number
 
 @pytest.fixture(scope="session")
 def versitygw() -> Iterator[Server]:
-    try:
-        server = start_server(KINDS["versitygw"])
-    except ServerUnavailable as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from run_server("versitygw")
 
 
-def copy_to(server: Server, folder: str) -> str:
-    """All files of a table but the checksums that Spark leaves beside them; where they are then."""
-    base, local = f"{server.options['hoodie.base.path']}/{uuid.uuid4().hex}", LocalStorage(folder)
-    bucket = open_storage(base, server.options)
-    paths = [path for path, _ in local.walk("") if not path.endswith(".crc")]
-    map_in_threads(lambda path: bucket.create_if_absent(path, local.read(path) or b""), paths)
+def copy_to(server: Server, table: HoodieTable) -> str:
+    """Where the table's files are in the bucket then."""
+    base = f"{server.options['hoodie.base.path']}/{uuid.uuid4().hex}"
+    copy_table(table.table.storage, open_storage(base, server.options))
     return base
 
 
@@ -71,7 +65,7 @@ def test_a_table_in_a_bucket_is_read_as_on_the_disk(
     table.insert(frame(ROWS))
     jvm.write(table, [(key, region, 2, -1.0, "jvm") for key, region, *_ in ROWS[::4]], **_name(TYPES[table_type]))
     table.upsert(frame([(key, region, 3, -2.0, "ours") for key, region, *_ in ROWS[::7]]))
-    base = copy_to(versitygw, table.path)
+    base = copy_to(versitygw, table)
     found = HoodieTable.load(spark, base, options=versitygw.options)
     expected = jvm.read(table)
     assert read_ours(found) == read_ours(table) == expected
@@ -97,7 +91,7 @@ def test_the_session_says_how_the_bucket_is_reached(
     """As for Spark's own file system; and a writer is told that it cannot write there, before anything is."""
     table = create()
     table.insert(frame(ROWS))
-    base = copy_to(versitygw, table.path)
+    base = copy_to(versitygw, table)
     told = {
         "endpoint": versitygw.options["hudi_locks.storage.endpoint_url"].removeprefix("http://"),
         "connection.ssl.enabled": "false",

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import KINDS, Server, ServerUnavailable, start_server
+from hudi_locks_conformance.servers import Server
 from other_readers import read_rust
+from real_servers import run_server
 from soak.fleet import FleetPlan
 from soak.judgement import Readers, read_ours
 from soak.plan import OPTIONS
@@ -22,12 +23,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jvm", [("1.2.0", 9)]
 
 @pytest.fixture(scope="module")
 def zookeeper() -> Iterator[Server]:
-    try:
-        server = start_server(KINDS["zookeeper"])
-    except ServerUnavailable as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from run_server("zookeeper")
 
 
 @pytest.fixture

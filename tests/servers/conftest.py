@@ -7,19 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import KINDS, LocalServer, Server, ServerUnavailable, find_tool, start_server
+from hudi_locks_conformance.servers import KINDS, LocalServer, Server, ServerUnavailable, find_tool
+from real_servers import run_server
 
 SHARED = {kind.replace("-server", "").replace("-", "_") for kind in KINDS}
-
-
-def run_server(name: str) -> Iterator[Server]:
-    """A server until the end of the run; where it cannot be had, a skip says which command helps."""
-    try:
-        server = start_server(KINDS[name])
-    except ServerUnavailable as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

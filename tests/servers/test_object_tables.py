@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hudi_locks_conformance.servers import Server
+from real_servers import copy_table
 
 from hudi_locks import ConfigError, SystemClock
 from hudi_locks.cli import main
@@ -161,8 +162,7 @@ def test_a_table_is_loaded_and_only_read(storage: Storage, base: str, service: S
     local = LocalStorage(str(tmp_path))
     Table.create(local, TableConfig("t", ("id",)))
     local.create_if_absent(".hoodie/timeline/20260101000000000.commit.requested", b"")
-    for path, _ in local.walk(""):
-        storage.create_if_absent(path, local.read(path) or b"")
+    copy_table(local, storage)
     assert Table.load(storage).config.name == "t"
     with pytest.raises(UnsupportedTable, match="read only here"):
         TableWriter.open(base, service.options)
@@ -198,8 +198,7 @@ def test_the_command_line_reads_what_the_environment_leads_to(
     base = f"s3://locks/conformance/tables/{uuid.uuid4().hex}"
     Table.create(local, TableConfig("t", ("id",)))
     local.create_if_absent(".hoodie/timeline/20260101000000000.commit.requested", b"")
-    for path, _ in local.walk(""):
-        open_storage(base, options).create_if_absent(path, local.read(path) or b"")
+    copy_table(local, open_storage(base, options))
     told = {
         "AWS_ACCESS_KEY_ID": options["hoodie.aws.access.key"],
         "AWS_SECRET_ACCESS_KEY": options["hoodie.aws.secret.key"],

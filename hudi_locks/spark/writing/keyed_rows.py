@@ -1,4 +1,4 @@
-"""The input of a write: keyed, kept for every attempt, and looked at before anything is written; or partitions by name.
+"""The input of a write: rows with keys, kept for every attempt; or partitions by name.
 
 Runs on the driver.
 """
@@ -6,9 +6,8 @@ Runs on the driver.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -17,27 +16,14 @@ from pyspark.sql import DataFrame
 from hudi_locks.config import Options, datasource_keys
 from hudi_locks.errors import BadInput
 from hudi_locks.spark._compat import is_on, reread_shuffled
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.session import typed_task_errors
-from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import (
     KeyColumns,
-    add_missing_columns,
-    check_ordering,
-    count_rows,
-    make_key_columns,
     partition_path,
-    select_user_columns,
-    user_schema,
 )
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table, list_partitions
 
-if TYPE_CHECKING:
-    from hudi_locks.spark.index.index import Index  # which keeps rows by what is here
-
 __all__ = [
-    "InputPreparer",
     "KeyedRows",
     "check_partitions",
     "choose_partitions",
@@ -105,46 +91,6 @@ def keep_shuffled(shuffled: DataFrame) -> Iterator[DataFrame]:
         return
     with keep_persisted(shuffled) as kept:
         yield kept
-
-
-@dataclass(frozen=True)
-class InputPreparer:
-    """Prepares what is to be written to one table.
-
-    Attributes:
-        table: The table.
-        index: Of the table.
-    """
-
-    table: Table
-    index: Index
-
-    def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
-        """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
-
-        Raises:
-            BadInput: The rows are refused.
-        """
-        return self.index.keep(self._key(operation, rows), operation, count=self._count)
-
-    def _count(self, frame: DataFrame) -> dict[str, int]:
-        with typed_task_errors(reading_into=self.table.storage.address("")):
-            return count_rows(frame, self.table.config)
-
-    def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        snapshot, settings = Snapshot.load(self.table), self.index.settings
-        user = select_user_columns(rows)
-        if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
-            user = add_missing_columns(user, snapshot.schema)
-        columns = make_key_columns(
-            user, self.table.config, composite=snapshot.prefixes_keys(value_only=settings.bare_keys)
-        )
-        frame, schema = columns.add_to(user), user_schema(user)
-        if operation is Operation.DELETE:
-            return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
-        check_ordering(user, self.table.config)
-        snapshot.merge_schema(schema)
-        return KeyedRows(frame, schema, columns)
 
 
 def choose_partitions(table: Table, options: Options, rows: DataFrame) -> list[str]:

@@ -14,18 +14,27 @@ from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Attempt, Operation, WriteResult
 from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.group_writer import STAT, decode_report
-from hudi_locks.spark.writing.keyed_rows import InputPreparer, KeyedRows
+from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
+from hudi_locks.spark.writing.rows import (
+    add_missing_columns,
+    check_ordering,
+    count_rows,
+    make_key_columns,
+    select_user_columns,
+    user_schema,
+)
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.table import Table
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
 
@@ -82,6 +91,46 @@ _Work = Callable[[Transaction, int], AbstractContextManager[_Draft]]
 
 
 @dataclass(frozen=True)
+class _InputPreparer:
+    """Prepares what is to be written to one table.
+
+    Attributes:
+        table: The table.
+        index: Of the table.
+    """
+
+    table: Table
+    index: Index
+
+    def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
+        """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
+
+        Raises:
+            BadInput: The rows are refused.
+        """
+        return self.index.keep(self._key(operation, rows), operation, count=self._count)
+
+    def _count(self, frame: DataFrame) -> dict[str, int]:
+        with typed_task_errors(reading_into=self.table.storage.address("")):
+            return count_rows(frame, self.table.config)
+
+    def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
+        snapshot, settings = Snapshot.load(self.table), self.index.settings
+        user = select_user_columns(rows)
+        if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
+            user = add_missing_columns(user, snapshot.schema)
+        columns = make_key_columns(
+            user, self.table.config, composite=snapshot.prefixes_keys(value_only=settings.bare_keys)
+        )
+        frame, schema = columns.add_to(user), user_schema(user)
+        if operation is Operation.DELETE:
+            return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
+        check_ordering(user, self.table.config)
+        snapshot.merge_schema(schema)
+        return KeyedRows(frame, schema, columns)
+
+
+@dataclass(frozen=True)
 class Writer:
     """Writes to one table.
 
@@ -118,7 +167,7 @@ class Writer:
         """
         self.strategy.refuse(operation)
         report("reading the input")
-        with InputPreparer(self.table, self.strategy.index).prepare(operation, rows) as keyed:
+        with _InputPreparer(self.table, self.strategy.index).prepare(operation, rows) as keyed:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 

@@ -14,7 +14,7 @@ from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
 from hudi_locks_providers._storage.stores import RequestPolicy, find_endpoint, import_obstore, open_store
 
-__all__ = ["Objects", "PreconditionFailed", "Stored"]
+__all__ = ["Objects", "PreconditionFailed", "Stored", "stamp_ms"]
 
 _STATUS: Final = re.compile(r"status(?: code:?)? (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
@@ -105,7 +105,7 @@ class Objects:
 
         def fetch() -> Stored:
             found = import_obstore().get(self._reads, key)
-            return Stored(bytes(found.bytes()), _version(found.meta), _stamp_ms(found.meta))
+            return Stored(bytes(found.bytes()), _version(found.meta), stamp_ms(found.meta))
 
         return self._ask(key, "get", fetch)
 
@@ -217,7 +217,8 @@ class Objects:
         )
 
 
-def _stamp_ms(meta: Any) -> int:
+def stamp_ms(meta: Mapping[str, Any]) -> int:
+    """When an object was written, by what obstore tells of it."""
     return int(meta["last_modified"].timestamp() * 1000)
 
 
