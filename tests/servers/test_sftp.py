@@ -54,6 +54,7 @@ def options(tmp_path: Path) -> Iterator[dict[str, str]]:
     loop.call_soon_threadsafe(server.close)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(10)
+    loop.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 from typing import Any, ClassVar
@@ -72,6 +73,30 @@ class CutOff(SampleLockProvider):
 def test_one_connection_that_was_cut_off_is_no_deadlock_of_threads(tmp_path: Path) -> None:
     outcome = judge(CutOff, "J6", tmp_path)
     assert outcome.status is Status.PASS, outcome.message
+
+
+class LeavesOpen(SampleLockProvider):
+    """Lets the collector find a socket that nobody closed, and which is its own, if it opens one itself."""
+
+    opens: ClassVar[int] = 0
+    left: ClassVar[int] = 0
+
+    def renew(self, lease: Lease) -> Lease:
+        if self.left:
+            type(self).left -= 1
+            socket.socket()
+        for _ in range(self.opens):
+            socket.socket()
+        return super().renew(lease)
+
+
+@pytest.mark.parametrize(("left", "opens", "status"), [(1, 0, Status.PASS), (0, 1, Status.FAIL)])
+def test_what_others_left_open_in_the_process_is_no_warning_of_the_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, opens: int, status: Status
+) -> None:
+    monkeypatch.setattr(LeavesOpen, "left", left)
+    monkeypatch.setattr(LeavesOpen, "opens", opens)
+    assert judge(LeavesOpen, "L3", tmp_path).status is status
 
 
 def refuse(*_: object) -> None:
