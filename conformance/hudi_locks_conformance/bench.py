@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import uuid
@@ -24,19 +23,20 @@ from hudi_locks import (
 )
 from hudi_locks.config import Options
 from hudi_locks.lock import LossCallback
-from hudi_locks_conformance.check import Inapplicable, Late, NotRun, Violation
+from hudi_locks_conformance.check import Inapplicable, Late, NotRun, Stuck, Violation
 from hudi_locks_conformance.clocks import BenchClock
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
+from hudi_locks_conformance.limits import Patience
 from hudi_locks_conformance.tracing import Calls, trace
 
 __all__ = ["Answer", "Bench"]
 
-_MOST_LOOKS: Final = 25_000
-"""After so many looks a call counts as stuck: a quarter of a minute, and longer on a machine that starves it."""
-_PATIENT_LOOKS: Final = 4_000
-"""After so many looks (two seconds) in a row at calls that neither come back nor wait, time passes all the same, where
-another thread waits for time: what they wait for may be in its hands. Where none does, a service is slow to answer."""
+_LONGEST_S: Final = 1_200.0
+"""So much virtual time passes for calls that wait for it; one that then still waits tries again for ever."""
+_IDLE_S: Final = 10.0
+"""After so much real time in which calls neither come back nor wait, time passes all the same, where another thread
+waits for it: what they wait for may be in its hands. Where none does, a service is slow to answer."""
 _STEP_S: Final = 0.05
 _POLL_S: Final = 0.0005
 _QUICK_WAITS: Final = {
@@ -181,10 +181,13 @@ class Bench:
 
         Raises:
             BackendUnavailable: The lock service did not answer, which may be a hiccup.
+            Late: The threads did not meet at their barrier.
         """
         for answer in answers:
             if isinstance(answer.error, BackendUnavailable):
                 raise answer.error
+            if isinstance(answer.error, threading.BrokenBarrierError):
+                raise Late("the threads of the kit did not begin together in time")
             self.expect(answer.error is None, f"{said} raised {answer.error!r}")
 
     def expect_in_time(self, took_s: float, longest_s: float, said: str) -> None:
@@ -241,7 +244,7 @@ class Bench:
         """Tell something that is no violation."""
         self.notes.append(text)
 
-    def run(self, *calls: Callable[[], Any], beside: Callable[[], None] | None = None) -> list[Answer]:
+    def run(self, *calls: Callable[[], Any], beside: Callable[[], None] = lambda: None) -> list[Answer]:
         """Run calls side by side on threads while time passes; how each ended.
 
         Args:
@@ -249,16 +252,34 @@ class Bench:
             beside: Called again and again meanwhile, on this thread.
 
         Raises:
-            Violation: One does not come back.
+            Stuck: One does not come back.
         """
-        running = self.start(*calls)
-        looks = itertools.count()
+        return self.finish(self.start(*calls), beside=beside)
+
+    def finish(
+        self, running: Running, *, step_s: float = _STEP_S, beside: Callable[[], None] = lambda: None
+    ) -> list[Answer]:
+        """Let time pass in steps until the calls came back, while anything goes on; how each ended.
+
+        Raises:
+            Stuck: One does not come back.
+        """
+        patience, seen, ends_s = Patience(), self._progress(running), self.clock.monotonic() + _LONGEST_S
         while not running.done():
-            if beside is not None:
-                beside()
-            running.let_pass(_STEP_S)
-            self.expect(next(looks) < _MOST_LOOKS, "a call did not come back")
+            beside()
+            running.let_pass(step_s)
+            before, seen = seen, self._progress(running)
+            if seen != before:
+                patience.renew()
+            patience.expect_left("a call did not come back", Stuck)
+            if self.clock.monotonic() > ends_s:
+                raise Stuck(f"a call did not come back within {_LONGEST_S:.0f} s of virtual time")
         return running.answers
+
+    def _progress(self, running: Running) -> tuple[float, ...]:
+        """What changes where something goes on: calls that end, what they recorded, virtual time that passed."""
+        passed_s = self.clock.monotonic() if self.is_virtual else 0.0
+        return running.count_ended(), len(self.history.operations), passed_s
 
     def start(self, *calls: Callable[[], Any]) -> Running:
         """Run calls side by side on threads; time passes only by `Running.let_pass`."""
@@ -270,7 +291,7 @@ class Running:
 
     def __init__(self, calls: tuple[Callable[[], Any], ...], clock: Clock) -> None:
         self._clock = clock
-        self._idle_looks = 0
+        self._idle = Patience(_IDLE_S)
         self.answers = [Answer() for _ in calls]
         self._threads = [
             threading.Thread(target=self._work, args=(call, answer), daemon=True)
@@ -288,7 +309,11 @@ class Running:
 
     def done(self) -> bool:
         """Whether all came back."""
-        return not any(thread.is_alive() for thread in self._threads)
+        return self.count_ended() == len(self._threads)
+
+    def count_ended(self) -> int:
+        """How many came back."""
+        return sum(not thread.is_alive() for thread in self._threads)
 
     def waiting(self) -> bool:
         """Whether all that did not come back wait for time to pass, as far as can be told."""
@@ -298,22 +323,26 @@ class Running:
 
     def let_pass(self, duration_s: float) -> None:
         """Let virtual time pass if all wait for it, or if nothing else helps; a moment of real time in any case."""
-        self._idle_looks = 0 if self.waiting() else self._idle_looks + 1
+        if self.waiting():
+            self._idle.renew()
         if isinstance(self._clock, ManualClock) and not self.done() and (self._may_help(self._clock) or self.waiting()):
             self._clock.advance(duration_s)
         SystemClock().sleep(_POLL_S)
 
     def _may_help(self, clock: ManualClock) -> bool:
         """Whether time may free the calls: they have stood still for long, and another thread waits for it."""
-        return self._idle_looks > _PATIENT_LOOKS and clock.parked() > 0
+        return self._idle.is_over and clock.parked() > 0
 
     def settle(self) -> None:
-        """Return once all wait or came back."""
-        looks = itertools.count()
+        """Return once all wait or came back.
+
+        Raises:
+            Stuck: One does neither.
+        """
+        patience = Patience()
         while not (self.done() or self.waiting()):
+            patience.expect_left("a call neither waits nor comes back", Stuck)
             SystemClock().sleep(_POLL_S)
-            if next(looks) > _MOST_LOOKS:
-                raise Violation("a call neither waits nor comes back")
         if not isinstance(self._clock, ManualClock):
             SystemClock().sleep(_STEP_S)
 

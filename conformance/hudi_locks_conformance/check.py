@@ -23,6 +23,7 @@ __all__ = [
     "Level",
     "Mode",
     "NotRun",
+    "Stuck",
     "Violation",
     "check",
 ]
@@ -71,6 +72,10 @@ class Violation(AssertionError):
 
 class Late(Violation):
     """The provider took longer than it may, of real time: a busy machine may be the reason too."""
+
+
+class Stuck(Late):
+    """A call did not come back, and goes on on a thread that nobody can end."""
 
 
 class Inapplicable(Exception):  # an outcome, not an error

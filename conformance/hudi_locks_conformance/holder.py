@@ -14,15 +14,16 @@ import subprocess
 import sys
 from typing import IO, Final, cast
 
-from hudi_locks import AcquireTimeout, LockLost, LockManager, LockScope
+from hudi_locks import LockLost, LockManager, LockScope
 from hudi_locks.lock import Held
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import NotRun, Violation
-from hudi_locks_conformance.storm import start_process
+from hudi_locks_conformance.check import Late
+from hudi_locks_conformance.storm import explain_failure, start_process
 
 __all__ = ["HolderProcess"]
 
 _PATIENCE_S: Final = 30.0
+_START_S: Final = 90.0
 
 
 class HolderProcess:
@@ -40,7 +41,7 @@ class HolderProcess:
 
     def _read(self) -> str:
         stdout = cast("IO[str]", self._process.stdout)
-        ready, _, _ = select.select([stdout], [], [], _PATIENCE_S)
+        ready, _, _ = select.select([stdout], [], [], _START_S)
         said = stdout.readline().strip() if ready else ""
         if not said:
             self.end()
@@ -49,10 +50,9 @@ class HolderProcess:
 
     def _explain(self) -> Exception:
         errors = self._process.stderr.read() if self._process.stderr else ""
-        last = (errors.strip().splitlines() or ["it said nothing"])[-1]
-        if "ProviderLoadError" in errors:
-            return NotRun(f"another process cannot import the provider: {last}")
-        return Violation(f"a process that was to hold the lock failed: {last}")
+        if not errors.strip():
+            return Late(f"a process that was to hold the lock said nothing within {_START_S:.0f} s")
+        return explain_failure(errors)
 
     def pause(self) -> None:
         """Stop it in its tracks, all of its threads."""
@@ -88,10 +88,7 @@ def _tell(held: Held) -> str:
 def main(arguments: list[str]) -> None:
     """Hold and answer until the input ends."""
     provider, options, partition, file_id = json.loads(arguments[0])
-    try:
-        held = LockManager(provider, options).lock(LockScope(partition, file_id), timeout_s=_PATIENCE_S)
-    except AcquireTimeout as error:
-        sys.exit(str(error))
+    held = LockManager(provider, options).lock(LockScope(partition, file_id), timeout_s=_PATIENCE_S)
     print("HELD", flush=True)  # noqa: T201  # the protocol with the parent
     for _ in sys.stdin:
         print(_tell(held), flush=True)  # noqa: T201  # as above

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from hudi_locks import LockProvider
 from hudi_locks_conformance.bench import Answer
+from hudi_locks_conformance.limits import Patience
 
 __all__ = ["Line", "find_lines", "stop_at", "thin_out"]
 
@@ -18,7 +19,6 @@ Line: TypeAlias = tuple[str, int]
 """A file and a line of it."""
 _PATIENCE_S: Final = 0.25
 """How long the call stays stopped where the other client waits for it: it may have a lock of the operating system."""
-_LONGEST_S: Final = 60.0
 
 
 def find_lines(kind: type[LockProvider], call: Callable[[], Any]) -> list[Line]:
@@ -46,6 +46,9 @@ def stop_at(
 
     Where `meanwhile` does not come back within `patience_s` of real time, `call` goes on beside it. Where `call` never
     comes to the line, `meanwhile` runs after it.
+
+    Raises:
+        Stuck: `meanwhile` does not come back.
     """
     answers, threads = [Answer(), Answer()], list[threading.Thread]()
 
@@ -67,8 +70,8 @@ def stop_at(
     with _traced(kind, look):
         run(0, call)
     if not threads:
-        start(_LONGEST_S)
-    threads[0].join(_LONGEST_S)
+        start(0.0)
+    Patience().await_end(threads[0], "a call that began while another one was stopped did not come back")
     return answers
 
 

@@ -21,6 +21,7 @@ from hudi_locks import (
 )
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import NotRun, Violation
+from hudi_locks_conformance.limits import Patience
 from hudi_locks_conformance.tracing import Calls
 
 __all__ = [
@@ -43,11 +44,10 @@ __all__ = [
 DELTA: Final = 0.01
 """By which part of a lease a bound may be missed."""
 _LONGEST_BOUND_S: Final = 60.0
+_WAKING_S: Final = 20.0
+"""Real time for threads that were woken, when as much virtual time has passed as may."""
 _POLL_S: Final = 0.05
 _STEPS_PER_LEASE: Final = 60
-_LOOKS: Final = 10_000
-_RENEWAL_LOOKS: Final = 50_000
-"""How often to look whether a renewal has been answered: at least ten seconds, and longer where others are starved."""
 _LOOK_S: Final = 0.0002
 _MORE_ASKS: Final = 2
 T = TypeVar("T")
@@ -85,13 +85,16 @@ def hold_lease(
 
 @contextmanager
 def awaiting_renewals(bench: Bench) -> Iterator[None]:
-    """For the first lock of a manager: ends when the thread that it starts waits for time to pass."""
-    clock = bench.clock
-    before = clock.parked() if isinstance(clock, ManualClock) else 0
+    """For the first lock of a manager: ends when the thread that it starts waits for time to pass.
+
+    Raises:
+        Late: It does not.
+    """
+    clock, calls = bench.clock, Calls()
     yield
-    for _ in range(_LOOKS):
-        if not isinstance(clock, ManualClock) or clock.parked() > before:
-            break
+    patience = Patience()
+    while isinstance(clock, ManualClock) and not all(map(clock.waits, calls.find_threads())):
+        patience.expect_left("the first renewal was not answered")
         SystemClock().sleep(_LOOK_S)
 
 
@@ -101,31 +104,38 @@ def advance(bench: Bench, duration_s: float, *, calls: Calls) -> None:
     One may be renewing with a server that takes no notice of the kit's clock, and takes its time. While
     one renews another one stands by, so that who is stuck in a slow renewal is counted too. One that has woken to renew
     may be kept from running, by a machine that has other work.
+
+    Raises:
+        Late: A renewal is not answered.
     """
-    clock = bench.clock
-    for _ in range(_RENEWAL_LOOKS):
-        if not isinstance(clock, ManualClock) or _are_waiting(clock, calls):
-            break
+    clock, patience = bench.clock, Patience()
+    while isinstance(clock, ManualClock) and not _are_waiting(clock, calls):
+        patience.expect_left("a renewal was not answered")
         SystemClock().sleep(_LOOK_S)
     bench.let_pass(duration_s)
 
 
 def _are_waiting(clock: ManualClock, calls: Calls) -> bool:
-    """Whether nobody waits for the lock service, or is about to ask it, and somebody stands by."""
-    return clock.parked() > len(calls.renewers) and all(map(clock.waits, calls.find_threads()))
+    """Whether nobody waits for the lock service, or is about to ask it, and somebody stands by, if anybody renews."""
+    threads = calls.find_threads()
+    return all(map(clock.waits, threads)) and (clock.parked() > len(calls.renewers) or not threads)
 
 
 def wait_until(bench: Bench, condition: Callable[[], object], *, step_s: float = 5.0, steps: int = 400) -> bool:
-    """Let time pass in steps until `condition` holds: virtual ones, or real ones of at most a minute in all."""
-    ends_s = SystemClock().monotonic() + _LONGEST_BOUND_S
-    for _ in range(steps if bench.is_virtual else 100 * steps):
-        if condition():
-            return True
-        if SystemClock().monotonic() > ends_s:
-            break
-        bench.let_pass(step_s if bench.is_virtual else _POLL_S)
-        SystemClock().sleep(0.001)  # for the threads that woke
-    return False
+    """Let time pass until `condition` holds: so many steps of virtual time, or a minute of real time.
+
+    Threads that virtual time woke get real time after it.
+    """
+    patience, left = Patience(_WAKING_S if bench.is_virtual else _LONGEST_BOUND_S), steps
+    while not condition():
+        if bench.is_virtual and left:
+            bench.let_pass(step_s)
+            left -= 1
+            patience.renew()
+        elif patience.is_over:
+            return False
+        SystemClock().sleep(0.001 if bench.is_virtual else _POLL_S)
+    return True
 
 
 def fail_renewal() -> None:
@@ -167,19 +177,29 @@ def is_granted(bench: Bench, contender: LockProvider, scope: LockScope | None = 
     return granted is not None
 
 
-def ask_again(bench: Bench, ask: Callable[[], T], *, times: int) -> T:
-    """What comes of asking, up to so many times more where the lock service does not answer: of hundreds one may fail.
+def ask_again(bench: Bench, ask: Callable[[], T], *, times: int = 0, within_s: float = 0.0) -> T:
+    """What comes of asking, again where the lock service does not answer: of hundreds of requests one may fail.
+
+    Args:
+        bench: Of the check.
+        ask: May be called again when it has failed.
+        times: How often at most, if no time is left.
+        within_s: In so much real time, however often.
 
     Raises:
         BackendUnavailable: It never answers.
     """
-    try:
-        return ask()
-    except BackendUnavailable as error:
-        if times < 1:
-            raise
-        bench.note(f"asked once more, since the lock service failed: {error}")
-    return ask_again(bench, ask, times=times - 1)
+    patience = Patience(within_s)
+    while True:
+        try:
+            return ask()
+        except BackendUnavailable as error:
+            if times < 1 and patience.is_over:
+                raise
+            bench.note(f"asked once more, since the lock service failed: {error}")
+        times -= 1
+        if within_s:
+            SystemClock().sleep(_POLL_S)
 
 
 def is_granted_within(bench: Bench, contender: LockProvider, lease_s: float, scope: LockScope | None = None) -> bool:

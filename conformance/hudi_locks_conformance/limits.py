@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from hudi_locks import SystemClock
+from hudi_locks_conformance.check import Late, Stuck
 
-__all__ = ["NO_LIMIT", "Hung", "Limit", "call_within"]
+__all__ = ["NO_LIMIT", "PATIENCE_S", "Hung", "Limit", "Patience", "call_within"]
 
 T = TypeVar("T")
+PATIENCE_S: Final = 90.0
+"""Real seconds without any progress after which the kit waits no longer: a starved service has taken a third of it."""
 _MOST_FRAMES: Final = 3
 _WAITING: Final = ("threading.py", "clock.py", "clocks.py")
 """Files in which a call merely waits: what called them says more."""
@@ -42,6 +45,47 @@ class Limit:
 
 
 NO_LIMIT: Final = Limit(float("inf"))
+
+
+class Patience:
+    """An end, in real time, for a loop that looks again and again: a busy machine lets it look often, or hardly ever.
+
+    Args:
+        longest_s: Real seconds from now, or from the last `renew`; by default `PATIENCE_S`.
+    """
+
+    def __init__(self, longest_s: float | None = None) -> None:
+        self._longest_s = PATIENCE_S if longest_s is None else longest_s
+        self._ends_s = 0.0
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew, since something went on."""
+        self._ends_s = SystemClock().monotonic() + self._longest_s
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is over."""
+        return SystemClock().monotonic() >= self._ends_s
+
+    def expect_left(self, said: str, kind: type[Late] = Late) -> None:
+        """Return while it lasts.
+
+        Raises:
+            Late: It is over; `kind` may be a narrower one, such as `Stuck`.
+        """
+        if self.is_over:
+            raise kind(f"{said} within {self._longest_s:g} s")
+
+    def await_end(self, thread: threading.Thread, said: str) -> None:
+        """Return when a thread has ended.
+
+        Raises:
+            Stuck: It does not in time.
+        """
+        thread.join(max(0.0, self._ends_s - SystemClock().monotonic()))
+        if thread.is_alive():
+            self.expect_left(said, Stuck)
 
 
 class _Call(Generic[T]):

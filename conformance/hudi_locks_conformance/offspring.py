@@ -22,13 +22,14 @@ from typing import Any, Final
 from hudi_locks import Held, Lease, LockError, LockManager, LockProvider, LockScope, Owner, SystemClock
 from hudi_locks.lock import load_provider_class
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import NotRun, Violation
-from hudi_locks_conformance.storm import start_process
+from hudi_locks_conformance.check import Late
+from hudi_locks_conformance.storm import explain_failure, start_process
 
 __all__ = ["FORGET", "FORK", "SPAWN", "Ended", "run_offspring"]
 
 FORK, SPAWN, FORGET = "fork", "spawn", "forget"
 _PATIENCE_S: Final = 30.0
+_END_S: Final = 90.0
 _LONG_S: Final = 600.0
 _OWNER: Final = Owner("parent", "conformance-host", 4711, "main", "conformance kit")
 
@@ -52,22 +53,22 @@ def run_offspring(bench: Bench, mode: str, scopes: list[LockScope]) -> Ended:
     """Run such a process to its end.
 
     Raises:
-        Violation: It does not end, or says nothing.
+        Violation: It failed.
+        BackendUnavailable: It failed since the lock service did not answer.
+        Late: It does not end, or did not get the lock, in time.
         NotRun: It could not import the provider.
     """
     spec = json.dumps([bench.harness.name, bench.harness.options, [[one.partition, one.file_id] for one in scopes]])
     warn = ["-W", "always::ResourceWarning"]
     process = start_process([*warn, "-m", "hudi_locks_conformance.offspring", mode, spec])
     try:
-        printed, errors = process.communicate(timeout=_PATIENCE_S)
+        printed, errors = process.communicate(timeout=_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise Violation(f"a process did not end within {_PATIENCE_S:.0f} s of its work") from None
-    if "ProviderLoadError" in errors:
-        raise NotRun(f"another process cannot import the provider: {errors.strip().splitlines()[-1]}")
-    if not printed.strip():
-        raise Violation(f"a process failed: {(errors.strip().splitlines() or ['no message'])[-1]}")
+        raise Late(f"a process did not end within {_END_S:.0f} s of its work") from None
+    if not printed.strip() or "ProviderLoadError" in errors:
+        raise explain_failure(errors)
     return Ended(json.loads(printed), errors, process.returncode)
 
 

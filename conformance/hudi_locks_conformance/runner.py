@@ -13,7 +13,7 @@ from typing import Final
 
 from hudi_locks import BackendUnavailable, Capability, LockLost, LockScope, LossReason, SystemClock
 from hudi_locks_conformance.bench import Bench, close_bench
-from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun, Violation
+from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun, Stuck, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.limits import Hung, Limit, call_within
@@ -133,7 +133,7 @@ def _run_patiently(check: Check, harness: Harness, limit: Limit) -> Outcome:
     try:
         outcome = _run_once(check, harness, limit)
     except (BackendUnavailable, Late, LockLost) as error:
-        return Outcome(check, *_explain(error), notes=(note,))
+        return Outcome(check, *_explain(error), notes=(note,), hung=isinstance(error, Stuck))
     return replace(outcome, notes=(*outcome.notes, note))
 
 

@@ -11,17 +11,19 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from hudi_locks import BackendUnavailable, Capability, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import NotRun, Violation
+from hudi_locks_conformance.check import Late, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
+from hudi_locks_conformance.limits import Patience
 from hudi_locks_conformance.worker import WorkSpec, work
 
 __all__ = [
     "Storm",
+    "explain_failure",
     "find_storms",
     "finish_process",
     "open_gate",
@@ -32,8 +34,15 @@ __all__ = [
 ]
 
 _HOLDS: Final = 15
-_PATIENCE_S: Final = 90
+_PATIENCE_S: Final = 180.0
+"""For the process that is the last to get its turns: it waits for those of all others."""
 _POLL_S: Final = 0.005
+
+
+class _Other(Protocol):
+    """A contender that is no Python process."""
+
+    def has_ended(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -116,12 +125,11 @@ def _run_threads(bench: Bench, specs: list[WorkSpec]) -> list[History]:
     threads = [threading.Thread(target=contend, args=(spec,)) for spec in specs]
     for thread in threads:
         thread.start()
+    patience = Patience(_PATIENCE_S)
     for thread in threads:
-        thread.join(_PATIENCE_S)
+        patience.await_end(thread, "a contender did not finish")
     if failed:
         raise Violation(f"{len(failed)} of {len(specs)} contenders failed, the first with {failed[0]!r}")
-    if len(histories) < len(specs):
-        raise Violation(f"{len(specs) - len(histories)} of {len(specs)} contenders did not finish")
     return histories
 
 
@@ -134,15 +142,15 @@ def _run_processes(specs: list[WorkSpec]) -> list[History]:
     return [History.load(Path(spec.folder, f"{spec.name}.jsonl")) for spec in specs]
 
 
-def open_gate(folder: Path, running: Sequence[subprocess.Popen[str]], others: int = 0) -> None:
+def open_gate(folder: Path, running: Sequence[subprocess.Popen[str]], others: Sequence[_Other] = ()) -> None:
     """Let contenders begin together, once each has told in `folder` that it is ready; at once if one has ended.
 
     Without it those that are quick to start are done before the others begin.
     """
     clock = SystemClock()
     ends_s = clock.monotonic() + _PATIENCE_S
-    while sum(1 for _ in folder.glob("*.ready")) < len(running) + others and clock.monotonic() < ends_s:
-        if any(process.poll() is not None for process in running):
+    while sum(1 for _ in folder.glob("*.ready")) < len(running) + len(others) and clock.monotonic() < ends_s:
+        if any(process.poll() is not None for process in running) or any(other.has_ended() for other in others):
             break
         clock.sleep(_POLL_S)
     (folder / "gate").touch()
@@ -175,8 +183,9 @@ def finish_process(process: subprocess.Popen[str]) -> str:
     """Wait for the end of a process of `start_process`; what it printed.
 
     Raises:
-        Violation: It failed, or did not end.
+        Violation: It failed.
         BackendUnavailable: It failed since the lock service did not answer.
+        Late: It did not end, or did not get the lock, in time.
         NotRun: It could not import the provider.
     """
     try:
@@ -184,14 +193,21 @@ def finish_process(process: subprocess.Popen[str]) -> str:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise Violation(f"a process did not end within {_PATIENCE_S} s") from None
-    if "ProviderLoadError" in errors:
-        raise NotRun(f"another process cannot import the provider: {errors.strip().splitlines()[-1]}")
-    if process.returncode:
-        said = (errors.strip().splitlines() or ["no message"])[-1]
-        silent = said.startswith(f"{BackendUnavailable.__module__}.{BackendUnavailable.__name__}:")
-        raise (BackendUnavailable if silent else Violation)(f"a process failed: {said}")
+        raise Late(f"a process did not end within {_PATIENCE_S:.0f} s") from None
+    if process.returncode or "ProviderLoadError" in errors:
+        raise explain_failure(errors)
     return printed
+
+
+def explain_failure(errors: str) -> Exception:
+    """What the last line of a process's standard error means for a check; see `finish_process`."""
+    said = (errors.strip().splitlines() or ["no message"])[-1]
+    if "ProviderLoadError" in errors:
+        return NotRun(f"another process cannot import the provider: {said}")
+    raised = said.partition(":")[0].rpartition(".")[2]
+    kinds: dict[str, type[Exception]] = {"BackendUnavailable": BackendUnavailable}
+    kinds |= dict.fromkeys(("AcquireTimeout", "TimeoutError"), Late)
+    return kinds.get(raised, Violation)(f"a process failed: {said}")
 
 
 def reaches_beyond_process(bench: Bench) -> bool:

@@ -20,7 +20,7 @@ from hudi_locks_conformance.history import History
 
 __all__ = ["WorkSpec", "work"]
 
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 120.0
 _PAUSE_S: Final = 0.002
 _GATE_S: Final = 0.001
 

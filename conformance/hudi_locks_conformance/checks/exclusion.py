@@ -10,6 +10,7 @@ from hudi_locks import BackendUnavailable, Capability, Lease, LockProvider, Lock
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, Mode, NotRun, check
 from hudi_locks_conformance.history import find_overlaps, is_linearizable
+from hudi_locks_conformance.limits import PATIENCE_S, Patience
 from hudi_locks_conformance.storm import Storm, reaches_beyond_process, run_storm
 
 _RACERS: Final = 6
@@ -54,12 +55,12 @@ def _race_once(
     bench: Bench, racing: list[LockProvider], scope: LockScope, failed: list[Exception]
 ) -> list[tuple[LockProvider, Lease]]:
     """Who won; what was raised goes to `failed`."""
-    barrier = threading.Barrier(len(racing))
+    barrier = threading.Barrier(len(racing), timeout=PATIENCE_S)
     winners: list[tuple[LockProvider, Lease]] = []
 
     def run(provider: LockProvider, name: str) -> None:
-        barrier.wait(10)
         try:
+            barrier.wait()
             lease = provider.try_acquire(scope, bench.owner(name), 0.0)
         except Exception as error:  # noqa: BLE001  # told by the caller
             failed.append(error)
@@ -70,8 +71,9 @@ def _race_once(
     threads = [threading.Thread(target=run, args=(provider, f"racer-{i}")) for i, provider in enumerate(racing)]
     for thread in threads:
         thread.start()
+    patience = Patience()
     for thread in threads:
-        thread.join(20)
+        patience.await_end(thread, "a call did not come back")
     return winners
 
 
@@ -130,11 +132,11 @@ def read_modify_write_survives(bench: Bench) -> None:
 def history_is_linearizable(bench: Bench) -> None:
     """Acquires and releases of several clients have one order that explains every answer."""
     clock = SystemClock()
-    barrier = threading.Barrier(4)
+    barrier = threading.Barrier(4, timeout=PATIENCE_S)
 
     def contend(name: str) -> None:
         provider, scope, owner = bench.provider(clock=clock), bench.scope(), bench.owner(name)
-        barrier.wait(10)
+        barrier.wait()
         for _ in range(6):
             bench.history.add(name, "acquire", "invoke", t_s=clock.monotonic())
             lease = provider.try_acquire(scope, owner, 0.0)
@@ -175,11 +177,11 @@ def simultaneous_first_use(bench: Bench) -> None:
 def creation_of_parents(bench: Bench) -> None:
     """Clients that make the folders or tables of many scopes at one moment all succeed, each with its own scope."""
     options = _fresh(bench, "parents")
-    barrier = threading.Barrier(_RACERS)
+    barrier = threading.Barrier(_RACERS, timeout=PATIENCE_S)
     clients = [bench.provider(options) for _ in range(_RACERS)]
 
     def contend(number: int) -> Lease | None:
-        barrier.wait(10)
+        barrier.wait()
         return clients[number].try_acquire(bench.scope(number), bench.owner(f"racer-{number}"), 0.0)
 
     answers = bench.run(*[lambda n=number: contend(n) for number in range(_RACERS)])

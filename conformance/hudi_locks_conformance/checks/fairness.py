@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import Any, Final
 
 from hudi_locks import AcquireTimeout, Capability, Held, LockManager, LockProvider, LockScope, SystemClock
 from hudi_locks_conformance.bench import Bench, Running
 from hudi_locks_conformance.check import Level, Mode, check
 from hudi_locks_conformance.faults.meddler import Meddler
+from hudi_locks_conformance.limits import Patience
 
 _WAITERS: Final = 4
 _WAIT_S: Final = 60.0
@@ -20,18 +20,22 @@ _LEAST_HOLDS: Final = 3
 _MOST_HOLDS: Final = 300
 _HOLD_S: Final = 0.005
 _CYCLES: Final = 30
-_PATIENCE_S: Final = 20.0
+_QUIET_S: Final = 0.5
+"""So much real time without a request counts as quiet."""
 _POLL_S: Final = 0.001
 _STEP_S: Final = 0.05
 
 
-def _await(holds: Callable[[], bool], bench: Bench, said: str) -> None:
-    """Return once it holds; fail after twenty real seconds."""
-    clock = SystemClock()
-    ends_s = clock.monotonic() + _PATIENCE_S
+def _await(holds: Callable[[], bool], said: str) -> None:
+    """Return once it holds.
+
+    Raises:
+        Late: It does not in time.
+    """
+    patience = Patience()
     while not holds():
-        bench.expect(clock.monotonic() < ends_s, said)
-        clock.sleep(_POLL_S)
+        patience.expect_left(said)
+        SystemClock().sleep(_POLL_S)
 
 
 def _stand_in_line(
@@ -42,20 +46,18 @@ def _stand_in_line(
     line = []
     for number, call in enumerate(calls, 1):
         line.append(bench.start(call))
-        _await(lambda wanted=number: waiters(scope) >= wanted, bench, f"waiter {number} does not stand in line")  # type: ignore[misc]
+        _await(lambda wanted=number: waiters(scope) >= wanted, f"waiter {number} does not stand in line")  # type: ignore[misc]
     return line
 
 
 def _finish(bench: Bench, line: list[Running]) -> list[Any]:
     """How the calls ended, as time passes."""
 
-    def all_done() -> bool:
+    def move_all() -> None:
         for running in line:
             running.let_pass(_STEP_S)
-        return all(running.done() for running in line)
 
-    _await(all_done, bench, "a waiter did not come back")
-    return [running.answers[0] for running in line]
+    return [bench.finish(running, beside=move_all)[0] for running in line]
 
 
 @check(
@@ -145,30 +147,32 @@ def no_herd(bench: Bench) -> None:
     calls = [partial(client.try_acquire, scope, name, _WAIT_S) for client, name in zip(clients, names, strict=True)]
     line = _stand_in_line(bench, holder, calls, scope)
     asked = []
-    _await_quiet(bench, meddlers)
+    _await_quiet(meddlers)
     for meddler in meddlers:
         meddler.begin()
     for client, meddler, running in zip(clients, meddlers, line, strict=True):
         holder.release(lease)
         (answer,) = _finish(bench, [running])
         bench.expect(answer.value is not None, f"the next in line was not granted the lock: {answer.error!r}")
-        _await_quiet(bench, meddlers)
+        _await_quiet(meddlers)
         asked.append(len(meddler.names))
         holder, lease = client, answer.value
     holder.release(lease)
     bench.expect(asked[-1] <= asked[0] + 1, f"until they were granted, the waiters asked {asked} times, in this order")
 
 
-def _await_quiet(bench: Bench, meddlers: list[Meddler]) -> None:
+def _await_quiet(meddlers: list[Meddler]) -> None:
     """Return once none of the waiters sends anything more for a moment."""
-    seen = count()
-    quiet: list[tuple[int, ...]] = []
+    quiet, last = Patience(_QUIET_S), list[int]()
 
     def is_quiet() -> bool:
-        quiet.append(tuple(len(meddler.names) for meddler in meddlers))
-        return next(seen) > _WAITERS and len(set(quiet[-20:])) == 1 and len(quiet) >= 20
+        nonlocal last
+        before, last = last, [len(meddler.names) for meddler in meddlers]
+        if last != before:
+            quiet.renew()
+        return quiet.is_over
 
-    _await(is_quiet, bench, "waiters ask without end while nothing happens")
+    _await(is_quiet, "waiters ask without end while nothing happens")
 
 
 @check(
@@ -198,7 +202,7 @@ def _wait_in_line(bench: Bench, holder: LockProvider, manager: LockManager, numb
     running = bench.start(lambda: manager.lock(bench.scope(), timeout_s=30))
     if getattr(bench.harness.hooks, "waiters", None) is not None:
         waiters = bench.hook(holder, "waiters")
-        _await(lambda: waiters(bench.scope()) >= number, bench, f"waiter {number} does not stand in line")
+        _await(lambda: waiters(bench.scope()) >= number, f"waiter {number} does not stand in line")
     else:
         running.settle()
     return running

@@ -23,9 +23,10 @@ from hudi_locks import Capability, LockProvider, SystemClock
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, NotRun, check
 from hudi_locks_conformance.isolation import try_without_extras
+from hudi_locks_conformance.limits import Patience
 from hudi_locks_conformance.observation import LogCapture, count_descriptors
 
-_LOOKS: Final = 500
+_PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 0.01
 _RENEWALS: Final = 50
 _GROWTH: Final = 32
@@ -59,11 +60,10 @@ def nothing_is_left(bench: Bench) -> None:
 
 def _comes_true(condition: Callable[[], bool]) -> bool:
     """At once, or within seconds: a library may close its connections on a thread of its own."""
-    for _ in range(_LOOKS):
-        if condition():
-            return True
+    patience = Patience(_PATIENCE_S)
+    while not (holds := condition()) and not patience.is_over:
         SystemClock().sleep(_LOOK_S)
-    return condition()
+    return holds
 
 
 @check("L2", "no-print-no-root-logger", why="a library that prints breaks the output of every tool around it")

@@ -19,13 +19,15 @@ from hudi_locks import (
     SystemClock,
 )
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import Level, Mode, Violation, check
+from hudi_locks_conformance.check import Level, Mode, check
 from hudi_locks_conformance.faults.link import Link
+from hudi_locks_conformance.limits import Patience
 
 _PATIENCE_S: Final = 60.0
 _STEP_S: Final = 0.1
 _CUT_S: Final = 0.2
-_REAL_PATIENCE_S: Final = 1.0
+_WAKING_S: Final = 10.0
+"""Real time that other threads get where a minute of virtual time has passed."""
 _POLL_S: Final = 0.0005
 
 
@@ -34,24 +36,23 @@ def _link(bench: Bench) -> Link:
 
 
 def _expect_soon(bench: Bench, holds: Callable[[], bool], said: str) -> None:
-    """Fail unless it comes true within a minute on the bench's clock, in which other threads get a second."""
-    began_s, real = bench.clock.monotonic(), SystemClock()
-    real_began_s = real.monotonic()
+    """Fail unless it comes true within a minute on the bench's clock, in which other threads get some real time."""
+    began_s, waking = bench.clock.monotonic(), Patience(_WAKING_S)
     while not holds():
-        late = bench.clock.monotonic() - began_s > _PATIENCE_S and real.monotonic() - real_began_s > _REAL_PATIENCE_S
-        bench.expect(not late, said)
+        if waking.is_over:
+            bench.expect_in_time(bench.clock.monotonic() - began_s, _PATIENCE_S, said)
         bench.let_pass(_STEP_S)
-        real.sleep(_POLL_S)
+        SystemClock().sleep(_POLL_S)
 
 
 def _settle(bench: Bench, holder: LockProvider, lease: Lease) -> Lease | None:
     """What became of a hold once its service answers again: its lease, or None if it is lost."""
-    ends_s = bench.clock.monotonic() + _PATIENCE_S
-    while bench.clock.monotonic() < ends_s:
+    began_s, said = bench.clock.monotonic(), "it is neither said that the lock is kept nor that it is lost"
+    while True:
         with contextlib.suppress(BackendUnavailable):
             return _renew(holder, lease)
+        bench.expect_in_time(bench.clock.monotonic() - began_s, _PATIENCE_S, f"after {_PATIENCE_S:.0f} s {said}")
         bench.let_pass(_STEP_S)
-    raise Violation(f"after {_PATIENCE_S:.0f} s it is neither said that the lock is kept nor that it is lost")
 
 
 def _renew(holder: LockProvider, lease: Lease) -> Lease | None:
@@ -112,11 +113,9 @@ def link_cut_while_waiting(bench: Bench) -> None:
     with link.broken():
         bench.let_pass(_CUT_S)
     direct.release(lease)
-    ends_s = bench.clock.monotonic() + 2 * _PATIENCE_S
-    while not waiter.done():
-        bench.expect(bench.clock.monotonic() < ends_s, "the waiter did not come back")
-        waiter.let_pass(_STEP_S)
-    answer = waiter.answers[0]
+    began_s = bench.clock.monotonic()
+    (answer,) = bench.finish(waiter, step_s=_STEP_S)
+    bench.expect_in_time(answer.ended_s - began_s, 2 * _PATIENCE_S, "the waiter came back long after its time")
     bench.expect(isinstance(answer.error, LockError | None), f"the wait ended with {answer.error!r}")
     if isinstance(answer.value, Held):
         answer.value.release()

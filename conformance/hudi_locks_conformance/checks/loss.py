@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from hudi_locks import BackendUnavailable, Capability, Held, Lease, LockLost, LockManager, LossReason
 from hudi_locks_conformance.bench import Bench
@@ -150,7 +149,7 @@ def waiter_whose_session_ends(bench: Bench) -> None:
     bench.hook(waiting, "expire")(bench.scope())
     waiter.settle()
     provider.release(lease)
-    answer = _finish(bench, waiter)
+    (answer,) = bench.finish(waiter)
     if isinstance(answer.value, Lease):
         waiting.renew(answer.value)
         bench.expect_taken(bench.scope(), "a waiter was granted a lock that went with its session")
@@ -158,9 +157,3 @@ def waiter_whose_session_ends(bench: Bench) -> None:
     elif answer.error is not None and not isinstance(answer.error, (BackendUnavailable, LockLost)):
         raise Violation(f"the waiter ended with {answer.error!r}")
     bench.expect_free(bench.scope(), "a place of an ended session keeps the lock")
-
-
-def _finish(bench: Bench, running: Any) -> Any:
-    done: Callable[[], object] = running.done
-    bench.expect(wait_until(bench, done, step_s=0.05), "a waiter whose session ended did not come back")
-    return running.answers[0]

@@ -20,6 +20,7 @@ from hudi_locks_conformance.leases import (
     leased_options,
     wait_until,
 )
+from hudi_locks_conformance.limits import PATIENCE_S
 
 _RACES: Final = 10
 _MOST_STOPS: Final = 80
@@ -119,10 +120,10 @@ def _stop_one(bench: Bench, dead: _Dead, line: Line) -> None:
 
 
 def _race(bench: Bench, dead: _Dead) -> None:
-    scope, barrier = dead.next_scope(), threading.Barrier(2)
+    scope, barrier = dead.next_scope(), threading.Barrier(2, timeout=PATIENCE_S)
 
     def ask(place: int) -> Lease | None:
-        barrier.wait(10)
+        barrier.wait()
         return dead.take(place, scope)
 
     answers = bench.run(lambda: ask(0), lambda: ask(1))

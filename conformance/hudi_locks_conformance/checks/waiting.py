@@ -20,13 +20,15 @@ from hudi_locks import (
     ProviderClosed,
 )
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import Mode, Violation, check
+from hudi_locks_conformance.check import Mode, check
 from hudi_locks_conformance.clocks import OwnClock
 from hudi_locks_conformance.tracing import Calls
 
 _LOCK: Final = "hoodie.write.lock."
 _SHORT_S: Final = 0.4
 _LONG_S: Final = 60.0
+_PAUSE_S: Final = 0.02
+"""Of the waiters: time passes in such steps where it is measured how soon one of them looks again."""
 
 
 def _waits(bench: Bench) -> bool:
@@ -110,18 +112,10 @@ def wakes_soon_after_release(bench: Bench) -> None:
     waiter.settle()
     provider.release(lease)
     released_s = bench.clock.monotonic()
-    answer = _finish(waiter)
+    (answer,) = bench.finish(waiter, step_s=_PAUSE_S)
     bench.expect(isinstance(answer.value, Held), f"the waiter ended with {answer.error!r}")
     bench.expect_in_time(answer.ended_s - released_s, 0.04, f"{answer.ended_s - released_s:.3f} s later")
     answer.value.release()
-
-
-def _finish(running: Any) -> Any:
-    for _ in range(20_000):
-        if running.done():
-            return running.answers[0]
-        running.let_pass(0.02)
-    raise Violation("the waiter did not come back")
 
 
 @check("D5", "odd-timeouts", why="a computed timeout may come out negative or not a number", mode=Mode.VIRTUAL)
@@ -165,7 +159,7 @@ def _close_while_waiting(bench: Bench, client: Any, wait: Any) -> None:
     bench.expect(not waiter.done(), "the waiter did not wait")
     client.close()
     closed_s = bench.clock.monotonic()
-    answer = _finish(waiter)
+    (answer,) = bench.finish(waiter, step_s=_PAUSE_S)
     took_s = answer.ended_s - closed_s
     bench.expect_in_time(
         took_s, _LONG_S / 6, f"a wait of {_LONG_S:g} s ended {took_s:.1f} s after its client was closed"
@@ -210,11 +204,7 @@ def close_ends_a_wait(bench: Bench) -> None:
     waiters = bench.start(*[lambda: manager.lock(bench.scope(), timeout_s=60)] * 3)
     waiters.settle()
     manager.close()
-    for _ in range(5_000):
-        if waiters.done():
-            break
-        waiters.let_pass(0.02)
-    ends = [answer.error or answer.value for answer in waiters.answers]
+    ends = [answer.error or answer.value for answer in bench.finish(waiters, step_s=_PAUSE_S)]
     closed = all(isinstance(end, ProviderClosed) for end in ends)
     bench.expect(closed, f"the waits ended with {', '.join(map(repr, ends))}")
     provider.release(lease)
@@ -237,7 +227,7 @@ def late_grant_is_no_orphan(bench: Bench) -> None:
         waiter.settle()
         bench.let_pass(0.1)
         provider.release(lease)
-        answer = _finish(waiter)
+        (answer,) = bench.finish(waiter, step_s=_PAUSE_S)
         bench.expect_no_error([answer], "a wait for a lock that became free late")
         if isinstance(answer.value, Lease):
             other.release(answer.value)

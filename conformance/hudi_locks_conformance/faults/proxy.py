@@ -16,7 +16,7 @@ __all__ = ["FaultProxy"]
 _HOST: Final = "127.0.0.1"
 _PIECE: Final = 65_536
 _BACKLOG: Final = 256
-_PATIENCE_S: Final = 10.0
+_PATIENCE_S: Final = 60.0
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 
 

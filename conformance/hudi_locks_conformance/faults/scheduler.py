@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from hudi_locks import ManualClock
 from hudi_locks_conformance.bench import Bench
-from hudi_locks_conformance.check import Violation
+from hudi_locks_conformance.check import Stuck
 from hudi_locks_conformance.faults.meddler import Send
+from hudi_locks_conformance.limits import Patience
 
 __all__ = ["Scheduler"]
 
-_PATIENCE_S: Final = 15.0
 _POLL_S: Final = 0.002
 _STEP_S: Final = 0.05
 
@@ -63,7 +63,7 @@ class Scheduler:
         """Let all work until they are done.
 
         Raises:
-            Violation: One neither goes on nor ends; and whatever one raises.
+            Stuck: One neither goes on nor ends; and whatever one raises.
         """
         self._names = frozenset(works)
         threads = {
@@ -79,8 +79,7 @@ class Scheduler:
             with self._changed:
                 self._is_over = True
                 self._changed.notify_all()
-        for thread in threads.values():
-            thread.join(_PATIENCE_S)
+        self._await_ends(threads)
         if self._failures:
             raise self._failures[0]
 
@@ -98,20 +97,24 @@ class Scheduler:
     def _choose(self, threads: dict[str, threading.Thread]) -> None:
         """Wait until all are parked or done, and let one go on."""
         with self._changed:
-            for _ in range(round(_PATIENCE_S / _POLL_S)):
-                if self._changed.wait_for(lambda: self._chosen is None and len(self._parked) == len(threads), _POLL_S):
-                    break
+            patience = Patience()
+            while not self._changed.wait_for(
+                lambda: self._chosen is None and len(self._parked) == len(threads), _POLL_S
+            ):
+                patience.expect_left("a client neither goes on nor ends while the others stand still", Stuck)
                 self._let_pass(threads)
-            else:
-                raise Violation("a client neither goes on nor ends while the others stand still")
             ready = sorted(name for name, step in self._parked.items() if step)
             if ready:
                 self._chosen = self._rng.choice(ready)
                 self.trace.append((self._chosen, self._parked[self._chosen]))
                 self._changed.notify_all()
         if not ready:
-            for thread in threads.values():
-                thread.join(_PATIENCE_S)
+            self._await_ends(threads)
+
+    def _await_ends(self, threads: dict[str, threading.Thread]) -> None:
+        patience = Patience()
+        for thread in threads.values():
+            patience.await_end(thread, "a client did not end")
 
     def _let_pass(self, threads: dict[str, threading.Thread]) -> None:
         """Let time pass for a client that waits for it."""

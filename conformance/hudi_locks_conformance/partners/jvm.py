@@ -163,7 +163,9 @@ class JvmContender:
         )
         self.name = f"{partner.name}-{self._process.pid}"
         self._records: list[dict[str, Any]] = []
-        self._held = threading.Event()
+        self._told = threading.Event()
+        """Set with its first line, or with its end."""
+        self._has_held = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -177,11 +179,18 @@ class JvmContender:
             record = json.loads(line)
             if "asked_ns" in record:
                 self._records.append(record)
-            self._held.set()
+            self._has_held = True
+            self._told.set()
+        self._process.wait()
+        self._told.set()
 
     def wait_held(self, timeout_s: float) -> bool:
-        """Whether it has had the lock within `timeout_s` seconds; a JVM takes one or two to ask for it."""
-        return SystemClock().wait(self._held, timeout_s)
+        """Whether it has had the lock within `timeout_s` seconds; a JVM takes one or two to ask for it.
+
+        False at once where its process ends without it.
+        """
+        SystemClock().wait(self._told, timeout_s)
+        return self._has_held
 
     @property
     def refusals(self) -> int:
@@ -200,10 +209,13 @@ class JvmContender:
         """Let it end its hold, and wait for its end; all that it held.
 
         Raises:
-            RuntimeError: It failed; shows what it said.
+            RuntimeError: It failed, and shows what it said; or it did not end.
         """
         self.let_go()
-        status = self._process.wait(_PATIENCE_S)
+        try:
+            status = self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{self.name} did not end within {_PATIENCE_S:.0f} s: {self._said()}") from None
         self._reader.join()
         if status:
             raise RuntimeError(f"{self.name} ended with {status}: {self._said()}")

@@ -42,7 +42,7 @@ def run_mixed_storm(
             for number in range(ours)
         ]
         running = [start_process([*_WORKER, json.dumps(asdict(spec))]) for spec in specs]
-        open_gate(Path(folder), running, others=len(theirs))
+        open_gate(Path(folder), running, others=theirs)
         for process in running:
             finish_process(process)
         for contender in theirs:

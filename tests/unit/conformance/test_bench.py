@@ -21,7 +21,7 @@ from hudi_locks import BackendUnavailable, ManualClock
 def test_a_renewal_that_waits_for_time_does_not_keep_the_bench_from_closing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "_PATIENT_LOOKS", 20)
+    monkeypatch.setattr(bench, "_IDLE_S", 0.01)
     made = Bench(
         Harness("hudi_locks_conformance.sample:SampleLockProvider", {"hoodie.sample.folder": str(tmp_path)}), "E13"
     )
@@ -40,7 +40,7 @@ def test_a_renewal_that_waits_for_time_does_not_keep_the_bench_from_closing(
 
 def test_no_time_passes_while_a_slow_service_has_not_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that waits for half a minute meets a first answer that comes late in real time."""
-    monkeypatch.setattr(bench, "_PATIENT_LOOKS", 20)
+    monkeypatch.setattr(bench, "_IDLE_S", 0.01)
     folder = {"hoodie.sample.folder": str(tmp_path)}
     made = Bench(Harness("hudi_locks_conformance.sample:SampleLockProvider", folder), "H9a")
     manager, sound, asked = made.manager(), SampleLockProvider.try_acquire, itertools.count(1)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hudi_locks_conformance import Harness, Status, clocks, run_check, select_checks
+from hudi_locks_conformance import Harness, Status, clocks, leases, run_check, select_checks
 from hudi_locks_conformance.broken import BROKEN
 from hudi_locks_conformance.broken.failures import TriesForEver
-from hudi_locks_conformance.broken.habits import TripsOverItself
+from hudi_locks_conformance.broken.habits import RevivesRemoved, TripsOverItself
 from hudi_locks_conformance.broken.manners import LeaksThread
 from hudi_locks_conformance.checks import hygiene
 
@@ -17,7 +17,8 @@ from hudi_locks import BackendUnavailable, LockProvider
 
 LESS_PATIENCE: dict[type[LockProvider], tuple[Any, str, float]] = {
     TriesForEver: (clocks, "_LONGEST_IN_ALL_S", 300.0),  # not six hours of virtual time, which take a minute
-    LeaksThread: (hygiene, "_LOOKS", 20),  # its threads end after half a minute
+    RevivesRemoved: (leases, "_WAKING_S", 2.0),
+    LeaksThread: (hygiene, "_PATIENCE_S", 0.2),  # its threads end after half a minute
 }
 
 

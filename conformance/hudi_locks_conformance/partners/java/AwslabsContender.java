@@ -3,22 +3,17 @@ import com.amazonaws.services.dynamodbv2.AmazonDynamoDBLockClient;
 import com.amazonaws.services.dynamodbv2.AmazonDynamoDBLockClientOptions;
 import com.amazonaws.services.dynamodbv2.LockItem;
 import java.net.URI;
-import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
-import software.amazon.awssdk.http.apache.ApacheHttpClient;
 import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 
 /** The awslabs lock client with the options that Hudi gives it. Settings: endpoint, table, key, lease_ms, delete. */
 final class AwslabsContender extends Contender {
     private static final long REFRESH_MS = 10;
-
-    /** For the service's answers: on a busy machine the client's own two seconds are over before it has connected. */
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private final AmazonDynamoDBLockClient client;
     private final AcquireLockOptions.AcquireLockOptionsBuilder wanted;
@@ -48,10 +43,6 @@ final class AwslabsContender extends Contender {
         Map<String, String> settings = settings(arguments, 2);
         DynamoDbClient service = DynamoDbClient.builder()
                 .endpointOverride(URI.create(settings.get("endpoint")))
-                .httpClientBuilder(ApacheHttpClient.builder()
-                        .connectionTimeout(PATIENCE)
-                        .connectionAcquisitionTimeout(PATIENCE)
-                        .socketTimeout(PATIENCE))
                 .region(Region.US_EAST_1)
                 .credentialsProvider(StaticCredentialsProvider.create(AwsBasicCredentials.create("any", "any")))
                 .build();
