@@ -137,7 +137,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {
         **_because("an ordinary life asks who holds", "L1", "L2", "L3", "L5", "L8"),
         **_because("nobody can be asked whose the lock is that was taken over", "B13", "E17", "E18"),
     },
-    "WaitsWhenClosed": _because("a waiter that nobody wakes waits to its end", "D7"),
+    "WaitsWhenClosed": _because("a waiter that nobody wakes waits to its end, and those behind it as long", "D7", "D8"),
     "WaitsOnAndOn": _because("it waits longer than it was given", "D2", "D3", "D4", "D8", "D10c", "D11", "G2"),
     "WaitsTooLong": _because("it waits longer than it was given", "D3", "D4", "D10c", "D11", "G2", "G6"),
     "WakesAll": _because("of those who are woken together the quickest looks first", "D6", "D7", "D8", "G1"),
