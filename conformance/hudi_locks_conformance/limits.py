@@ -85,7 +85,7 @@ class Patience:
         """
         thread.join(max(0.0, self._ends_s - SystemClock().monotonic()))
         if thread.is_alive():
-            self.expect_left(said, Stuck)
+            raise Stuck(f"{said} within {self._longest_s:g} s")
 
 
 class _Call(Generic[T]):

@@ -269,3 +269,14 @@ def test_patience_begins_anew() -> None:
     assert until(lambda: patience.is_over, 60)
     with pytest.raises(Stuck, match=r"nobody came within 0\.2 s"):
         patience.expect_left("nobody came", Stuck)
+
+
+def test_a_thread_is_waited_for_and_one_that_does_not_end_is_stuck() -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait, daemon=True)
+    thread.start()
+    with pytest.raises(Stuck, match=r"it did not end within 0\.2 s"):
+        Patience(SHORT_S).await_end(thread, "it did not end")
+    over.set()
+    Patience().await_end(thread, "it did not end")
+    assert not thread.is_alive()
