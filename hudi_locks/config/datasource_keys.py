@@ -257,3 +257,28 @@ END_INSTANT = Key(
 )
 READ_KEYS: tuple[Key[Any], ...] = (QUERY_TYPE, AS_OF_INSTANT, BEGIN_INSTANT, END_INSTANT)
 """Options of one read."""
+
+_EVERY_ROW = (
+    "a table shows each of its rows or fails, whatever the session says; `hudi-locks verify` names the files, and"
+    " as_of, partitions or where read what needs none of them"
+)
+IGNORE_CORRUPT_FILES = Key(
+    "ignoreCorruptFiles",
+    bool,
+    False,
+    "whether Spark passes over damaged files",
+    aliases=("ignorecorruptfiles",),
+    accepted=("false",),
+    refusal=_EVERY_ROW,
+)
+IGNORE_MISSING_FILES = Key(
+    "ignoreMissingFiles",
+    bool,
+    False,
+    "whether Spark passes over files that are gone",
+    aliases=("ignoremissingfiles",),
+    accepted=("false",),
+    refusal=_EVERY_ROW,
+)
+LENIENT_KEYS: tuple[Key[bool], ...] = (IGNORE_CORRUPT_FILES, IGNORE_MISSING_FILES)
+"""Options of Spark's file sources by which rows would be missing in silence."""

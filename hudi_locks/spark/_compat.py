@@ -20,7 +20,7 @@ import socket
 import struct
 import sys
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -197,6 +197,8 @@ _NOTHING_THERE: Final = {"fs.viewfs.mounttable.hudi-locks.link./nothing": "file:
 _FLAT: Final = {"recursiveFileLookup": "true"}
 """Without it only those files of a table without partition columns count that lie in the folder itself."""
 _FILE_STATUS: Final = "org.apache.hadoop.fs.FileStatus"
+_STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""They go before the session's own: what Spark passes over it does not tell, and rows would be missing in silence."""
 
 
 class FileIndexes:
@@ -209,7 +211,10 @@ class FileIndexes:
         self.path = self._jvm.org.apache.hadoop.fs.Path
         self._python = self._jvm.org.apache.spark.api.python.PythonUtils
         self.none = self._jvm.scala.Option.apply(None)
-        self.no_options = self._python.toScalaMap(self._jvm.java.util.HashMap())
+        self.strict = self.map(_STRICT)
+
+    def map(self, options: Mapping[str, str]) -> Any:
+        return self._python.toScalaMap(self._jvm.java.util.HashMap(dict(options)))
 
     def listed(self, values: Iterable[Any]) -> Any:
         found = self._jvm.java.util.ArrayList()
@@ -269,7 +274,7 @@ class FileIndexes:
             cache = kept.getOrCreate(session)
             cache.putLeafFiles(folder, self._describe([begin + path for path in paths], sizes))
             plain = _FLAT if partitions.partitionColumns().isEmpty() else {}
-            flat = self._python.toScalaMap(self._jvm.java.util.HashMap({**_NOTHING_THERE, **plain}))
+            flat = self.map({**_STRICT, **_NOTHING_THERE, **plain})
             found = self._index([folder], columns, partitions, settings=flat, cache=cache, session=session)
             cache.invalidateAll()
         except Py4JError:
@@ -292,7 +297,7 @@ class FileIndexes:
         none = getattr(self.sources, "NoopCache$").__getattr__("MODULE$")
         roots = [self.path(path) for path in paths]
         return self._index(
-            roots, columns, partitions, settings=self.no_options, cache=none, session=self._listing_session()
+            roots, columns, partitions, settings=self.strict, cache=none, session=self._listing_session()
         )
 
     def _index(
@@ -303,11 +308,11 @@ class FileIndexes:
         return self.sources.InMemoryFileIndex(session, *given)
 
     def read_parquet(self, files: Any, partitions: Any, columns: Any) -> DataFrame:
-        """The rows of the files of an index."""
+        """The rows of the files of an index; a file that is damaged or gone fails, whatever the session says."""
         from pyspark.sql import DataFrame
 
         form, session = self.sources.parquet.ParquetFileFormat(), self._spark._jsparkSession  # noqa: SLF001
-        given = (files, partitions, columns, self.none, form, self.no_options, session)
+        given = (files, partitions, columns, self.none, form, self.strict, session)
         return DataFrame(session.baseRelationToDataFrame(self.sources.HadoopFsRelation(*given)), self._spark)
 
     def _listing_session(self) -> Any:

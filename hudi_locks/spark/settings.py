@@ -289,11 +289,14 @@ def _demand(options: Options, key: Key[str], needed: str, *, why: str) -> None:
 
 
 def _refuse_read_options(options: Options) -> None:
-    """One of a read that was given when the table was opened would be passed over by every read."""
+    """One of a read that was given when the table was opened would be passed over by every read; so is leniency."""
     for key in datasource_keys.READ_KEYS:
         if options.has(key):
             message = f"{key.name}={options[key.name]} is an option of one read: {key.refusal}"
             raise ConfigError(message, key=key.name, value=options[key.name])
+    for key in datasource_keys.LENIENT_KEYS:
+        if (name := options.name_used(key)) and options.get_value(key):
+            raise ConfigError(f"{name}={options[name]} is not offered: {key.refusal}", key=name, value=options[name])
 
 
 def _with_index_of(config: TableConfig, options: Options) -> Options:

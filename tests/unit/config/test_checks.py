@@ -130,7 +130,7 @@ def test_every_declared_key_is_sound() -> None:
     for name, key in KEYS.items():
         assert find_key(name) is key
         assert key.doc
-        assert key.name.startswith(("hoodie.", "hudi_locks.", "as.of."))
+        assert key.name.startswith(("hoodie.", "hudi_locks.", "as.of.", "ignore"))
         if key.default is not None:
             assert Options({name: key.default}).find(key) == key.default
 
