@@ -34,8 +34,9 @@ class Clustering(PlannedService[ClusteringPlan]):
 
         Raises:
             BadInput: The table lacks a column to sort by.
-            UnsupportedTable: Its file groups are buckets, which must not be joined.
+            UnsupportedTable: Its file groups are buckets, which must not be joined; or they have logs.
         """
+        self._refuse_logs()
         return self.transactions.schedule_clustering(self.make_plan)
 
     def make_plan(self, timeline: Timeline) -> ClusteringPlan | None:
@@ -64,6 +65,19 @@ class Clustering(PlannedService[ClusteringPlan]):
 
     def _decode(self, data: bytes, path: str) -> ClusteringPlan | None:
         return ClusteringPlan.decode(data, path)
+
+    def _check_files(self, plan: ClusteringPlan) -> None:
+        self._refuse_logs()
+        super()._check_files(plan)
+
+    def _refuse_logs(self) -> None:
+        """A plan of ours names base files alone: what logs say of their rows would be lost."""
+        if self.table.is_merge_on_read:
+            message = (
+                f"{self.table.storage.base} is a merge-on-read table, and rows of its logs are not clustered here; let"
+                " JVM Hudi cluster it, or compact its logs"
+            )
+            raise UnsupportedTable(message, path=self.table.storage.base)
 
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""

@@ -1,7 +1,14 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.format import add_meta_schema
-from hudi_locks.table.base_file import BaseFileFormat, BaseFileWriter, read_base_file, read_counts, read_first_key
+from hudi_locks.table.base_file import (
+    BaseFileFormat,
+    BaseFileWriter,
+    describe_base_file,
+    read_base_file,
+    read_counts,
+    read_first_key,
+)
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.config import (
@@ -126,6 +133,7 @@ __all__ = [
     "conform",
     "count_log",
     "create_partition_metadata",
+    "describe_base_file",
     "describe_payload",
     "files_changed",
     "find_bucket_counts",

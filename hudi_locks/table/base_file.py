@@ -25,6 +25,7 @@ __all__ = [
     "BaseFileWriter",
     "count_row_groups",
     "cut_rows",
+    "describe_base_file",
     "read_base_file",
     "read_counts",
     "read_first_key",
@@ -186,7 +187,8 @@ def read_base_file(
         row_groups: Only the rows of these; of all if None.
 
     Raises:
-        DamagedTable: It is gone, or no Parquet file; named, since skipping it would lose rows.
+        DamagedTable: It is gone, no Parquet file, or has another number of rows than its footer says; named, since
+            skipping it would lose rows.
         StorageError: The store failed.
     """
     with _open(storage, path) as (source, found):
@@ -195,8 +197,25 @@ def read_base_file(
         needed = [name for name in names if name not in single] or names[:1]  # rows without columns are not counted
         file = _keep_encoded(source, found, encoded) if encoded else found
         batches = file.iter_batches(batch_size=batch_rows, columns=needed, row_groups=row_groups)
+        count = 0
         for rows in _gather(batches, batch_rows):
-            yield add_single(rows, single, names)
+            complete = add_single(rows, single, names)
+            count += complete.num_rows
+            yield complete
+        _refuse_other_count(found.metadata, path, count, row_groups)
+
+
+def _refuse_other_count(
+    metadata: pq.FileMetaData, path: str, rows: int, row_groups: Sequence[int] | None = None
+) -> None:
+    """Nobody would miss the others: Arrow gives what there is."""
+    some = None if row_groups is None else sum(metadata.row_group(group).num_rows for group in row_groups)
+    expected = metadata.num_rows if some is None else some
+    if rows != expected:
+        message = (
+            f"{path} has {rows} rows, and its footer says {expected}; bring it back from a copy, or restore the table"
+        )
+        raise DamagedTable(message, path=path, rows=rows, rows_expected=expected)
 
 
 def _keep_encoded(source: pa.NativeFile, file: pq.ParquetFile, names: Collection[str]) -> pq.ParquetFile:
@@ -232,7 +251,8 @@ def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) ->
             has any.
 
     Raises:
-        DamagedTable: It is no Parquet file, a page of it cannot be decoded, or its checksum is another.
+        DamagedTable: It is no Parquet file, it has another number of rows than its footer says, a page of it cannot be
+            decoded, or its checksum is another.
         NoSuchFile: It is gone.
         StorageError: The store failed.
     """
@@ -240,7 +260,9 @@ def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) ->
         file = pq.ParquetFile(source, page_checksum_verification=decodes)
         for group in range(file.num_row_groups if decodes else 0):
             file.read_row_group(group)
-        return int(file.metadata.num_rows), tuple(file.schema_arrow.names)
+        rows = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+        _refuse_other_count(file.metadata, path, rows)
+        return int(rows), tuple(file.schema_arrow.names)
 
 
 def read_file_schema(storage: Storage, path: str) -> pa.Schema:

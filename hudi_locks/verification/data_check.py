@@ -8,8 +8,14 @@ from typing import Final
 from hudi_locks.errors import DamagedTable, NoSuchFile
 from hudi_locks.format import META_COLUMNS, SavepointMetadata, WriteStat, arrow_schema
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import PARTITION_METADATA, BaseFile, LogFile, read_log, read_partition_metadata
-from hudi_locks.table.base_file import describe_base_file
+from hudi_locks.table import (
+    PARTITION_METADATA,
+    BaseFile,
+    LogFile,
+    describe_base_file,
+    read_log,
+    read_partition_metadata,
+)
 from hudi_locks.table.losses import Scope, find_losses, is_amiss
 from hudi_locks.table.table import CommitFiles
 from hudi_locks.verification.survey import Survey

@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from hudi_locks.errors import WriteAborted
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
 from hudi_locks.services import TableWriter
 from hudi_locks.spark.operation import WriteResult
@@ -20,7 +21,8 @@ from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import column_named, to_spark
-from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema
+from hudi_locks.storage import map_in_threads
+from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema, describe_base_file
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
@@ -58,7 +60,8 @@ class ClusteringService(ScheduledService[ClusteringPlan]):
         Raises:
             BadInput: There is no such column.
             UnsupportedTable: The table has a bucket index.
-            WriteAborted: It was rolled back meanwhile.
+            WriteAborted: It was rolled back meanwhile, or wrote another number of rows than the files have that it was
+                to replace; then nothing is replaced.
             WriteConflict: A write changed one of the file groups first; the plan is taken back.
             OutcomeUnknown: The store did not say; `HoodieTable.resolve` finds out.
         """
@@ -87,6 +90,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
             for number, group in enumerate(plan.groups)
         ]
         stats = self._run_job(self._make_task(transaction, schema), parts)
+        self._refuse_other_count(transaction, plan, sum(stat.num_writes for stat in stats))
         replaced: dict[str, tuple[str, ...]] = {}
         for partition, file_id in sorted(plan.file_groups):
             replaced[partition] = (*replaced.get(partition, ()), file_id)
@@ -125,6 +129,25 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
 
         files = [file for file in named if file is not None]
         return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
+
+    def _refuse_other_count(self, transaction: Transaction, plan: ClusteringPlan, written: int) -> None:
+        """Readers go by the new files alone: a row that the job missed would be gone without a trace.
+
+        Raises:
+            WriteAborted: So many rows are not those of the files that would be replaced, by the footers of these.
+        """
+        storage, path = self.table.storage, self.table.storage.base
+        files = [piece.relative_path for group in plan.groups for piece in group.slices]
+        expected = sum(map_in_threads(lambda file: describe_base_file(storage, file)[0], files))
+        if written == expected:
+            return
+        message = (
+            f"clustering {transaction.instant} of {path} wrote {written} rows, and the {len(files)} files that it was"
+            f" to replace have {expected}: nothing is replaced, and the table is as before. Look for damaged files with"
+            " `hudi-locks verify`; if there are none, report it with the plan and the versions of Spark and hudi-locks"
+        )
+        facts = {"rows_written": written, "rows_expected": expected, "path": path}
+        raise WriteAborted(message, instant=transaction.instant, **facts)
 
     def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
         avro = avro_schema(schema, self.table.config.name, with_meta_columns=True)

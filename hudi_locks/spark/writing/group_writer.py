@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_locks.errors import WriteAborted
 from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat
 from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.writing.placement import FileGroup
@@ -100,13 +101,34 @@ class GroupWriter:
             self._counts["num_inserts"] += rows.num_rows
 
     def merge(self, merge: Merge) -> None:
-        """Let the present rows stream through `merge` into the new file."""
+        """Let the present rows stream through `merge` into the new file.
+
+        Raises:
+            WriteAborted: Rows are missing from it, or there twice, by what `merge` counted.
+        """
+        present = 0
         for existing in self._read_present():
+            present += existing.num_rows
             self._write(merge.apply(existing))
         for rows in merge.remaining():
             self._write(rows)
             self._counts["num_inserts"] += rows.num_rows
         self._counts |= {"num_update_writes": merge.updates, "num_deletes": merge.deletes}
+        self._refuse_other_count(present)
+
+    def _refuse_other_count(self, present: int) -> None:
+        written, expected = (
+            self._counts["num_writes"],
+            present + self._counts["num_inserts"] - self._counts["num_deletes"],
+        )
+        if written == expected:
+            return
+        added, taken_out = self._counts["num_inserts"], self._counts["num_deletes"]
+        message = (
+            f"the new file {self._name} has {written} rows, and {present} present and {added} new ones less {taken_out}"
+            f" deleted are {expected}: it is not used, and the table is as before; report it with the rows and options"
+        )
+        raise WriteAborted(message, path=self._staged.target, rows_written=written, rows_expected=expected)
 
     def _read_present(self) -> Iterator[pa.Table]:
         if self._group.base is not None:

@@ -24,12 +24,16 @@ from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,
+    AppendMerge,
     BaseFile,
     BaseFileFormat,
     BaseFileWriter,
+    DeleteMerge,
+    Merge,
     MergeRule,
     Table,
     TableConfig,
+    UpsertMerge,
     add_meta_schema,
 )
 
@@ -277,3 +281,31 @@ def test_stats_survive_their_way_to_the_driver(make_task: MakeTask) -> None:
     [out] = list(make_task()([batch(["a"])]))
     text = out[STAT].to_pylist()[0]
     assert json.loads(text)["path"] == decode_stat(text).path
+
+
+@pytest.mark.parametrize(
+    ("operation", "merge", "written"),
+    [
+        (Operation.UPSERT, UpsertMerge, 3),
+        (Operation.INSERT, AppendMerge, 4),
+        (Operation.DELETE, DeleteMerge, 1),
+    ],
+)
+def test_a_merge_that_loses_a_row_makes_no_file(
+    table: Table,
+    make_task: MakeTask,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: Operation,
+    merge: type[Merge],
+    written: int,
+) -> None:
+    [first] = run(make_task(), batch(["a", "b", "c"]))
+    apply = merge.apply
+    monkeypatch.setattr(merge, "apply", lambda self, rows: apply(self, rows).slice(1))
+    task = make_task(SECOND, [base_of(first)], operation=operation, combine=operation is Operation.UPSERT)
+    counts = rf"has {written} rows, .* are {written + 1}"
+    with pytest.raises(WriteAborted, match=counts) as caught:
+        run(task, batch(["b", "d"], ts=5))
+    assert (caught.value.rows_written, caught.value.rows_expected) == (written, written + 1)
+    assert data_files(table) == [first.path]
+    assert list(table.storage.walk(".hoodie/.hudi_locks/staging")) == []

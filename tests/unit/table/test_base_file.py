@@ -279,3 +279,20 @@ def test_a_single_that_became_a_double_keeps_its_digits() -> None:
     found = conform(rows, pa.schema([("x", pa.float64())])).column("x").to_pylist()
     assert found[:3] == [0.1, None, -2.5e30]
     assert repr(found[3:]) == "[nan, inf]"
+
+
+def test_a_file_with_fewer_rows_than_its_footer_says_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """Arrow says nothing of it."""
+    write(tmp_path / "f.parquet", rows(*(f"k{number}" for number in range(20))))
+    data = (tmp_path / "f.parquet").read_bytes()
+    total, more = b"\x16\x28\x19\x1c", b"\x16\x2a\x19\x1c"  # Thrift's 20 and 21, before the list of row groups
+    assert data.count(total) == 1
+    (tmp_path / "f.parquet").write_bytes(data.replace(total, more))
+    storage = LocalStorage(str(tmp_path))
+    pieces = read_base_file(storage, "f.parquet", batch_rows=8)
+    assert [next(pieces).num_rows for _ in range(3)] == [8, 8, 4]
+    for read in (lambda: next(pieces), lambda: describe_base_file(storage, "f.parquet")):
+        with pytest.raises(DamagedTable, match=r"f\.parquet has 20 rows, and its footer says 21") as caught:
+            read()
+        assert (caught.value.path, caught.value.rows, caught.value.rows_expected) == ("f.parquet", 20, 21)
+    assert sum(map(len, read_base_file(storage, "f.parquet", row_groups=[0]))) == 20
