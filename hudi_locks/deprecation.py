@@ -1,4 +1,4 @@
-"""Renamed public names: the old one stays for one minor version, with a warning that names the new one."""
+"""Renamed public names: the old one stays for two minor versions, with a warning that names the new one."""
 
 from __future__ import annotations
 
