@@ -28,7 +28,7 @@ from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing.keyed_rows import check_partitions, choose_partitions
+from hudi_locks.spark.writing.keyed_rows import check_partitions, choose_deleted_partitions
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.table import Table
@@ -207,7 +207,7 @@ class HoodieTable(Readable):
                 `delete_partition`.
         """
         if operation is Operation.DELETE_PARTITION:
-            return self.delete_partitions(choose_partitions(self.table, self.options, rows))
+            return self.delete_partitions(choose_deleted_partitions(self.table, self.options, rows))
         with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
             before = self._open().services.precede_write()
             return self._follow(self._writer.write(operation, rows, report=report, terms=terms), before)

@@ -24,7 +24,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline
 
-__all__ = ["Folders", "choose_partitions", "read_as_stored", "read_base_files", "read_files", "text_columns"]
+__all__ = ["Folders", "choose_matching_partitions", "read_as_stored", "read_base_files", "read_files", "text_columns"]
 
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
@@ -145,7 +145,7 @@ def read_base_files(
     return reduce(DataFrame.unionByName, frames)
 
 
-def choose_partitions(
+def choose_matching_partitions(
     spark: SparkSession, partitions: Iterable[str], values: PartitionValues, where: str | Column
 ) -> tuple[str, ...]:
     """Those that may hold rows for which `where` is true; of which the path does not tell, all.

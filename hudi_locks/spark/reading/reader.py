@@ -14,7 +14,7 @@ from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.reading.change_data import compare
-from hudi_locks.spark.reading.files import choose_partitions, read_as_stored, read_base_files
+from hudi_locks.spark.reading.files import choose_matching_partitions, read_as_stored, read_base_files
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
@@ -97,7 +97,7 @@ class Reader:
             return self
         values = PartitionValues.of(self.table.config, schema)
         there = list_partitions(self.table.storage) if self.partitions is None else self.partitions
-        return replace(self, partitions=choose_partitions(self.spark, there, values, self.where))
+        return replace(self, partitions=choose_matching_partitions(self.spark, there, values, self.where))
 
     @property
     def _partition_fields(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table, list_partitions
 __all__ = [
     "KeyedRows",
     "check_partitions",
-    "choose_partitions",
+    "choose_deleted_partitions",
     "keep_persisted",
     "keep_shuffled",
     "merge_tasks",
@@ -93,7 +93,7 @@ def keep_shuffled(shuffled: DataFrame) -> Iterator[DataFrame]:
         yield kept
 
 
-def choose_partitions(table: Table, options: Options, rows: DataFrame) -> list[str]:
+def choose_deleted_partitions(table: Table, options: Options, rows: DataFrame) -> list[str]:
     """What `delete_partition` of a datasource job deletes: as its option says, else the partitions of the rows.
 
     Raises:
