@@ -30,6 +30,8 @@ from zipimport import zipimporter
 
 import pyarrow as pa
 
+from hudi_locks.config.datasource_keys import LENIENT_KEYS
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as T  # noqa: N812
@@ -197,7 +199,7 @@ _NOTHING_THERE: Final = {"fs.viewfs.mounttable.hudi-locks.link./nothing": "file:
 _FLAT: Final = {"recursiveFileLookup": "true"}
 """Without it only those files of a table without partition columns count that lie in the folder itself."""
 _FILE_STATUS: Final = "org.apache.hadoop.fs.FileStatus"
-_STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+_STRICT: Final = {key.name: "false" for key in LENIENT_KEYS}
 """They go before the session's own: what Spark passes over it does not tell, and rows would be missing in silence."""
 
 

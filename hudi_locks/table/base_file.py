@@ -209,13 +209,16 @@ def _refuse_other_count(
     metadata: pq.FileMetaData, path: str, rows: int, row_groups: Sequence[int] | None = None
 ) -> None:
     """Nobody would miss the others: Arrow gives what there is."""
-    some = None if row_groups is None else sum(metadata.row_group(group).num_rows for group in row_groups)
-    expected = metadata.num_rows if some is None else some
+    expected = metadata.num_rows if row_groups is None else _count_rows(metadata, row_groups)
     if rows != expected:
         message = (
             f"{path} has {rows} rows, and its footer says {expected}; bring it back from a copy, or restore the table"
         )
         raise DamagedTable(message, path=path, rows=rows, rows_expected=expected)
+
+
+def _count_rows(metadata: pq.FileMetaData, row_groups: Iterable[int]) -> int:
+    return sum(metadata.row_group(group).num_rows for group in row_groups)
 
 
 def _keep_encoded(source: pa.NativeFile, file: pq.ParquetFile, names: Collection[str]) -> pq.ParquetFile:
@@ -260,9 +263,9 @@ def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) ->
         file = pq.ParquetFile(source, page_checksum_verification=decodes)
         for group in range(file.num_row_groups if decodes else 0):
             file.read_row_group(group)
-        rows = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+        rows = _count_rows(file.metadata, range(file.num_row_groups))
         _refuse_other_count(file.metadata, path, rows)
-        return int(rows), tuple(file.schema_arrow.names)
+        return rows, tuple(file.schema_arrow.names)
 
 
 def read_file_schema(storage: Storage, path: str) -> pa.Schema:

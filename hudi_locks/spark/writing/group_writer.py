@@ -117,13 +117,10 @@ class GroupWriter:
         self._refuse_other_count(present)
 
     def _refuse_other_count(self, present: int) -> None:
-        written, expected = (
-            self._counts["num_writes"],
-            present + self._counts["num_inserts"] - self._counts["num_deletes"],
-        )
+        written, added, taken_out = (self._counts[name] for name in ("num_writes", "num_inserts", "num_deletes"))
+        expected = present + added - taken_out
         if written == expected:
             return
-        added, taken_out = self._counts["num_inserts"], self._counts["num_deletes"]
         message = (
             f"the new file {self._name} has {written} rows, and {present} present and {added} new ones less {taken_out}"
             f" deleted are {expected}: it is not used, and the table is as before; report it with the rows and options"
