@@ -42,6 +42,13 @@ if not os.environ.get("HUDI_LOCKS_NIGHTLY"):
 _DECLARED = "Skipped: unsupported: "
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Where lines are traced, Python 3.11 now and then cannot trace a new thread, and the thread ends for it."""
+    if os.environ.get("COVERAGE_PROCESS_START"):
+        untraced = "ignore:Exception ignored in thread started by:pytest.PytestUnraisableExceptionWarning"
+        config.addinivalue_line("filterwarnings", untraced)
+
+
 def _find_avoidable(reporter: Any) -> list[str]:
     """Why tests were skipped, but for checks of a capability that a provider declares not to have."""
     skipped = reporter.stats.get("skipped", [])

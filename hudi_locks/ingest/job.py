@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, WriteError
-from hudi_locks.ingest.avro_files import find_unreadable_file, list_batch_files, refuse_cut_off
+from hudi_locks.ingest.source_files import find_unreadable_file, list_batch_files, refuse_cut_off
 from hudi_locks.ingest.unreadable import find_unreadable
 from hudi_locks.redaction import open_log
 from hudi_locks.spark import HoodieTable, Operation, StreamSink, WriteResult
@@ -156,7 +156,7 @@ class IngestJob:
             refuse_cut_off(self._files)
             self._results.append(self._sink.write(rows, batch))
         except HudiLocksError as error:
-            self._error = error
+            self._error = find_unreadable_file(str(error), self._files) or error
             raise
 
     def _recover(self, failure: StreamingQueryException) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,11 @@ from pyspark.sql.streaming import DataStreamReader
 from pyspark.sql.types import StructType
 
 from hudi_locks.config import SOURCES, Options, SourceKind, find_source, ingest_keys
+from hudi_locks.config.datasource_keys import LENIENT_KEYS
 from hudi_locks.errors import ConfigError
-from hudi_locks.ingest.avro_files import find_unreadable_file
 from hudi_locks.ingest.messages import decode_avro, decode_json, read_messages, require_package
 from hudi_locks.ingest.schemas import find_schema_text
+from hudi_locks.ingest.source_files import find_unreadable_file
 from hudi_locks.ingest.unreadable import MARKING, keep_sound, mark_corrupt, refuse_line
 
 __all__ = ["SOURCES", "open_source"]
@@ -24,6 +26,7 @@ __all__ = ["SOURCES", "open_source"]
 _BINARY: Final = ("avro", "parquet")
 _NAMED: Final = re.compile(r"Could not read file: file:([^\n]+)")
 """What Spark says of a file of this machine whose columns it could not tell."""
+_LENIENT: Final = tuple(f"spark.sql.files.{key.name}" for key in LENIENT_KEYS)
 _BYTES_SINCE: Final = 4
 """The first Spark that counts the bytes of a batch of files."""
 
@@ -51,6 +54,8 @@ def open_source(
     Raises:
         ConfigError: The source is unknown, or lacks what it needs.
         BadInput: The Avro file that is to tell the columns is damaged.
+
+    A session that is told to pass over damaged or missing files is obeyed, with a warning, where files are read.
     """
     source = find_source(name)
     if schema is None and source.needs_schema:
@@ -89,6 +94,7 @@ def _read_files(
         raise ConfigError(f"the source needs {key}, which is not among the {len(options)} options given", key=key)
     if source.form == "avro":
         require_package(spark, "avro", "spark-avro")
+    _warn_of_lenience(spark, folder)
     schema = schema if schema is not None else _infer_schema(spark, source, folder)
     reader = _add_options(spark.readStream.format(source.form), source, options)
     reader = reader.options(**limits)
@@ -96,6 +102,16 @@ def _read_files(
         return reader.schema(schema).load(folder)
     rows = reader.options(**MARKING).schema(mark_corrupt(schema)).load(folder)
     return keep_sound(rows, schema, refusal=refuse_line())
+
+
+def _warn_of_lenience(spark: SparkSession, folder: str) -> None:
+    """A batch that lacks the rows of a file counts as read: no later one brings them."""
+    if lenient := [name for name in _LENIENT if spark.conf.get(name) == "true"]:
+        message = (
+            f"{' and '.join(lenient)} of the session: Spark passes over such files of {folder}, and no later batch"
+            " brings their rows. Set it to false to end the job instead, with the name of the file"
+        )
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _infer_schema(spark: SparkSession, source: SourceKind, folder: str) -> StructType:

@@ -182,8 +182,8 @@ def typed_task_errors(*, reading_into: str = "") -> Iterator[None]:
     Spark hands on the text of a traceback; the facts of the error stay on the executor.
 
     Args:
-        reading_into: The address of the table for which input is read: a damaged file that is not below it is the
-            input's.
+        reading_into: The address of the table for which input is read, and nothing else: a damaged file that is not
+            below it, or that Spark does not name, is the input's.
     """
     try:
         yield
@@ -217,8 +217,9 @@ def _find_damaged(text: str, *, reading_into: str) -> DamagedTable | BadInput | 
     said = match[1].rpartition("Exception: ")[2].strip()
     named = _BASE_FILE.search(match[1])
     file = named[0] if named else None
-    if reading_into and file is not None and f"{reading_into.rstrip('/')}/" not in unquote(file):
-        message = f"the input cannot be read: {file} is no whole Parquet file ({said}); mend it, or take it away"
+    if reading_into and (file is None or f"{reading_into.rstrip('/')}/" not in unquote(file)):
+        shown = file or "one of its files, which Spark does not name,"
+        message = f"the input cannot be read: {shown} is no whole Parquet file ({said}); mend it, or take it away"
         return BadInput(message, path=file)
     message = (
         f"{file or 'a base file'} is no whole Parquet file ({said}); bring it back from a copy, or restore the table"

@@ -17,7 +17,7 @@ from schema_registry import Schema, SchemaRegistry
 from waiting import until
 
 from hudi_locks.errors import BadInput, WriteError
-from hudi_locks.ingest import avro_files
+from hudi_locks.ingest import source_files
 from hudi_locks.spark import HoodieTable
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("avro session")]
@@ -261,14 +261,14 @@ def test_a_file_in_a_codec_that_is_not_here_is_not_called_damaged(tmp_path: Path
     start, end = tmp_path / "start", tmp_path / "snappy.avro"
     write_file(start, rows=1)
     with end.open("wb") as out:
-        fastavro.schemaless_writer(out, avro_files._HEADER, {"magic": b"Obj\1", "metadata": said, "mark": b"m" * 16})
-        fastavro.schemaless_writer(out, avro_files._BLOCK, {"rows": 1, "size": 3})
+        fastavro.schemaless_writer(out, source_files._HEADER, {"magic": b"Obj\1", "metadata": said, "mark": b"m" * 16})
+        fastavro.schemaless_writer(out, source_files._BLOCK, {"rows": 1, "size": 3})
         out.write(b"xyz" + b"m" * 16)
-    avro_files.refuse_cut_off([start, end, tmp_path / "gone"])
-    assert avro_files.find_unreadable_file("org.apache.avro.AvroTypeException", [start, end]) is None
+    source_files.refuse_cut_off([start, end, tmp_path / "gone"])
+    assert source_files.find_unreadable_file("org.apache.avro.AvroTypeException", [start, end]) is None
     end.write_bytes(end.read_bytes()[:-1])
     with pytest.raises(BadInput, match=f"^{end} is no whole Avro file"):
-        avro_files.refuse_cut_off([start, end])
+        source_files.refuse_cut_off([start, end])
 
 
 def test_an_avro_file_without_rows_is_none(topic: Topic, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from schema_registry import SchemaRegistry
 from hudi_locks.config import Options
 from hudi_locks.errors import BadInput, ConfigError, HoodieEarlyConflictDetectionException, StorageError
 from hudi_locks.ingest import IngestJob, IngestReport, IngestSettings, find_schema, open_source
-from hudi_locks.ingest.avro_files import list_batch_files
 from hudi_locks.ingest.messages import kafka_options
+from hudi_locks.ingest.source_files import list_batch_files
 from hudi_locks.ingest.unreadable import find_unreadable
 from hudi_locks.observe import EARLY_CONFLICT_MARKER
 from hudi_locks.spark import HoodieTable, Operation, StreamSink
@@ -115,6 +115,26 @@ def test_csv_and_parquet_are_read_too(bench: Bench, rows_of: RowsOf) -> None:
     rows.coalesce(1).write.mode("overwrite").option("sep", ";").csv(str(bench.folder / "in"))
     job = bench.job(IngestSettings(identifier="three"), "CsvDFSSource", hoodie__streamer__csv__sep=";")
     assert job.run().rows_updated == 1
+    assert rows_of(bench.table()) == [("a", "1", 1, 1.0)]
+
+
+LENIENT = "spark.sql.files.ignoreCorruptFiles"
+
+
+def test_a_session_that_passes_over_damaged_files_of_a_source_is_warned_about(bench: Bench, rows_of: RowsOf) -> None:
+    rows = bench.spark.createDataFrame([("a", "1", 1, 1.0)], "id string, month string, ts long, value double")
+    rows.coalesce(1).write.mode("overwrite").parquet(str(bench.folder / "in"))
+    (bench.folder / "in" / "damaged.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    settings = IngestSettings(retries=0)
+    with pytest.raises(BadInput, match=r"damaged\.parquet"):
+        bench.job(settings, "parquet").run()
+    bench.spark.conf.set(LENIENT, "true")
+    try:
+        with pytest.warns(UserWarning, match=rf"{LENIENT} of the session: Spark passes over such files"):
+            job = bench.job(settings, "parquet")
+        assert job.run().failures == 0
+    finally:
+        bench.spark.conf.unset(LENIENT)
     assert rows_of(bench.table()) == [("a", "1", 1, 1.0)]
 
 

@@ -25,7 +25,7 @@ ELSEWHERE: Final = {
     "cli/demo": "plays with files of its own",
     "cli/options.py": "properties files of the user",
     "cli/serve.py": "a token",
-    "ingest/avro_files.py": "files of a source, and the checkpoint of Spark",
+    "ingest/source_files.py": "files of a source, and the checkpoint of Spark",
     "ingest/schemas.py": "schemas of the user",
     "table/row_buffer.py": "rows that are set aside on the disk of an executor",
     "timeline/heartbeat.py": "what Linux tells of processes",

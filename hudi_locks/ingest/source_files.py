@@ -1,4 +1,4 @@
-"""Avro files of a source: whether they are whole. Runs on the driver."""
+"""Files of a source: whether they are whole. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.format.avro import MAGIC, UNREADABLE
@@ -37,6 +39,7 @@ _OFFSET: Final = re.compile(r'\{"logOffset":(\d+)\}')
 _CODECS: Final = ("null", "deflate", "bzip2", "xz")
 """Those that fastavro reads without a library that is not needed otherwise."""
 _AVRO: Final = "org.apache.avro."
+_PARQUET: Final = "no whole Parquet file"
 
 
 def list_batch_files(checkpoint: str, batch: int) -> list[Path]:
@@ -69,16 +72,18 @@ def refuse_cut_off(files: Sequence[Path]) -> None:
 
 
 def find_unreadable_file(text: str, files: Sequence[Path]) -> BadInput | None:
-    """The damaged file, if a failure of Spark's Avro reader is due to one; up to Spark 3.5 it does not say which.
+    """The damaged file, if a failure of Spark's Avro or Parquet reader is due to one; it does not always say which.
 
-    Reads whole files, so this is for a batch that has failed.
+    Reads whole Avro files, so this is for a batch that has failed.
     """
+    if _PARQUET in text:
+        return next(filter(None, (_find_damage(file, _read_footer, form="Parquet") for file in files)), None)
     if _AVRO not in text:
         return None
     return next(filter(None, (_find_damage(file, _read_rows) for file in files)), None)
 
 
-def _find_damage(file: Path, read: Callable[[BinaryIO], Iterable[Any]]) -> BadInput | None:
+def _find_damage(file: Path, read: Callable[[BinaryIO], Iterable[Any]], *, form: str = "Avro") -> BadInput | None:
     """What is wrong with a file, as far as `read` goes; nothing with one that is empty, or cannot be opened."""
     try:
         with file.open("rb") as data:
@@ -88,7 +93,7 @@ def _find_damage(file: Path, read: Callable[[BinaryIO], Iterable[Any]]) -> BadIn
         return None  # Spark tells of it, was told to pass over it, or reads on machines that may
     except UNREADABLE as error:
         found = f"{type(error).__name__}: {error}".rstrip(": ")
-        message = f"{file} is no whole Avro file ({found}); bring it back whole, and start the job again"
+        message = f"{file} is no whole {form} file ({found}); bring it back whole, and start the job again"
         return BadInput(message, path=str(file))
     return None
 
@@ -119,6 +124,15 @@ def _read_rows(data: BinaryIO) -> Iterable[Any]:
     """The rows, to see whether they can be read; none of those in a codec of which nothing can be said here."""
     reader = fastavro.reader(data)
     return reader if reader.codec in _CODECS else ()
+
+
+def _read_footer(data: BinaryIO) -> tuple[()]:
+    """Nothing, if the file has a footer that can be read."""
+    try:
+        pq.read_metadata(data)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(str(error)) from error
+    return ()
 
 
 def _read_offsets(folder: Path, batch: int) -> dict[int, int]:
