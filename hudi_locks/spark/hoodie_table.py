@@ -20,6 +20,7 @@ from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableWriter
 from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.operation import Operation, WriteResult
+from hudi_locks.spark.partitions import check_partitions, choose_deleted_partitions
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
@@ -28,7 +29,6 @@ from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
-from hudi_locks.spark.writing.keyed_rows import check_partitions, choose_deleted_partitions
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.table import Table

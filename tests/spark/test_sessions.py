@@ -14,8 +14,8 @@ import pytest
 from hudi_locks.errors import SessionRefused
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark._compat import SWITCHES
+from hudi_locks.spark.index import bucket_index
 from hudi_locks.spark.session import prepare_session, typed_task_errors
-from hudi_locks.spark.writing import keyed_rows
 
 pytestmark = pytest.mark.spark
 
@@ -160,7 +160,7 @@ def test_nothing_is_lost_without_what_is_private_in_pyspark(
     spark: Any, create: Callable[..., HoodieTable], frame: Any, rows_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(keyed_rows, "reread_shuffled", lambda rows: asked.append(rows))
+    monkeypatch.setattr(bucket_index, "reread_shuffled", lambda rows: asked.append(rows))
     table = create(options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2})
     rows = [("a", "1", 1, 1.0), ("b", "2", 1, 2.0)]
     table.upsert(frame(rows))

@@ -15,12 +15,13 @@ from hudi_locks.config import index_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import BucketCounts, bucket_of_file_id
 from hudi_locks.format.claim import FileGroupId
+from hudi_locks.spark._compat import is_on, reread_shuffled
 from hudi_locks.spark.index.index import Count, Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.session import typed_task_errors
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keyed_rows import KeyedRows, keep_shuffled, merge_tasks, spread_unkeyed
 from hudi_locks.spark.writing.placement import GROUP, BucketGroups, Placement, Regrouped
+from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted, spread_unkeyed
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, LogFile, find_bucket_counts
 
 __all__ = ["BucketIndex"]
@@ -45,9 +46,9 @@ class BucketIndex(Index):
         """See `Index.keep`: buckets follow from keys alone, so the one shuffle of a write is its memory too."""
         located = keyed.frame.withColumn(GROUP, self._bucket_column())
         tasks = self.settings.count_tasks(located.sparkSession, self.buckets.most, operation=operation)
-        with typed_task_errors(), keep_shuffled(spread_unkeyed(located, keyed.columns, tasks=tasks)) as kept:
+        with typed_task_errors(), _keep_shuffled(spread_unkeyed(located, keyed.columns, tasks=tasks)) as kept:
             frame = kept if keyed.columns is None else keyed.columns.add_to(kept)
-            yield replace(keyed, frame=frame, counts=count(merge_tasks(frame)))
+            yield replace(keyed, frame=frame, counts=count(_merge_tasks(frame)))
 
     @contextmanager
     def assign(
@@ -174,3 +175,19 @@ def _read_bucket(file: BaseFile) -> int:
             partition=file.partition,
         )
     return bucket_of_file_id(file.file_id)
+
+
+def _merge_tasks(shuffled: DataFrame) -> DataFrame:
+    """The same rows in one task for each core: of a few rows a task takes longer than all of them."""
+    return shuffled.coalesce(shuffled.sparkSession.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def _keep_shuffled(shuffled: DataFrame) -> Iterator[DataFrame]:
+    """Rows whose last step is a shuffle, computed once for the length of the block: that shuffle is their memory."""
+    again = reread_shuffled(shuffled) if is_on(shuffled.sparkSession, "shuffle") else None
+    if again is not None:
+        yield again
+        return
+    with keep_persisted(shuffled) as kept:
+        yield kept

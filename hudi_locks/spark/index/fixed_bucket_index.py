@@ -16,8 +16,8 @@ from hudi_locks.format import WRITE_ACTIONS, BucketCounts, WriteStat, bucket_of_
 from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.placement import FixedBuckets, Placement
+from hudi_locks.spark.writing.rows import KeyedRows
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import BaseFile, LogFile, read_commit
 

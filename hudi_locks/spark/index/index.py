@@ -15,8 +15,8 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
-from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.placement import Placement, Regrouped
+from hudi_locks.spark.writing.rows import KeyedRows
 
 __all__ = ["Count", "Index", "open_index"]
 

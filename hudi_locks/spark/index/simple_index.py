@@ -21,8 +21,8 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_files, text_columns
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keyed_rows import KeyedRows, keep_persisted
 from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
+from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
 from hudi_locks.storage import Storage
 from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, find_changed
 

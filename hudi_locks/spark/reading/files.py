@@ -1,4 +1,4 @@
-"""Base files of a table as a DataFrame of Spark's own Parquet reader, and the partitions that a condition leaves.
+"""Base files of a table as a DataFrame of Spark's own Parquet reader.
 
 Files that hold columns with narrower types than the table are read with those, and cast: Spark 3.5 fails to read them
 otherwise, and Spark 4 gives a float as a double other digits than JVM Hudi.
@@ -6,29 +6,26 @@ otherwise, and Spark 4 gives a float as a double other digits than JVM Hudi.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from hudi_locks.errors import BadInput, DamagedTable
+from hudi_locks.errors import DamagedTable
 from hudi_locks.spark._compat import FileIndexes
 from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline
 
-__all__ = ["Folders", "choose_matching_partitions", "read_as_stored", "read_base_files", "read_files", "text_columns"]
+__all__ = ["Folders", "read_as_stored", "read_base_files", "read_files", "text_columns"]
 
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
-_PATH = "_hudi_locks_path"
 
 
 def read_files(
@@ -143,36 +140,3 @@ def read_base_files(
                 read_files(spark, paths, to_spark(columns), sizes=sizes, partitioned_by=names, folders=folders)
             )
     return reduce(DataFrame.unionByName, frames)
-
-
-def choose_matching_partitions(
-    spark: SparkSession, partitions: Iterable[str], values: PartitionValues, where: str | Column
-) -> tuple[str, ...]:
-    """Those that may hold rows for which `where` is true; of which the path does not tell, all.
-
-    Raises:
-        BadInput: It is no condition on the partition columns, or paths of this table do not tell their values.
-    """
-    if not values.columns.names:
-        message = f"where={where!r} cannot choose partitions, since their paths do not tell values of columns"
-        raise BadInput(f"{message}; filter the rows instead: read().where(...)", where=str(where))
-    told = {partition: values.read(partition) for partition in partitions}
-    known = [(partition, *found) for partition, found in told.items() if found is not None]
-    try:
-        left = {row[0] for row in _frame(spark, known, values).where(where).select(_PATH).collect()}
-    except (AnalysisException, ParseException) as error:
-        columns = ", ".join(values.columns.names)
-        message = f"where={where!r} is no condition on the partition columns, {columns}: {_first_line(error)}"
-        raise BadInput(f"{message}; filter other columns by read().where(...)", where=str(where)) from error
-    return tuple(partition for partition, found in told.items() if found is None or partition in left)
-
-
-def _frame(spark: SparkSession, known: list[tuple[str | None, ...]], values: PartitionValues) -> DataFrame:
-    fields = to_spark(values.columns).fields
-    text = ", ".join(f"`{name}` string" for name in (_PATH, *values.columns.names))
-    casts = [column_named(field.name).cast(field.dataType).alias(field.name) for field in fields]
-    return spark.createDataFrame(known, text).select(F.col(_PATH), *casts)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -13,8 +13,8 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.placement import GROUP, Placement, Regrouped
+from hudi_locks.spark.writing.rows import KeyedRows
 from hudi_locks.transaction import Conflict, ReadSet, Transaction
 
 __all__ = ["PartialRewrite", "WrittenFiles", "write_around"]

@@ -1,14 +1,19 @@
-"""What a DataFrame must be before any of it is written, its keys and partition paths, and types of columns in Arrow."""
+"""The rows of a write: what a DataFrame must be before any of it is written, its keys, partition paths and types.
+
+Runs on the driver.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,24 +23,28 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark._compat import list_java_fields
-from hudi_locks.spark.writing.placement import RESERVED
+from hudi_locks.spark.writing.placement import GROUP, RESERVED
 from hudi_locks.spark.writing.task import refuse_null_keys
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
 
 __all__ = [
     "KeyColumns",
+    "KeyedRows",
     "add_missing_columns",
     "check_ordering",
     "column_named",
     "convert",
     "count_rows",
     "field_type",
+    "keep_persisted",
     "make_key_columns",
     "partition_path",
     "quote_name",
     "record_key",
     "refuse_unreadable_types",
     "select_user_columns",
+    "spread_rows",
+    "spread_unkeyed",
     "to_arrow",
     "to_spark",
     "user_schema",
@@ -62,6 +71,23 @@ class KeyColumns:
     def add_to(self, rows: DataFrame) -> DataFrame:
         """The rows with both columns."""
         return rows.withColumn(RECORD_KEY, self.key).withColumn(PARTITION_PATH, self.path)
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The input with keys.
+
+    Attributes:
+        frame: The rows; of a bucket index with their buckets, those of one file group in one task.
+        schema: Of the user's columns.
+        columns: How the keys are made, to make them again; None where the user's columns are left out.
+        counts: How many rows each partition gets; empty before they were counted.
+    """
+
+    frame: DataFrame
+    schema: pa.Schema
+    columns: KeyColumns | None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def select_user_columns(rows: DataFrame) -> DataFrame:
@@ -126,6 +152,29 @@ def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
     for row in found if config.partition_fields else ():
         check_partition_path(row[PARTITION_PATH])
     return {row[PARTITION_PATH]: row["rows"] for row in found}
+
+
+def spread_rows(rows: DataFrame, columns: KeyColumns | None, *, tasks: int) -> DataFrame:
+    """Bring the rows of a file group together, with their keys."""
+    spread = spread_unkeyed(rows, columns, tasks=tasks)
+    return spread if columns is None else columns.add_to(spread)
+
+
+def spread_unkeyed(rows: DataFrame, columns: KeyColumns | None, *, tasks: int) -> DataFrame:
+    """Without key and path where they can be made again, which is cheaper than to carry them along."""
+    if columns is None:
+        return rows.repartition(tasks, PARTITION_PATH, GROUP)
+    return rows.drop(RECORD_KEY, PARTITION_PATH).repartition(tasks, columns.path, GROUP)
+
+
+@contextmanager
+def keep_persisted(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows, computed once for the length of the block."""
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def user_schema(keyed: DataFrame) -> pa.Schema:

@@ -18,9 +18,9 @@ from hudi_locks.markers import FinalFiles
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.writing.keyed_rows import KeyedRows, spread_rows
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.placement import Groups, Placement
+from hudi_locks.spark.writing.rows import KeyedRows, spread_rows
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.table import MergeRule, TableConfig, add_meta_schema
 from hudi_locks.transaction import ReadSet

@@ -20,11 +20,11 @@ from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.group_writer import STAT, decode_report
-from hudi_locks.spark.writing.keyed_rows import KeyedRows
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
 from hudi_locks.spark.writing.rows import (
+    KeyedRows,
     add_missing_columns,
     check_ordering,
     count_rows,
