@@ -16,7 +16,7 @@ from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.foreign_writers import Notices
-from hudi_locks.transaction.hooks import Tracer
+from hudi_locks.transaction.hooks import StopPoint, Tracer
 from hudi_locks.transaction.known_timeline import KnownTimeline
 from hudi_locks.transaction.settings import WriterSettings
 
@@ -50,7 +50,7 @@ class TableContext:
         notices: What every writer must know.
         clock: Its source of time.
         owner: Who it is, for a person.
-        trace: Called at every stop point.
+        tracer: Called at every stop point; None for nobody.
         metrics: What it reports to.
     """
 
@@ -61,7 +61,7 @@ class TableContext:
     notices: Notices
     clock: Clock
     owner: str
-    trace: Tracer
+    tracer: Tracer | None
     metrics: Metrics
 
     @cached_property
@@ -81,6 +81,11 @@ class TableContext:
         A single writer looks for others, of which the claims do not tell before they publish.
         """
         return self.settings.is_multi_writer and not self.expects_foreign_writers()
+
+    def trace(self, point: StopPoint) -> None:
+        """Tell the tracer what has just been done."""
+        if self.tracer is not None:
+            self.tracer(point)
 
     def load_timeline(self) -> Timeline:
         """What is on the timeline now."""

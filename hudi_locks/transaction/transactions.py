@@ -87,7 +87,7 @@ class Transactions:
             notices=Notices(table.storage),
             clock=clock,
             owner=str(owner or name_this_process()),
-            trace=trace or tracer_from(os.environ),
+            tracer=trace or tracer_from(os.environ),
             metrics=metrics or Metrics(),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
