@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -210,8 +211,9 @@ def _merge_types(old: pa.DataType, new: pa.DataType, column: str) -> pa.DataType
     raise BadInput(message, column=column, table_type=str(old), incoming_type=str(new))
 
 
+@lru_cache(maxsize=64)
 def arrow_schema(avro: str, path: str) -> pa.Schema:
-    """The user's columns that a stored Avro schema declares; meta columns are left out.
+    """The user's columns that a stored Avro schema declares; meta columns are left out. What it found is remembered.
 
     Args:
         avro: JSON, from commit metadata or a footer.

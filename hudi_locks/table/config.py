@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timezone
+from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -166,7 +167,7 @@ class TableConfig:
         """What a row says of columns that it does not set; "" if it sets all of them."""
         return self.extra.get(table_keys.PARTIAL_UPDATE_MODE.name, "").upper()
 
-    @property
+    @cached_property
     def merge_rule(self) -> MergeRule:
         """How two rows with one key become one."""
         fills_nulls = self.partial_update_mode == table_keys.IGNORE_DEFAULTS
@@ -177,7 +178,7 @@ class TableConfig:
         """Hudi's id of that rule, which tables of version 9 leave unsaid; "" if it is none of ours."""
         return self.extra.get(table_keys.RECORD_MERGE_STRATEGY_ID.name) or _MERGERS.get(self.merge_mode, ("",))[0]
 
-    @property
+    @cached_property
     def delete_markers(self) -> tuple[DeleteMarker, ...]:
         """What makes of a row a delete."""
         marker = read_delete_marker(Options(self.extra))
