@@ -24,7 +24,7 @@ from hudi_locks.spark.partitions import check_partitions, choose_deleted_partiti
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
-from hudi_locks.spark.session import open_table_storage, prepare_session, show_progress
+from hudi_locks.spark.session import check_session, open_table_storage, prepare_session, show_progress
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -303,7 +303,8 @@ class HoodieTable(Readable):
         if self._is_closed:
             message = f"this HoodieTable object was closed; load the table at {self.path} again to write to it"
             raise WriteError(message, path=self.path)
-        self._check_there()
+        check_session(self.spark)
+        self.table.check_present()
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

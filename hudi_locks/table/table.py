@@ -137,6 +137,17 @@ class Table:
         refuse_empty(self.storage, timeline)
         return timeline
 
+    def check_present(self) -> None:
+        """Refuse to go on without the table's properties: without its folder a table looks empty.
+
+        Raises:
+            NotATable: They are gone.
+        """
+        if not (self.storage.exists(PROPERTIES_PATH) or self.storage.exists(_BACKUP_PATH)):
+            base = self.storage.base
+            message = f"{base} is gone: it held a Hudi table when it was loaded, and has no {PROPERTIES_PATH} now"
+            raise NotATable(f"{message}; find out who removed it, or load another path", path=base)
+
     def schema(self, timeline: Timeline) -> pa.Schema | None:
         """The user's columns as the commit that completed last recorded them; None if no active commit did.
 

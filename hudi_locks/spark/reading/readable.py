@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from hudi_locks.config import Options, write_keys
-from hudi_locks.errors import BadInput, NotATable
+from hudi_locks.errors import BadInput
 from hudi_locks.format import format_time
 from hudi_locks.spark.reading.reader import Reader
 from hudi_locks.spark.session import check_session
-from hudi_locks.table import PROPERTIES_PATH, Table
+from hudi_locks.table import Table
 
 __all__ = ["Moment", "Readable", "write_moment"]
 
@@ -193,16 +193,6 @@ class Readable:
         config = self.table.config
         return None if config.timezone == "LOCAL" and config.zone is None else config.layout.zone
 
-    def _check_there(self) -> None:
-        """Refuse to go on with a session that was stopped, or without the table's folder: it would look empty."""
-        check_session(self.spark)
-        storage = self.table.storage
-        if not (storage.exists(PROPERTIES_PATH) or storage.exists(f"{PROPERTIES_PATH}.backup")):
-            message = (
-                f"{storage.base} is gone: it held a Hudi table when it was loaded, and has no {PROPERTIES_PATH} now"
-            )
-            raise NotATable(f"{message}; find out who removed it, or load another path", path=storage.base)
-
     def _reader(
         self,
         meta_columns: bool,  # noqa: FBT001
@@ -210,7 +200,8 @@ class Readable:
         partitions: str | Sequence[str] | None,
         where: str | Column | None = None,
     ) -> Reader:
-        self._check_there()
+        check_session(self.spark)
+        self.table.check_present()
         return Reader(self.spark, self.table, meta_columns, _list(columns), _list(partitions), where)
 
 
