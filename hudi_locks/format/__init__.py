@@ -21,7 +21,6 @@ from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
-from hudi_locks.format.damage import interpreting, reading_parquet
 from hudi_locks.format.instant import (
     ACTIONS,
     FIRST_TIME,
@@ -43,6 +42,7 @@ from hudi_locks.format.instant import (
 from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, find_writer, new_file_id
 from hudi_locks.format.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
 from hudi_locks.format.properties import decode_properties, encode_properties, split_properties
+from hudi_locks.format.records import interpreting, reading_parquet
 from hudi_locks.format.restoring import RestoreMetadata, RestorePlan
 from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hudi_locks.format.savepoint import SavepointMetadata

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_locks.format.avro import LSM_TIMELINE_INSTANT
-from hudi_locks.format.damage import interpreting, reading_parquet
+from hudi_locks.format.records import interpreting, reading_parquet
 
 __all__ = [
     "ArchiveRow",

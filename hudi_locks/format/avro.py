@@ -1,17 +1,11 @@
-"""Avro records of Hudi's metadata files (namespace `org.apache.hudi.avro.model`) and their containers."""
+"""Avro schemas of Hudi's metadata files (namespace `org.apache.hudi.avro.model`)."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Mapping
 from typing import Any, Final
 
 import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
-
-from hudi_locks.errors import DamagedTable
-from hudi_locks.format.damage import AMISS
 
 __all__ = [
     "CLEANER_PLAN",
@@ -19,7 +13,6 @@ __all__ = [
     "COMMIT_METADATA",
     "COMPACTION_PLAN",
     "LSM_TIMELINE_INSTANT",
-    "MAGIC",
     "REPLACE_COMMIT_METADATA",
     "REQUESTED_REPLACE_METADATA",
     "RESTORE_METADATA",
@@ -27,16 +20,10 @@ __all__ = [
     "ROLLBACK_METADATA",
     "ROLLBACK_PLAN",
     "SAVEPOINT_METADATA",
-    "UNREADABLE",
-    "decode_record",
-    "encode_record",
 ]
 
-MAGIC: Final = b"Obj\x01"
 _NAMESPACE: Final = "org.apache.hudi.avro.model"
 _STRING: Final = {"type": "string", "avro.java.string": "String"}
-UNREADABLE: Final = (*AMISS, SchemaParseException, UnknownType)
-"""What fastavro raises on bytes that are no container: it has no root of its own."""
 
 _Schema = Any
 
@@ -278,31 +265,3 @@ LSM_TIMELINE_INSTANT: Final = {
     ],
 }
 """Rows of the archived timeline, which are Parquet; readers look for this schema in the footer."""
-
-
-def encode_record(schema: Any, record: Mapping[str, Any]) -> bytes:
-    """One datum in an Avro object container, codec null. The same record always gives the same bytes."""
-    out = io.BytesIO()
-    marker = hashlib.sha256(schema["name"].encode()).digest()[:16]
-    fastavro.writer(out, schema, [record], codec="null", sync_marker=marker)
-    return out.getvalue()
-
-
-def decode_record(data: bytes, path: str) -> dict[str, Any]:
-    """The only datum of an Avro object container, read by the schema that it brings along, up to its last byte.
-
-    Raises:
-        DamagedTable: The bytes are no such container; it names `path`.
-    """
-    try:
-        reader = fastavro.reader(io.BytesIO(data))
-        record = next(reader)
-        if next(reader, None) is not None:  # which looks for the mark behind the first
-            raise ValueError("a second record")
-    except UNREADABLE as error:
-        found = f"{len(data)} bytes" if data else "an empty file"
-        message = f"{path} holds {found} and no Avro record that can be read ({type(error).__name__}: {error})"
-        raise DamagedTable(message, path=path) from error
-    if not isinstance(record, dict):
-        raise DamagedTable(f"{path} holds no Avro record but {type(record).__name__}", path=path)
-    return record

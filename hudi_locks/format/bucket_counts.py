@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_locks.errors import ConfigError
 from hudi_locks.format.bucket import assign_buckets
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.records import interpreting
 
 __all__ = ["INITIAL_BUCKET_COUNTS", "BucketCounts"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.damage import AMISS
 from hudi_locks.format.instant import is_time
+from hudi_locks.format.records import AMISS
 
 __all__ = [
     "BUCKET_LENGTH",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hudi_locks.format.avro import CLEAN_METADATA, CLEANER_PLAN, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import CLEAN_METADATA, CLEANER_PLAN
 from hudi_locks.format.instant import Instant, State
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 
 __all__ = ["CleanMetadata", "CleanPartition", "CleanPlan"]
 

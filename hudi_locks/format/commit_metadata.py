@@ -8,15 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.avro import (
-    COMMIT_METADATA,
-    MAGIC,
-    REPLACE_COMMIT_METADATA,
-    REQUESTED_REPLACE_METADATA,
-    decode_record,
-    encode_record,
-)
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import COMMIT_METADATA, REPLACE_COMMIT_METADATA, REQUESTED_REPLACE_METADATA
+from hudi_locks.format.records import MAGIC, decode_record, encode_record, interpreting
 
 __all__ = ["CommitMetadata", "WriteStat", "encode_requested_replace"]
 

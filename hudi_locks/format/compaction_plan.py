@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hudi_locks.format.avro import COMPACTION_PLAN, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import COMPACTION_PLAN
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 
 __all__ = ["CompactionOperation", "CompactionPlan", "compacted_file_groups"]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import BadInput, DamagedTable
-from hudi_locks.format.avro import UNREADABLE
+from hudi_locks.format.records import UNREADABLE
 
 __all__ = ["Deletes", "decode_deletes", "encode_deletes", "encode_deletes_again", "wrap_orderings"]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hudi_locks.format.avro import REQUESTED_REPLACE_METADATA, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import REQUESTED_REPLACE_METADATA
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 
 __all__ = ["ClusteringGroup", "ClusteringPlan", "ClusteringSlice", "clustered_file_groups"]
 

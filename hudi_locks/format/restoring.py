@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hudi_locks.format.avro import RESTORE_METADATA, RESTORE_PLAN, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import RESTORE_METADATA, RESTORE_PLAN
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 from hudi_locks.format.rollback import RollbackMetadata
 
 __all__ = ["RestoreMetadata", "RestorePlan"]

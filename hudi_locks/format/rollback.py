@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_locks.format.avro import ROLLBACK_METADATA, ROLLBACK_PLAN, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import ROLLBACK_METADATA, ROLLBACK_PLAN
 from hudi_locks.format.instant import Instant
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 
 __all__ = ["RollbackMetadata", "RollbackPartition", "RollbackPlan", "RollbackRequest"]
 

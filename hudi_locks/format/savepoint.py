@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_locks.format.avro import SAVEPOINT_METADATA, decode_record, encode_record
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.avro import SAVEPOINT_METADATA
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 
 __all__ = ["SavepointMetadata"]
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import pyarrow as pa
 
 from hudi_locks.errors import BadInput, UnsupportedTable
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.records import interpreting
 
 __all__ = ["META_COLUMNS", "add_meta_schema", "arrow_schema", "avro_schema", "canonical_schema", "merge_schemas"]
 

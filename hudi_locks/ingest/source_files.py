@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import BadInput, ConfigError
-from hudi_locks.format.avro import MAGIC, UNREADABLE
+from hudi_locks.format.records import MAGIC, UNREADABLE
 from hudi_locks.storage import local_path, map_in_threads
 
 __all__ = ["find_unreadable_file", "list_batch_files", "refuse_cut_off"]

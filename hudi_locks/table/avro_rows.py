@@ -14,8 +14,8 @@ import fastavro
 import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.avro import UNREADABLE
 from hudi_locks.format.log_block import LogBlock
+from hudi_locks.format.records import UNREADABLE
 
 __all__ = ["decode_avro", "encode_avro"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import arrow_schema
-from hudi_locks.format.damage import interpreting
+from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.base_file import read_file_schema
 from hudi_locks.table.data_files import BaseFile, LogFile

@@ -23,7 +23,7 @@ from hudi_locks.format import (
     epoch_ms,
     parse_instant_name,
 )
-from hudi_locks.format.avro import decode_record
+from hudi_locks.format.records import decode_record
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_timeline", "decode_content"]

@@ -11,7 +11,7 @@ import pytest
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
-from hudi_locks.format.avro import decode_record
+from hudi_locks.format.records import decode_record
 
 JVM = (Path(__file__).parents[2] / "golden" / "v8_clustering.requested").read_bytes()
 
