@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from hudi_locks.config.key import Key
-from hudi_locks.config.secrets import show_value
+from hudi_locks.config.registry import find_key
 from hudi_locks.errors import ConfigError
-from hudi_locks.redaction import HIDDEN
+from hudi_locks.redaction import HIDDEN, hide_secrets, sounds_secret
 
 __all__ = ["Options"]
 
@@ -62,7 +62,7 @@ class Options(Mapping[str, str]):
 
     def redacted(self) -> dict[str, str]:
         """The options as they may be shown: secrets are hidden, whether their key or their form says so."""
-        return {name: show_value(name, value) for name, value in self._values.items()}
+        return {name: _show_value(name, value) for name, value in self._values.items()}
 
     def _secrets(self) -> set[str]:
         return {name for name, shown in self.redacted().items() if shown != self._values[name]}
@@ -94,6 +94,17 @@ class Options(Mapping[str, str]):
         if value is None:
             raise ConfigError(f"{key.name} is required and was not given: {key.doc}", key=key.name)
         return value
+
+
+def _show_value(name: str, value: str) -> str:
+    """The value of an option as it may be shown.
+
+    Nothing is shown of keys that are declared as secrets, and of unknown ones that sound so. Of all others that is
+    hidden which is a secret by its form, such as a password in an address.
+    """
+    key = find_key(name)
+    is_secret = key.secret if key else sounds_secret(name)
+    return HIDDEN if is_secret else hide_secrets(value)
 
 
 def _rebuild(values: dict[str, str], left_out: frozenset[str]) -> Options:
