@@ -269,18 +269,18 @@ class EarlyConflictDriver:
 
     def __init__(self, context: TableContext, options: Mapping[str, object]) -> None:
         self._context = context
-        self._detection = EarlyDetection.of(
-            options,
-            heartbeat_limit_ms=context.settings.heartbeat_limit_ms,
-            is_bucketed=context.settings.is_bucketed,
-        )
+        limit_ms, is_bucketed = context.settings.heartbeat_limit_ms, context.settings.is_bucketed
+        detection = EarlyDetection.of(options, heartbeat_limit_ms=limit_ms, is_bucketed=is_bucketed)
+        self._detection = None if detection.strategy is None else detection
 
     def looks(self, state: WriteState) -> bool:
         """Whether the tasks of a write, or its timeline server, look for conflicts."""
-        return self._detection.looks(state.instant.action)
+        return self._detection is not None and self._detection.looks(state.instant.action)
 
     def guard(self, state: WriteState, markers: Markers) -> GuardedMarkers | None:
         """What makes the markers of a write after a look at others; None if nothing is looked at."""
+        if self._detection is None:
+            return None
         return self._detection.guard(markers, state.timeline, action=state.instant.action)
 
     def watch(self, state: WriteState, callback: Callable[[], None]) -> AbstractContextManager[object]:
