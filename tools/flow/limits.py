@@ -34,9 +34,9 @@ class Limit:
 
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
-        "upsert": Limit(Passage(66, 584, 17), aim_files=45, aim_depth=14),
-        "compact": Limit(Passage(54, 507, 16), aim_files=40, aim_depth=14),
-        "read": Limit(Passage(26, 165, 13), aim_files=20),
+        "upsert": Limit(Passage(60, 572, 17), aim_files=45, aim_depth=14),
+        "compact": Limit(Passage(50, 493, 16), aim_files=40, aim_depth=14),
+        "read": Limit(Passage(24, 148, 12), aim_files=20),
         "lock": Limit(Passage(10, 94, 10), aim_files=12),
         "check": Limit(Passage(12, 69, 11), aim_files=12),
     }
