@@ -18,6 +18,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableWriter
+from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.partitions import check_partitions, choose_deleted_partitions
@@ -55,6 +56,7 @@ class HoodieTable(Readable):
 
     def __init__(self, spark: SparkSession, table: Table, options: Options, *, clock: Clock | None = None) -> None:
         prepare_session(spark)
+        check_executors(spark, table.storage)
         self.spark = spark
         self.table = table
         self.path = table.storage.base

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from hudi_locks import errors
 from hudi_locks.config import Key, Options
@@ -49,7 +48,7 @@ __all__ = [
 _RAISED: Final = re.compile(r"hudi_locks\.errors\.(\w+): ([^\n]*)")
 
 _UNFIT: Final = (
-    (re.compile(r"No module named '(hudi_locks|pyarrow|pandas|numpy|fastavro)\b"), "have no {}"),
+    (re.compile(r"No module named '(hudi_locks|pyarrow|pandas|numpy|fastavro|obstore|boto3)\b"), "have no {}"),
     (re.compile(r"Python in worker has (?:a )?different version:? ([^\n]*)"), "run another version of Python: {}"),
     (re.compile(r'Cannot run program "([^"]*python[^"]*)"'), "are to run {}, which is not there"),
 )
@@ -65,6 +64,8 @@ def show_progress(title: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console  # executors import this module, and show nothing
+
     console = Console(stderr=True)
     with console.status(title) as status:
         yield lambda step: status.update(f"{title}: {step}")

@@ -1,0 +1,140 @@
+"""A writer on a cluster, as a process of its own: one process has one Spark.
+
+    python cluster_writer.py MASTER FOLDER WHAT
+
+Prints what it found as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from hudi_locks.errors import HudiLocksError, SessionRefused
+from hudi_locks.spark import HoodieTable, executors
+from hudi_locks.storage import LocalStorage
+
+COLUMNS = "id string, month string, ts long, value double"
+OPTIONS = {
+    "hoodie.upsert.shuffle.parallelism": "4",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+    "hoodie.parquet.small.file.limit": "0",
+}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+FIRST = [(f"k{number}", str(number % 3), 1, 1.0) for number in range(30)]
+SECOND = [(f"k{number}", str(number % 3), 2, 2.0) for number in range(0, 60, 2)]
+
+
+def rows_of(table: HoodieTable) -> list[list[Any]]:
+    return sorted(list(row) for row in table.read(meta_columns=False).select("id", "month", "ts", "value").collect())
+
+
+def expected() -> list[list[Any]]:
+    newest = {row[0]: list(row) for row in (*FIRST, *SECOND)}
+    return sorted(newest.values())
+
+
+def write(spark: SparkSession, folder: Path, *, table_type: str) -> dict[str, Any]:
+    """Both kinds of table: made, written twice, served, read."""
+    options = {**OPTIONS, **(BUCKETS if table_type == "MERGE_ON_READ" else {})}
+    names = {"name": "t", "record_key": "id", "partition_by": "month", "ordering": "ts", "table_type": table_type}
+    table = HoodieTable.create(spark, folder / table_type, options=options, **names)
+    table.insert(spark.createDataFrame(FIRST, COLUMNS).repartition(4))
+    table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
+    service = table.compaction if table_type == "MERGE_ON_READ" else table.clustering
+    served = service.run()
+    found = {"rows": rows_of(table) == expected(), "served": bool(served), "executors": len(executors_of(spark))}
+    return {**found, "unseen": look(spark, folder / table_type), "path": table.path}
+
+
+def executors_of(spark: SparkSession) -> set[int]:
+    """The executors, by the parents of their Python workers."""
+    found = spark.sparkContext.parallelize(range(8), 8).mapPartitions(lambda _: [os.getppid()]).collect()
+    return set(found)
+
+
+class Elsewhere(LocalStorage):
+    """What a folder that is not shared looks like: whoever unpickles it sees another one."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalStorage, ("/nowhere/at/all",)
+
+
+def look(spark: SparkSession, path: Path) -> str:
+    """What is said of a table that the executors do not see."""
+    executors._looked.clear()
+    try:
+        executors.check_executors(spark, Elsewhere(str(path)))
+    except SessionRefused as error:
+        return str(error)
+    return "nothing"
+
+
+def refuse(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Executors that cannot run our tasks."""
+    try:
+        HoodieTable.create(spark, folder / "t", name="t", record_key="id", options=OPTIONS)
+    except HudiLocksError as error:
+        return {"error": type(error).__name__, "message": str(error)}
+    return {"error": None}
+
+
+def survive(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """An executor dies while it reads the input, and one while it writes: Spark runs their tasks again elsewhere."""
+    names = {"name": "t", "record_key": "id", "partition_by": "month", "ordering": "ts"}
+    table = HoodieTable.create(spark, folder / "t", options=OPTIONS, **names)
+    table.insert(spark.createDataFrame(FIRST, COLUMNS).repartition(4))
+    mark = folder / "killed"
+
+    def die_once(batches: Iterable[Any]) -> Iterator[Any]:
+        if is_first(mark):
+            executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(executor, signal.SIGKILL)
+            signal.pause()
+        yield from batches
+
+    rows = spark.createDataFrame(SECOND, COLUMNS).repartition(4).mapInArrow(die_once, COLUMNS)
+    table.upsert(rows)
+    return {"rows": rows_of(table) == expected(), "killed": mark.exists(), "files": count_of_names(folder / "t")}
+
+
+def is_first(mark: Path) -> bool:
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def count_of_names(folder: Path) -> dict[str, int]:
+    """How many base files there are of each instant; an attempt that was given up leaves none."""
+    instants = [path.stem.rpartition("_")[2] for path in folder.glob("*/*.parquet")]
+    return {instant: instants.count(instant) for instant in set(instants)}
+
+
+def main(master: str, folder: Path, what: str) -> None:
+    builder = SparkSession.builder.master(master).appName(what)
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.executor.memory": "512m"}
+    for key, value in {**settings, "spark.sql.adaptive.enabled": "false", "spark.cores.max": "4"}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    works = {
+        "copy-on-write": lambda: write(spark, folder, table_type="COPY_ON_WRITE"),
+        "merge-on-read": lambda: write(spark, folder, table_type="MERGE_ON_READ"),
+        "refuse": lambda: refuse(spark, folder),
+        "survive": lambda: survive(spark, folder),
+    }
+    sys.stdout.write(json.dumps(works[what]()) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
