@@ -3,6 +3,7 @@
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
+from hudi_locks.storage.staged import MOST_TICKET_BYTES, StagedFile
 from hudi_locks.storage.storage import (
     Entry,
     Output,
@@ -15,10 +16,12 @@ from hudi_locks.storage.storage import (
 )
 
 __all__ = [
+    "MOST_TICKET_BYTES",
     "Entry",
     "LocalStorage",
     "MemoryStorage",
     "Output",
+    "StagedFile",
     "Storage",
     "StorageCapabilities",
     "local_path",

@@ -6,18 +6,17 @@ the table can make one at any moment: this keeps from accidents, and is no wall 
 
 from __future__ import annotations
 
-import errno
-import logging
 import os
-import shutil
-import stat
+import re
 import uuid
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from hudi_locks.errors import StorageError
+from hudi_locks.storage import posix
+from hudi_locks.storage.staged import StagedFile
 from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
 
 if TYPE_CHECKING:
@@ -25,46 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalStorage"]
 
-_MOST_REPORTED: Final = 4_096
-_log = logging.getLogger(__name__)
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
-_MOST_KNOWN = 10_000
-_known: dict[str, int] = {}
-"""Folders whose own names this process has brought to the disk, with their inode numbers; emptied when full."""
-_NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-
-
-def _leads_out(root: str, path: str) -> bool:
-    """Whether a folder on the way to `path`, below `root`, is a symbolic link out of it."""
-    place = root
-    for name in path.split("/") if path else ():
-        place = f"{place}/{name}"
-        if os.path.islink(place) and not _is_inside(root, place):  # a Path costs ten times as much
-            _report(place)
-            return True
-    return False
-
-
-def _without_links(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder, symbolic links left out and reported."""
-    with os.scandir(folder) as children:
-        for child in children:
-            if child.is_symlink():
-                _report(child.path)
-            else:
-                yield child
-
-
-def _is_inside(root: str, place: str) -> bool:
-    base = os.path.realpath(root)
-    return os.path.commonpath([base, os.path.realpath(place)]) == base
-
-
-@lru_cache(_MOST_REPORTED)
-def _report(place: str) -> None:
-    """Once for each."""
-    _log.warning("%s is a symbolic link: nothing behind it is listed or removed", place)
+_TICKETS: Final = ".hoodie/.hudi_locks/staging"
+"""Data files without a name, in a folder for each instant; a ticket is the path from here."""
+_TICKET: Final = re.compile(r"[^/]+/[0-9a-f]{32}")
 
 
 class LocalStorage(Storage):
@@ -81,9 +45,7 @@ class LocalStorage(Storage):
         base: The same as the user wrote it; `root` if not given.
     """
 
-    capabilities = StorageCapabilities(
-        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
-    )
+    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
 
     def __init__(self, root: str, *, base: str | None = None) -> None:
         self._root = os.path.normpath(root)
@@ -100,20 +62,21 @@ class LocalStorage(Storage):
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""
         with reporting("list", folder):
-            if _leads_out(self._root, folder):
+            if posix.leads_out(self._root, folder):
                 raise self._refuse_link(folder)
             try:
-                return [child.name for child in _without_links(self._locate(folder))]
+                return [child.name for child in posix.without_links(self._locate(folder))]
             except FileNotFoundError:
                 return []
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         with reporting("list", folder):
-            if _leads_out(self._root, folder):
+            if posix.leads_out(self._root, folder):
                 raise self._refuse_link(folder)
             try:
-                entries = [entry for child in _without_links(self._locate(folder)) if (entry := _describe_child(child))]
+                children = posix.without_links(self._locate(folder))
+                entries = [entry for child in children if (entry := posix.describe_child(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -131,7 +94,7 @@ class LocalStorage(Storage):
         """See `Storage.stat`."""
         with reporting("look at", path):
             try:
-                return _describe(path.rpartition("/")[2], os.stat(self._locate(path)))
+                return posix.describe(path.rpartition("/")[2], os.stat(self._locate(path)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -156,11 +119,11 @@ class LocalStorage(Storage):
         made: set[str] = set()
         for path in paths:
             with reporting("create", path):
-                if _create_empty(self._locate(path)):
+                if posix.create_empty(self._locate(path)):
                     made.add(path)
         for folder in {path.rpartition("/")[0] for path in paths}:
             with reporting("flush", folder):
-                _flush_names(self._locate(folder))
+                posix.flush_names(self._locate(folder))
         return made
 
     def create_transient(self, path: str, data: bytes) -> bool:
@@ -168,18 +131,18 @@ class LocalStorage(Storage):
         with reporting("create", path):
             target = self._locate(path)
             if not data:
-                return _create_empty(target)
+                return posix.create_empty(target)
             with self._staged(data, durable=False) as staged:
-                return _link(staged, target)
+                return posix.link(staged, target)
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
         with reporting("replace", path), self._staged(data) as staged:
             target = self._locate(path)
-            _make_parent(target)
-            _remove_checksum(target)
+            posix.make_parent(target)
+            posix.remove_checksum(target)
             os.replace(staged, target)
-            _flush_names(os.path.dirname(target))
+            posix.flush_names(os.path.dirname(target))
 
     def touch(self, path: str) -> bool:
         """See `Storage.touch`."""
@@ -195,32 +158,93 @@ class LocalStorage(Storage):
         with reporting("move to", target):
             old, new = self._locate(source), self._locate(target)
             if os.path.exists(old):
-                _flush(old)  # else a power failure could leave the name, and a commit that counts on it, without bytes
+                posix.flush(old)  # else a power failure could leave the name without bytes, and a commit counts on it
             if not self._link(old, new):
                 return False
-            _remove_checksum(old)
-            _remove(old)
+            posix.remove_checksum(old)
+            posix.remove(old)
             return True
+
+    def stage(self, target: str, *, instant: str) -> StagedFile:
+        """See `Storage.stage`: a file aside, which `redeem` gives its name and `cancel` removes."""
+        return _LocalFile(self, target, f"{instant}/{uuid.uuid4().hex}")
+
+    def redeem(self, ticket: str, target: str) -> bool:
+        """See `Storage.redeem`. The second name comes before the first goes, so the file has one at any moment.
+
+        A process that dies between the two leaves both names for one inode; the next call removes the first.
+        """
+        with reporting("name", target):
+            staged, named = self._locate_staged(ticket), self._locate(target)
+            try:
+                is_named = posix.link(staged, named) or posix.is_same_file(staged, named)
+            except FileNotFoundError:
+                return False
+            posix.remove(staged)
+            return is_named
+
+    def cancel(self, ticket: str, target: str) -> None:
+        """See `Storage.cancel`. The kernel links no file that was unlinked everywhere."""
+        with reporting("cancel", target):
+            posix.remove(self._locate_staged(ticket))
+
+    def list_staged(self) -> set[str]:
+        """See `Storage.list_staged`."""
+        return set(self.list_names(_TICKETS))
+
+    def cancel_staged(self, instants: Collection[str]) -> None:
+        """See `Storage.cancel_staged`."""
+        for instant in instants:
+            self.delete_folder(f"{_TICKETS}/{instant}")
+
+    def flush(self, paths: Iterable[str]) -> None:
+        """See `Storage.flush`: each folder once."""
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            with reporting("flush", folder):
+                posix.flush_names(self._locate(folder))
+
+    def open_staged(self, ticket: str) -> pa.NativeFile:
+        """Where the bytes of a staged file go; its folder is made."""
+        import pyarrow as pa
+
+        place = self._locate_staged(ticket)
+        with reporting("write", f"{_TICKETS}/{ticket}"):
+            posix.make_parent(place)
+            return pa.OSFile(place, "wb")
+
+    def flush_staged(self, ticket: str) -> None:
+        """Bring the bytes of a staged file to the disk.
+
+        Raises:
+            NoSuchFile: It is cancelled or lost.
+        """
+        with reporting("flush", f"{_TICKETS}/{ticket}"):
+            posix.flush(self._locate_staged(ticket))
+
+    def _locate_staged(self, ticket: str) -> str:
+        if not _TICKET.fullmatch(ticket):
+            raise StorageError(f"{ticket!r} is no ticket of {self!r}", path=ticket)
+        return self._locate(f"{_TICKETS}/{ticket}")
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""
         with reporting("delete", path):
             target = self._locate(path)
-            if _leads_out(self._root, path.rpartition("/")[0]):
+            if posix.leads_out(self._root, path.rpartition("/")[0]):
                 return False
-            _remove_checksum(target)
-            return _remove(target)
+            posix.remove_checksum(target)
+            return posix.remove(target)
 
     def delete_folder(self, folder: str) -> None:
         """See `Storage.delete_folder`. The kernel links no file that was unlinked everywhere."""
         target = self._locate(folder)
         with reporting("delete", folder):
             if os.path.islink(target):
-                _remove(target)
-            if _leads_out(self._root, folder):
+                posix.remove(target)
+            if posix.leads_out(self._root, folder):
                 return
             while os.path.lexists(target):
-                _remove_tree(target)
+                posix.remove_tree(target)
 
     def make_folder(self, folder: str) -> None:
         """See `Storage.make_folder`."""
@@ -252,9 +276,9 @@ class LocalStorage(Storage):
 
     def _link(self, source: str, target: str) -> bool:
         """Give a file a second name for good; False if that is taken."""
-        is_made = _link(source, target)
+        is_made = posix.link(source, target)
         if is_made:
-            _flush_names(os.path.dirname(target))
+            posix.flush_names(os.path.dirname(target))
         return is_made
 
     def _refuse_link(self, folder: str) -> StorageError:
@@ -271,129 +295,30 @@ class LocalStorage(Storage):
     def _staged(self, data: bytes, *, durable: bool = True) -> Iterator[str]:
         staged = f"{self._root}/{_STAGING}/{uuid.uuid4().hex}"
         try:
-            with _create(staged) as file:
+            with posix.create(staged) as file:
                 file.write(data)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
             yield staged
         finally:
-            _remove(staged)
+            posix.remove(staged)
 
 
-def _describe_child(child: os.DirEntry[str]) -> Entry | None:
-    try:
-        return _describe(child.name, child.stat())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+@dataclass(frozen=True)
+class _LocalFile(StagedFile):
+    """See `StagedFile`."""
 
+    storage: LocalStorage
+    target: str
+    ticket: str
 
-def _describe(name: str, found: os.stat_result) -> Entry:
-    modified_ms = found.st_mtime_ns // 1_000_000
-    if stat.S_ISDIR(found.st_mode):
-        return Entry(name, 0, modified_ms, is_folder=True)
-    version = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
-    return Entry(name, found.st_size, modified_ms, is_folder=False, version=version)
+    def open(self) -> pa.NativeFile:
+        return self.storage.open_staged(self.ticket)
 
+    def seal(self) -> str:
+        self.storage.flush_staged(self.ticket)
+        return self.ticket
 
-def _create(target: str) -> BinaryIO:
-    """A new file to write to, and the folders above it."""
-    try:
-        return open(target, "xb")
-    except FileNotFoundError:
-        _make_parent(target)
-        return open(target, "xb")
-
-
-def _create_empty(target: str) -> bool:
-    """By the bare call: a file object for nothing would cost as much again."""
-    try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
-    except FileExistsError:
-        return False
-    except FileNotFoundError:
-        _make_parent(target)
-        return _create_empty(target)
-    _remove_checksum(target)
-    return True
-
-
-def _link(source: str, target: str) -> bool:
-    if not _try_link(source, target):
-        return False
-    _remove_checksum(target)
-    return True
-
-
-def _try_link(source: str, target: str) -> bool:
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        return False
-    except FileNotFoundError:
-        if os.path.exists(target):
-            return False
-        if not os.path.exists(source):
-            raise
-        _make_parent(target)
-        return _try_link(source, target)
-    return True
-
-
-def _make_parent(target: str) -> None:
-    folder = missing = os.path.dirname(target)
-    while not os.path.isdir(missing):
-        _known.pop(missing, None)
-        missing = os.path.dirname(missing)
-    os.makedirs(folder, exist_ok=True)
-
-
-def _remove(target: str) -> bool:
-    try:
-        os.unlink(target)
-    except _NO_FILE:
-        return False
-    return True
-
-
-def _remove_tree(target: str) -> None:
-    """As far as nobody else removes parts of it, or makes new ones, at the same time."""
-    try:
-        shutil.rmtree(target)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        if error.errno != errno.ENOTEMPTY:
-            raise
-
-
-def _remove_checksum(target: str) -> None:
-    """Take away what Hadoop keeps beside a file; a question costs half as much as a removal in vain."""
-    folder, _, name = target.rpartition("/")
-    checksum = f"{folder}/.{name}.crc"
-    if os.access(checksum, os.F_OK):
-        _remove(checksum)
-
-
-def _flush(target: str) -> int:
-    """Bring a file's bytes, or a folder's names, to the disk, whoever wrote them; its inode number."""
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-        return os.fstat(handle).st_ino
-    finally:
-        os.close(handle)
-
-
-def _flush_names(folder: str) -> None:
-    """Bring the names in a folder to the disk, and its own name: whoever made it perhaps did not wait for that."""
-    try:
-        inode = _flush(folder)
-    except PermissionError:
-        return  # above the table, and there before it
-    if _known.get(folder) == inode or folder == "/":
-        return
-    _flush_names(os.path.dirname(folder))
-    if len(_known) >= _MOST_KNOWN:
-        _known.clear()
-    _known[folder] = inode
+    def discard(self) -> None:
+        self.storage.cancel(self.ticket, self.target)

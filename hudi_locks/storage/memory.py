@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NoReturn
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import NoSuchFile, refuse_pickling
+from hudi_locks.storage.staged import StagedFile
 from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
 
 if TYPE_CHECKING:
@@ -28,9 +30,7 @@ class MemoryStorage(Storage):
         base: What the table's base path is called.
     """
 
-    capabilities = StorageCapabilities(
-        conditional_create=True, atomic_move=True, ended_folders=True, renewal_in_place=True
-    )
+    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
 
     def __init__(self, clock: Clock, *, base: str = "memory:/table") -> None:
         self.base = base
@@ -38,6 +38,7 @@ class MemoryStorage(Storage):
         self._lock = threading.RLock()
         self._files: dict[str, tuple[bytes, int, int]] = {}
         self._folders: set[str] = set()
+        self._staged: dict[str, tuple[str, bytes]] = {}
         self._versions = count(1)
 
     def list(self, folder: str) -> list[Entry]:
@@ -97,6 +98,53 @@ class MemoryStorage(Storage):
             self._files[target] = self._files.pop(source)
             return True
 
+    def stage(self, target: str, *, instant: str) -> StagedFile:
+        """See `Storage.stage`; a ticket names the instant and a number."""
+        return _MemoryFile(self, target, f"{instant}/{next(self._versions)}")
+
+    def redeem(self, ticket: str, target: str) -> bool:
+        """See `Storage.redeem`."""
+        with self._lock:
+            found = self._staged.pop(ticket, None)
+            if found is None or found[0] != target or target in self._files:
+                return False
+            self._put(target, found[1])
+            return True
+
+    def cancel(self, ticket: str, target: str) -> None:  # noqa: ARG002  # by its own name
+        """See `Storage.cancel`."""
+        with self._lock:
+            self._staged.pop(ticket, None)
+
+    def list_staged(self) -> set[str]:
+        """See `Storage.list_staged`."""
+        with self._lock:
+            return {_instant_of(ticket) for ticket in self._staged}
+
+    def cancel_staged(self, instants: Collection[str]) -> None:
+        """See `Storage.cancel_staged`."""
+        with self._lock:
+            for ticket in [ticket for ticket in self._staged if _instant_of(ticket) in instants]:
+                del self._staged[ticket]
+
+    def open_staged(self, ticket: str, target: str) -> pa.NativeFile:
+        """Where the bytes of a staged file go; those of one that is cancelled meanwhile are gone."""
+        import pyarrow as pa
+
+        with self._lock:
+            self._staged[ticket] = (target, b"")
+        return pa.PythonFile(_Written(lambda data: self._fill_staged(ticket, target, data)), mode="w")
+
+    def _fill_staged(self, ticket: str, target: str, data: bytes) -> None:
+        with self._lock:
+            if ticket in self._staged:
+                self._staged[ticket] = (target, data)
+
+    def has_staged(self, ticket: str) -> bool:
+        """Whether a ticket can be redeemed, as far as the name is free."""
+        with self._lock:
+            return ticket in self._staged
+
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""
         with self._lock:
@@ -150,6 +198,30 @@ class MemoryStorage(Storage):
 
     def __reduce__(self) -> NoReturn:
         refuse_pickling(self, "it lives in one process; use LocalStorage where executors take part")
+
+
+@dataclass(frozen=True)
+class _MemoryFile(StagedFile):
+    """See `StagedFile`."""
+
+    storage: MemoryStorage
+    target: str
+    ticket: str
+
+    def open(self) -> pa.NativeFile:
+        return self.storage.open_staged(self.ticket, self.target)
+
+    def seal(self) -> str:
+        if not self.storage.has_staged(self.ticket):
+            raise NoSuchFile(f"cannot seal {self.target!r}: it is cancelled, or was never written", path=self.target)
+        return self.ticket
+
+    def discard(self) -> None:
+        self.storage.cancel(self.ticket, self.target)
+
+
+def _instant_of(ticket: str) -> str:
+    return ticket.partition("/")[0]
 
 
 class _Written(io.BytesIO):

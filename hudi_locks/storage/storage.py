@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
+from hudi_locks.storage.staged import StagedFile
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -60,21 +61,21 @@ class StorageCapabilities:
 
     Attributes:
         conditional_create: Of all that create one file, also at the same time, one is told that it did.
-        atomic_move: A staged file gets its final name whole and once, or not at all.
-        ended_folders: What was in a folder that was deleted can be moved nowhere any more, however late a task is.
+        tickets: A staged file gets its final name whole and once, or never once its ticket was cancelled.
         renewal_in_place: A file is renewed only while it is there, so that one that was removed never comes back.
+        ended_folders: What was in a folder that was deleted can be moved nowhere any more, however late a task is.
+            Writers do without where it is absent.
     """
 
     conditional_create: bool = False
-    atomic_move: bool = False
-    ended_folders: bool = False
+    tickets: bool = False
     renewal_in_place: bool = False
+    ended_folders: bool = False
 
 
 _NEEDED: Final = {
     "conditional_create": "claims and instants are made once",
-    "atomic_move": "data files get their names",
-    "ended_folders": "tasks that were given up name no file any more",
+    "tickets": "the data files of a commit get their names, and those of no other write do",
     "renewal_in_place": "heartbeats tell who is alive",
 }
 """Why a writer asks for each capability."""
@@ -160,6 +161,58 @@ class Storage(ABC):
             NoSuchFile: `source` is not there, and `target` is free.
         """
 
+    def stage(self, target: str, *, instant: str) -> StagedFile:  # noqa: ARG002
+        """Where a task writes a data file that is to be named `target`; makes no request, and readers see nothing.
+
+        Args:
+            target: The name, relative to the base path. It is free, and carries the instant as data files do.
+            instant: Requested time of the write.
+
+        Raises:
+            StorageError: The storage keeps no tickets; see `StorageCapabilities`.
+        """
+        raise self._refuse_tickets(target)
+
+    def redeem(self, ticket: str, target: str) -> bool:  # noqa: ARG002
+        """Give the file of a ticket its one name, whole, if the name is free. A ticket is used up by that.
+
+        May be called by anybody, at the same time and again. Names are durable after `flush`.
+
+        Returns:
+            Whether this call did it, or repeats one that did. False: the ticket was used up, cancelled or lost before,
+            or the name is taken by another file, which uses it up too. Only then a look at the name tells more.
+
+        Raises:
+            StorageError: No answer, or the text is no ticket. Ask again; a request that lands late does no harm.
+        """
+        raise self._refuse_tickets(target)
+
+    def cancel(self, ticket: str, target: str) -> None:  # noqa: ARG002
+        """Let a ticket never be redeemed any more once this returns; quiet if it is gone.
+
+        For a ticket that was redeemed, or may be by others, only where the file under its name is to go too: some
+        stores cancel by taking the name away.
+
+        Raises:
+            StorageError: No answer, or the text is no ticket; ask again.
+        """
+        raise self._refuse_tickets(target)
+
+    def list_staged(self) -> set[str]:
+        """Requested times of the instants of which something is staged."""
+        return set()
+
+    def cancel_staged(self, instants: Collection[str]) -> None:
+        """Cancel all that these instants have staged, so that nothing of it that is there now is ever redeemed.
+
+        For instants that nobody will publish, or whose files all have their names.
+        """
+        if instants:
+            raise self._refuse_tickets(min(instants))
+
+    def flush(self, paths: Iterable[str]) -> None:  # noqa: B027
+        """Make the names of redeemed files durable. Nothing where they are durable when `redeem` returns."""
+
     @abstractmethod
     def delete(self, path: str) -> bool:
         """Remove a file; False if it was not there."""
@@ -205,6 +258,10 @@ class Storage(ABC):
     @abstractmethod
     def make_folder(self, folder: str) -> None:
         """Make an empty folder, and those above it; quiet if it is there."""
+
+    def _refuse_tickets(self, path: str) -> StorageError:
+        message = f"{path} cannot be staged: the storage of {self.base} keeps no tickets, so it is only read"
+        return StorageError(message, path=path)
 
     def exists(self, path: str) -> bool:
         """Whether something is at `path`."""

@@ -146,9 +146,9 @@ def test_folders_that_others_mark_are_folders(storage: Storage) -> None:
 
 
 def test_a_writer_is_refused_before_anything_is_written(storage: Storage) -> None:
-    with pytest.raises(UnsupportedTable, match=r"read only here.*atomic_move.*ended_folders") as caught:
+    with pytest.raises(UnsupportedTable, match=r"read only here.*tickets") as caught:
         Table.create(storage, TableConfig("t", ("id",)))
-    assert caught.value.lacking == ("atomic_move", "ended_folders")
+    assert caught.value.lacking == ("tickets",)
     with pytest.raises(UnsupportedTable):
         refuse_unwritable(storage)
     assert list(storage.walk("")) == []
