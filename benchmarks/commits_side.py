@@ -10,7 +10,6 @@ waits for a line, commits for so many seconds and prints how often.
 from __future__ import annotations
 
 import contextlib
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -117,9 +116,9 @@ def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
         def commit() -> None:
             with transactions.begin("commit", "INSERT") as transaction:
                 name = BaseFileName(f"{writer}-{next(counter)}", transaction.instant)
-                if kind == "rows":
-                    _write_file(table, transaction, str(name))
-                stat = WriteStat("", name.file_id, str(name), num_writes=ROWS.num_rows, num_inserts=ROWS.num_rows)
+                ticket = _write_file(transaction, str(name)) if kind == "rows" else None
+                rows = ROWS.num_rows
+                stat = WriteStat("", name.file_id, str(name), num_writes=rows, num_inserts=rows, ticket=ticket)
                 done = transaction.publish(CommitMetadata.of([stat], "INSERT", schema=schema))
                 assert done.outcome is Outcome.COMMITTED, done
             if kind == "archived" and archiver.is_due(transactions.coordinator.peek().timeline):
@@ -128,14 +127,13 @@ def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
         yield commit
 
 
-def _write_file(table: Table, transaction: Any, name: str) -> None:
+def _write_file(transaction: Any, name: str) -> str:
     staged = transaction.files.start("", name, io_type=IOType.CREATE)
     meta = add_meta_schema(ROWS.schema)
     empty = [pa.nulls(ROWS.num_rows, pa.string()) for _ in range(len(meta) - len(ROWS.schema))]
-    sink = io.BytesIO()
-    pq.write_table(pa.table([*empty, *ROWS.columns], schema=meta), sink, compression="zstd")
-    table.storage.replace(staged.path, sink.getvalue())
-    assert transaction.files.finish(staged)
+    with staged.open() as sink:
+        pq.write_table(pa.table([*empty, *ROWS.columns], schema=meta), sink, compression="zstd")
+    return str(transaction.files.seal(staged))
 
 
 @contextlib.contextmanager

@@ -190,11 +190,12 @@ class _Bench:
         storage.create_if_absent(layout.path(pending), b"")
         storage.create_if_absent(layout.path(Instant(requested, action, State.INFLIGHT)), b"")
         files = FinalFiles(storage, layout, requested, action)
-        files.open_turn()
         stats: list[WriteStat] = []
         yield files, stats
         done = pending.as_completed(add_ms(requested, 500))
         recorded = avro_schema(self.flights.schema, "flights")
+        for stat in stats:
+            assert stat.path is None or storage.redeem(str(stat.ticket), stat.path)
         metadata = CommitMetadata.of(stats, operation, schema=recorded, compacted=action != "deltacommit")
         storage.create_if_absent(layout.path(done), metadata.encode(done.action, layout_version=layout.version))
 

@@ -173,6 +173,7 @@ FAIL_ON_DUPLICATE_DATA_FILE = Key(
     False,
     "whether a stray data file at commit fails the write instead of being removed",
     since="0.14.0",
+    no_effect="what a failed attempt of a task wrote never gets a name, so there is no stray file",
 )
 EMBED_TIMELINE_SERVER = Key(
     "hoodie.embed.timeline.server",

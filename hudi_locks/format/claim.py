@@ -10,11 +10,13 @@ import hashlib
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.instant import is_time
+from hudi_locks.format.names import find_writer
 from hudi_locks.format.records import AMISS
 
 __all__ = [
@@ -27,8 +29,10 @@ __all__ = [
     "FileGroupId",
     "claim_path",
     "decode_claim",
+    "decode_tickets",
     "digest_of",
     "encode_claim",
+    "encode_tickets",
 ]
 
 PRIVATE_FOLDER: Final = ".hoodie/.hudi_locks"
@@ -37,6 +41,9 @@ INLINE_LIMIT: Final = 1_000_000
 """Up to this many bytes the content of a completed file stands in the claim itself."""
 BUCKET_LENGTH: Final = 8
 """So many characters of a file id are the number of the bucket, under a bucket index."""
+_TICKETS: Final = "tickets"
+_BY_TICKETS: Final = "_BY_TICKETS"
+"""Ends the kind of a claim that has some: 0.1.0 refuses it, which would complete a write without naming its files."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -70,10 +77,10 @@ class ClaimKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Content:
-    """A file of the timeline that a claim promises.
+    """What a claim promises and is too long for plain fields: a file of the timeline, or the tickets of data files.
 
     Attributes:
-        name: In the timeline folder.
+        name: Of the file in the timeline folder; for tickets that of the field.
         sha256: Of its bytes, in hex.
         size: Its bytes.
         data: The bytes themselves; None where they wait in a staged file named by `sha256`.
@@ -112,6 +119,8 @@ class Claim:
         overwrites: Partitions that a PUBLISH overwrites or deletes as a whole: also what it did not see there ends.
         overwrites_table: Whether it does so with every partition.
         content: The completed file of a PUBLISH, the plan of a SCHEDULE.
+        tickets: By which each data file of a PUBLISH gets its name, and a VOID takes it back; see `encode_tickets`.
+            None where there are none, as in claims of releases before 0.2.0, whose tasks named the files.
         rollback_instant: Requested time of the rollback that a ROLLBACK or VOID puts on the timeline.
         seen: Instants on the timeline when a PUBLISH was decided, if foreign writers are expected: pending ones, and
             those completed shortly before. What is not among them came later.
@@ -132,6 +141,7 @@ class Claim:
     overwrites: frozenset[str] = frozenset()
     overwrites_table: bool = False
     content: Content | None = None
+    tickets: Content | None = None
     rollback_instant: str | None = None
     seen: frozenset[str] | None = None
     owner: str = ""
@@ -142,6 +152,11 @@ class Claim:
     def groups(self) -> frozenset[FileGroupId]:
         """Every file group that it changes."""
         return self.writes | self.replaces
+
+    @property
+    def contents(self) -> tuple[Content, ...]:
+        """What may be staged beside it."""
+        return tuple(content for content in (self.content, self.tickets) if content is not None)
 
 
 def claim_path(number: int) -> str:
@@ -154,16 +169,43 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def encode_tickets(tickets: Mapping[str, str]) -> Content | None:
+    """The tickets of a claim, by the path of the file that each gives its name; None if there are none."""
+    if not tickets:
+        return None
+    return Content.of(_TICKETS, json.dumps(tickets, sort_keys=True, separators=(",", ":")).encode())
+
+
+def decode_tickets(data: bytes, claim: Claim) -> dict[str, str]:
+    """Read the tickets of a claim. A VOID removes the files that they name, so all must be of its instant.
+
+    Raises:
+        DamagedTable: They are unreadable, or of another instant; it names the claim.
+    """
+    try:
+        found = json.loads(data)
+        strange = [path for path, ticket in found.items() if not isinstance(ticket, str)]
+        strange += [path for path in found if find_writer(path) != claim.instant]
+        if strange:
+            raise ValueError(f"{strange[0]!r} is no file of {claim.instant} with a ticket")
+    except AMISS as error:
+        path = claim_path(claim.number)
+        message = f"{path} has tickets that cannot be read ({error}): restore the entry from a backup before you write"
+        raise DamagedTable(message, path=path, number=claim.number) from error
+    return dict(found)
+
+
 def encode_claim(claim: Claim) -> bytes:
     """The bytes of an entry: one JSON object, keys sorted, always the same for the same claim."""
     fields = {
         **{name: getattr(claim, name) for name in _PLAIN},
-        "kind": claim.kind.value,
+        "kind": claim.kind.value + (_BY_TICKETS if claim.tickets else ""),
         "writes": _encode_groups(claim.writes),
         "replaces": _encode_groups(claim.replaces),
         "overwrites": sorted(claim.overwrites),
         "overwrites_table": claim.overwrites_table,
         "content": claim.content and _encode_content(claim.content),
+        "tickets": claim.tickets and _encode_content(claim.tickets),
         "seen": None if claim.seen is None else sorted(claim.seen),
     }
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
@@ -207,12 +249,13 @@ _PLAIN: Final = (
 def _decode(fields: dict[str, Any]) -> Claim:
     return Claim(
         **{name: fields[name] for name in _PLAIN},
-        kind=ClaimKind(fields["kind"]),
+        kind=ClaimKind(fields["kind"].removesuffix(_BY_TICKETS)),
         writes=_decode_groups(fields["writes"]),
         replaces=_decode_groups(fields["replaces"]),
         overwrites=frozenset(fields.get("overwrites") or ()),
         overwrites_table=bool(fields.get("overwrites_table")),
         content=fields["content"] and _decode_content(fields["content"]),
+        tickets=_decode_content(fields["tickets"]) if fields.get("tickets") else None,
         seen=None if fields["seen"] is None else frozenset(fields["seen"]),
     )
 

@@ -38,6 +38,8 @@ class WriteStat:
         log_offset: Where this write begins in the log file.
         base_file: Name of the base file below the log file; "" for none.
         log_files: Names of the log files of the slice.
+        ticket: Gives the file its name; None for one that has it already. The claim of the commit holds it, and its
+            metadata does not.
     """
 
     partition_path: str
@@ -55,6 +57,7 @@ class WriteStat:
     log_offset: int | None = None
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
+    ticket: str | None = None
 
 
 _STAT_NAMES: Final = {
@@ -144,6 +147,11 @@ class CommitMetadata:
     def paths(self) -> frozenset[str]:
         """Every data file written, relative to the base path."""
         return frozenset(stat.path for stat in self.stats if stat.path)
+
+    @property
+    def tickets(self) -> dict[str, str]:
+        """What gives the data files their names, by path; see `WriteStat.ticket`."""
+        return {stat.path: stat.ticket for stat in self.stats if stat.path and stat.ticket}
 
     def encode(self, action: str, *, layout_version: int) -> bytes:
         """The bytes of the instant's file: Avro in layout 2, JSON in layout 1. A replacecommit has a wider record."""

@@ -1,7 +1,7 @@
-"""Traces of files being written: what a commit reconciles and a rollback removes."""
+"""Traces of files being written: what other writers look at and a rollback removes."""
 
 from hudi_locks.deprecation import forward_renamed
-from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, StagedFile
+from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, drop_staged
 from hudi_locks.markers.marker_folder import (
     DIRECT,
     FALLBACK_NUMBERS,
@@ -11,9 +11,7 @@ from hudi_locks.markers.marker_folder import (
     FallbackMarkers,
     PeerMarkers,
     ServerFiles,
-    end_turns,
     read_markers,
-    reconcile,
     staging_folder,
 )
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
@@ -31,10 +29,8 @@ __all__ = [
     "MarkerMaker",
     "PeerMarkers",
     "ServerFiles",
-    "StagedFile",
-    "end_turns",
+    "drop_staged",
     "read_markers",
-    "reconcile",
     "staging_folder",
 ]
 

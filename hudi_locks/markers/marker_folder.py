@@ -14,12 +14,12 @@ import errno
 import logging
 import random
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from hudi_locks.errors import StorageError, WriteAborted
+from hudi_locks.errors import StorageError
 from hudi_locks.format import IOType, MarkerName, find_writer
 from hudi_locks.format.claim import PRIVATE_FOLDER, FileGroupId
 from hudi_locks.markers.marker_index import MarkerIndex
@@ -35,9 +35,7 @@ __all__ = [
     "FallbackMarkers",
     "PeerMarkers",
     "ServerFiles",
-    "end_turns",
     "read_markers",
-    "reconcile",
     "staging_folder",
 ]
 
@@ -54,14 +52,6 @@ _log = logging.getLogger(__name__)
 def staging_folder(requested: str) -> str:
     """Where tasks of an instant prepare their files: outside the marker folder, where a JVM would trip over them."""
     return f"{_STAGING}/{requested}"
-
-
-def end_turns(storage: Storage, requested: str) -> None:
-    """Let no task of an instant name a file any more; see `FinalFiles.end_turn`. What else is staged stays."""
-    folder = staging_folder(requested)
-    for turn in storage.list_names(folder):
-        if turn.isdigit():
-            storage.delete_folder(f"{folder}/{turn}")
 
 
 @dataclass(frozen=True)
@@ -250,11 +240,7 @@ class PeerMarkers:
     @property
     def own_files(self) -> frozenset[str]:
         """Announced paths of data and log files of this very instant: all that may be removed with it."""
-        return self.select_own(*IOType)
-
-    def select_own(self, *kinds: IOType) -> frozenset[str]:
-        """The same, announced by markers of these kinds alone."""
-        return frozenset(name.data_path for name in self.names if name.io_type in kinds and self.is_own(name))
+        return frozenset(name.data_path for name in self.names if self.is_own(name))
 
     def is_own(self, name: MarkerName) -> bool:
         """Whether a marker announces a data or log file that carries the instant in its own name."""
@@ -309,32 +295,3 @@ class _Folder:
 def _is_odd(markers: PeerMarkers, name: MarkerName) -> bool:
     """Up to table version 6 a log is named by the base file below it, not by the write that appends to it."""
     return not markers.is_own(name) and not (name.io_type is IOType.APPEND and find_writer(name.data_path))
-
-
-def reconcile(storage: Storage, requested: str, *, written: Set[str], fail_on_stray: bool = False) -> list[str]:
-    """Remove data files that were announced and are not in the commit, such as those of failed attempts.
-
-    Runs inside the table lock, before the instant is published: a stray file of a completed instant would show up as
-    duplicate rows in every reader.
-
-    Args:
-        storage: Of the table.
-        requested: Requested time of the instant.
-        written: Paths of the commit's data files, relative to the base path.
-        fail_on_stray: `hoodie.fail.job.on.duplicate.data.file.detection`.
-
-    Returns:
-        The paths removed.
-
-    Raises:
-        WriteAborted: There are strays, and `fail_on_stray` is set; nothing was removed.
-    """
-    announced = read_markers(storage, requested).select_own(IOType.CREATE, IOType.MERGE)
-    stray = [path for path in sorted(announced - written) if (found := storage.stat(path)) and not found.is_folder]
-    if stray and fail_on_stray:
-        message = f"{len(stray)} data files of failed attempts are not in the commit, the first is {stray[0]}"
-        raise WriteAborted(message, instant=requested, stray=tuple(stray))
-    if stray:
-        # A name that becomes free could be taken by a task that outlived its job, and then be part of the commit.
-        end_turns(storage, requested)
-    return [path for path in stray if storage.delete(path)]

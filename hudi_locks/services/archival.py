@@ -16,7 +16,7 @@ from hudi_locks.format import (
     RollbackMetadata,
     comparable_action,
 )
-from hudi_locks.markers import staging_folder
+from hudi_locks.markers import drop_staged
 from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
@@ -194,8 +194,8 @@ class Archiver:
         """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
         all_files = [path for paths in files.values() for path in paths]
         map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(PENDING_ENDINGS)])
-        for instant in files:  # so that whoever sleeps on its way to complete one does not bring it back
-            self._storage.delete_folder(staging_folder(instant.requested))
+        # So that whoever sleeps on its way to complete one does not bring it back.
+        drop_staged(self._storage, list(dict.fromkeys(instant.requested for instant in files)))
         for path in all_files:
             self._storage.delete(path)
 

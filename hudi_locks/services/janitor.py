@@ -13,7 +13,7 @@ from typing import Final
 
 from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, Instant, find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
-from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, read_markers, staging_folder
+from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, drop_staged, read_markers, staging_folder
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_partitions
 from hudi_locks.timeline import Timeline
@@ -69,7 +69,7 @@ class Janitor:
         """
         listed = self._list_data_files() if everywhere else []
         marked = [entry.name for entry in self._storage.list(MARKER_FOLDER) if is_time(entry.name)]
-        staged = [entry.name for entry in self._storage.list(_STAGING) if is_time(entry.name)]
+        staged = self._list_staged()
         beats = [time for e in self._storage.list(HEARTBEAT_FOLDER) if is_time(time := _name_beat(e.name))]
         ended = self._find_ended({*marked, *staged, *beats, *(instant for _, instant in listed)})
         undone = [instant for instant in marked if instant in ended.failed]
@@ -121,13 +121,21 @@ class Janitor:
     def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(path for path in sorted(set(paths)) if self._storage.delete(path))
 
+    def _list_staged(self) -> list[str]:
+        """Instants of which tickets are left, or what lies beside staged files."""
+        names = {*self._storage.list_staged(), *self._storage.list_names(_STAGING)}
+        return sorted(name for name in names if is_time(name))
+
     def _drop_folders(self, marked: list[str], staged: list[str], ended: _Ended) -> int:
+        """Remove the markers of instants that are done, and cancel what they staged.
+
+        Who is taken for dead and claims its commit all the same finds its tickets gone: the commit is voided.
+        """
         markers = [requested for requested in marked if requested in ended.quiet]
         folders = [requested for requested in staged if requested in ended.quiet]
         for requested in markers:
             DirectMarkers(self._storage, requested).delete()
-        for requested in folders:
-            self._storage.delete_folder(staging_folder(requested))
+        drop_staged(self._storage, folders)
         return len(markers) + len(folders)
 
     def _drop_archived(self) -> int:
@@ -167,8 +175,8 @@ class Janitor:
         made = self._storage.stat(claim_path(head.number)) if head.number else None
         if made is None or head.claim is None:
             return 0
-        needed = head.claim.content.sha256 if head.claim.content else ""
-        old = [e.name for e in staged if e.modified_ms < made.modified_ms and e.name != needed]
+        needed = {content.sha256 for content in head.claim.contents}
+        old = [e.name for e in staged if e.modified_ms < made.modified_ms and e.name not in needed]
         return sum(self._storage.delete(f"{STAGED_FOLDER}/{name}") for name in old)
 
     def _drop_unmade_savepoints(self) -> int:

@@ -20,7 +20,7 @@ from hudi_locks.format import (
     comparable_action,
 )
 from hudi_locks.format.claim import ClaimKind
-from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
+from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files, list_partitions
@@ -142,7 +142,7 @@ class Restorer:
         for path in reversed(paths):
             self._storage.delete(path)
         DirectMarkers(self._storage, requested).delete()
-        self._storage.delete_folder(staging_folder(requested))
+        drop_staged(self._storage, [requested])
         map_in_threads(self._storage.delete, completed)  # once more: who slept on its way may have named it again
         self._storage.delete(heartbeat_path(requested))
         self._table.trace(StopPoint.RESTORE_UNDONE)

@@ -6,12 +6,15 @@ the table can make one at any moment: this keeps from accidents, and is no wall 
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import stat
 import uuid
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hudi_locks.errors import StorageError
@@ -24,11 +27,63 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalStorage"]
 
+_MOST_REPORTED: Final = 4_096
+_log = logging.getLogger(__name__)
+
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
 _TICKETS: Final = ".hoodie/.hudi_locks/staging"
 """Data files without a name, in a folder for each instant; a ticket is the path from here."""
 _TICKET: Final = re.compile(r"[^/]+/[0-9a-f]{32}")
+
+
+def _leads_out(root: str, path: str) -> bool:
+    """Whether a folder on the way to `path`, below `root`, is a symbolic link out of it."""
+    place = root
+    for name in path.split("/") if path else ():
+        place = f"{place}/{name}"
+        if os.path.islink(place) and not _is_inside(root, place):  # a Path costs ten times as much
+            _report(place)
+            return True
+    return False
+
+
+def _without_links(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder, symbolic links left out and reported."""
+    with os.scandir(folder) as children:
+        for child in children:
+            if child.is_symlink():
+                _report(child.path)
+            else:
+                yield child
+
+
+def _is_inside(root: str, place: str) -> bool:
+    base = os.path.realpath(root)
+    return os.path.commonpath([base, os.path.realpath(place)]) == base
+
+
+@lru_cache(_MOST_REPORTED)
+def _report(place: str) -> None:
+    """Once for each."""
+    _log.warning("%s is a symbolic link: nothing behind it is listed or removed", place)
+
+
+def _describe_child(child: os.DirEntry[str]) -> Entry | None:
+    """The entry of a child; None if it is gone."""
+    try:
+        return _describe(child.name, child.stat())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _describe(name: str, found: os.stat_result) -> Entry:
+    """What a storage tells of a file or folder."""
+    modified_ms = found.st_mtime_ns // 1_000_000
+    if stat.S_ISDIR(found.st_mode):
+        return Entry(name, 0, modified_ms, is_folder=True)
+    version = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    return Entry(name, found.st_size, modified_ms, is_folder=False, version=version)
 
 
 class LocalStorage(Storage):
@@ -62,21 +117,21 @@ class LocalStorage(Storage):
     def list_names(self, folder: str) -> list[str]:
         """See `Storage.list_names`."""
         with reporting("list", folder):
-            if posix.leads_out(self._root, folder):
+            if _leads_out(self._root, folder):
                 raise self._refuse_link(folder)
             try:
-                return [child.name for child in posix.without_links(self._locate(folder))]
+                return [child.name for child in _without_links(self._locate(folder))]
             except FileNotFoundError:
                 return []
 
     def list(self, folder: str) -> list[Entry]:
         """See `Storage.list`."""
         with reporting("list", folder):
-            if posix.leads_out(self._root, folder):
+            if _leads_out(self._root, folder):
                 raise self._refuse_link(folder)
             try:
-                children = posix.without_links(self._locate(folder))
-                entries = [entry for child in children if (entry := posix.describe_child(child))]
+                children = _without_links(self._locate(folder))
+                entries = [entry for child in children if (entry := _describe_child(child))]
             except FileNotFoundError:
                 return []
         return sorted(entries, key=lambda entry: entry.name)
@@ -94,7 +149,7 @@ class LocalStorage(Storage):
         """See `Storage.stat`."""
         with reporting("look at", path):
             try:
-                return posix.describe(path.rpartition("/")[2], os.stat(self._locate(path)))
+                return _describe(path.rpartition("/")[2], os.stat(self._locate(path)))
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -230,7 +285,7 @@ class LocalStorage(Storage):
         """See `Storage.delete`."""
         with reporting("delete", path):
             target = self._locate(path)
-            if posix.leads_out(self._root, path.rpartition("/")[0]):
+            if _leads_out(self._root, path.rpartition("/")[0]):
                 return False
             posix.remove_checksum(target)
             return posix.remove(target)
@@ -241,7 +296,7 @@ class LocalStorage(Storage):
         with reporting("delete", folder):
             if os.path.islink(target):
                 posix.remove(target)
-            if posix.leads_out(self._root, folder):
+            if _leads_out(self._root, folder):
                 return
             while os.path.lexists(target):
                 posix.remove_tree(target)
@@ -257,13 +312,6 @@ class LocalStorage(Storage):
 
         with reporting("open", path):
             return pa.OSFile(self._locate(path))
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        """See `Storage.open_output`."""
-        import pyarrow as pa
-
-        with reporting("write", path):
-            return pa.OSFile(self._locate(path), "wb")
 
     def address(self, path: str) -> str:
         """See `Storage.address`: a plain absolute path."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import threading
+import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import NoSuchFile, refuse_pickling
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
 __all__ = ["MemoryStorage"]
+
+_TICKETS: Final = ".hoodie/.hudi_locks/staging"
+"""Data files without a name, in a folder for each instant; a ticket is the path from here."""
 
 
 class MemoryStorage(Storage):
@@ -38,7 +42,6 @@ class MemoryStorage(Storage):
         self._lock = threading.RLock()
         self._files: dict[str, tuple[bytes, int, int]] = {}
         self._folders: set[str] = set()
-        self._staged: dict[str, tuple[str, bytes]] = {}
         self._versions = count(1)
 
     def list(self, folder: str) -> list[Entry]:
@@ -99,51 +102,39 @@ class MemoryStorage(Storage):
             return True
 
     def stage(self, target: str, *, instant: str) -> StagedFile:
-        """See `Storage.stage`; a ticket names the instant and a number."""
-        return _MemoryFile(self, target, f"{instant}/{next(self._versions)}")
+        """See `Storage.stage`: a file aside, as on a disk."""
+        return _MemoryFile(self, target, f"{instant}/{uuid.uuid4().hex}")
 
     def redeem(self, ticket: str, target: str) -> bool:
         """See `Storage.redeem`."""
         with self._lock:
-            found = self._staged.pop(ticket, None)
-            if found is None or found[0] != target or target in self._files:
+            found = self._files.pop(_aside(ticket), None)
+            if found is None or target in self._files:
                 return False
-            self._put(target, found[1])
+            self._put(target, found[0])
             return True
 
     def cancel(self, ticket: str, target: str) -> None:  # noqa: ARG002  # by its own name
         """See `Storage.cancel`."""
         with self._lock:
-            self._staged.pop(ticket, None)
+            self._files.pop(_aside(ticket), None)
 
     def list_staged(self) -> set[str]:
         """See `Storage.list_staged`."""
-        with self._lock:
-            return {_instant_of(ticket) for ticket in self._staged}
+        return set(self.list_names(_TICKETS))
 
     def cancel_staged(self, instants: Collection[str]) -> None:
         """See `Storage.cancel_staged`."""
-        with self._lock:
-            for ticket in [ticket for ticket in self._staged if _instant_of(ticket) in instants]:
-                del self._staged[ticket]
+        for instant in instants:
+            self.delete_folder(f"{_TICKETS}/{instant}")
 
-    def open_staged(self, ticket: str, target: str) -> pa.NativeFile:
-        """Where the bytes of a staged file go; those of one that is cancelled meanwhile are gone."""
-        import pyarrow as pa
-
-        with self._lock:
-            self._staged[ticket] = (target, b"")
-        return pa.PythonFile(_Written(lambda data: self._fill_staged(ticket, target, data)), mode="w")
-
-    def _fill_staged(self, ticket: str, target: str, data: bytes) -> None:
-        with self._lock:
-            if ticket in self._staged:
-                self._staged[ticket] = (target, data)
+    def open_staged(self, ticket: str) -> pa.NativeFile:
+        """Where the bytes of a staged file go."""
+        return self._open_output(_aside(ticket))
 
     def has_staged(self, ticket: str) -> bool:
         """Whether a ticket can be redeemed, as far as the name is free."""
-        with self._lock:
-            return ticket in self._staged
+        return self.exists(_aside(ticket))
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""
@@ -171,15 +162,10 @@ class MemoryStorage(Storage):
             raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
         return pa.BufferReader(data)
 
-    def open_output(self, path: str) -> pa.NativeFile:
-        """See `Storage.open_output`."""
+    def _open_output(self, path: str) -> pa.NativeFile:
         import pyarrow as pa
 
-        folder = path.rpartition("/")[0]
-        with self._lock:
-            if folder and self.stat(folder) is None:
-                raise NoSuchFile(f"cannot write {path!r}: its folder is not there", path=path)
-            self._put(path, b"")
+        self._put(path, b"")
         return pa.PythonFile(_Written(lambda data: self._fill(path, data)), mode="w")
 
     def _fill(self, path: str, data: bytes) -> None:
@@ -209,7 +195,7 @@ class _MemoryFile(StagedFile):
     ticket: str
 
     def open(self) -> pa.NativeFile:
-        return self.storage.open_staged(self.ticket, self.target)
+        return self.storage.open_staged(self.ticket)
 
     def seal(self) -> str:
         if not self.storage.has_staged(self.ticket):
@@ -220,8 +206,8 @@ class _MemoryFile(StagedFile):
         self.storage.cancel(self.ticket, self.target)
 
 
-def _instant_of(ticket: str) -> str:
-    return ticket.partition("/")[0]
+def _aside(ticket: str) -> str:
+    return f"{_TICKETS}/{ticket}"
 
 
 class _Written(io.BytesIO):

@@ -3,88 +3,27 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import shutil
-import stat
-from collections.abc import Iterator
-from functools import lru_cache
 from typing import BinaryIO, Final
-
-from hudi_locks.storage.storage import Entry
 
 __all__ = [
     "create",
     "create_empty",
-    "describe",
-    "describe_child",
     "flush",
     "flush_names",
     "is_same_file",
-    "leads_out",
     "link",
     "make_parent",
     "remove",
     "remove_checksum",
     "remove_tree",
-    "without_links",
 ]
 
-_MOST_REPORTED: Final = 4_096
 _MOST_KNOWN: Final = 10_000
 _NO_FILE: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-_log = logging.getLogger(__name__)
 _known: dict[str, int] = {}
 """Folders whose own names this process has brought to the disk, with their inode numbers; emptied when full."""
-
-
-def leads_out(root: str, path: str) -> bool:
-    """Whether a folder on the way to `path`, below `root`, is a symbolic link out of it."""
-    place = root
-    for name in path.split("/") if path else ():
-        place = f"{place}/{name}"
-        if os.path.islink(place) and not _is_inside(root, place):  # a Path costs ten times as much
-            _report(place)
-            return True
-    return False
-
-
-def without_links(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder, symbolic links left out and reported."""
-    with os.scandir(folder) as children:
-        for child in children:
-            if child.is_symlink():
-                _report(child.path)
-            else:
-                yield child
-
-
-def _is_inside(root: str, place: str) -> bool:
-    base = os.path.realpath(root)
-    return os.path.commonpath([base, os.path.realpath(place)]) == base
-
-
-@lru_cache(_MOST_REPORTED)
-def _report(place: str) -> None:
-    """Once for each."""
-    _log.warning("%s is a symbolic link: nothing behind it is listed or removed", place)
-
-
-def describe_child(child: os.DirEntry[str]) -> Entry | None:
-    """The entry of a child; None if it is gone."""
-    try:
-        return describe(child.name, child.stat())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def describe(name: str, found: os.stat_result) -> Entry:
-    """What a storage tells of a file or folder."""
-    modified_ms = found.st_mtime_ns // 1_000_000
-    if stat.S_ISDIR(found.st_mode):
-        return Entry(name, 0, modified_ms, is_folder=True)
-    version = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
-    return Entry(name, found.st_size, modified_ms, is_folder=False, version=version)
 
 
 def create(target: str) -> BinaryIO:

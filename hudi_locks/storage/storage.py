@@ -85,11 +85,11 @@ class Output(Protocol):
     """A file that is to be written. Its writer opens it when it has bytes: many may wait without a handle each."""
 
     @property
-    def path(self) -> str:
-        """Relative to the base path; errors name it."""
+    def target(self) -> str:
+        """The name that it is to get, relative to the base path; errors name it."""
 
     def open(self) -> pa.NativeFile:
-        """Where its bytes go; see `Storage.open_output`."""
+        """Where its bytes go; see `StagedFile.open`."""
 
 
 class Storage(ABC):
@@ -153,13 +153,16 @@ class Storage(ABC):
     def touch(self, path: str) -> bool:
         """Renew a file's time of modification, content unchanged; False, and nothing made, if it is not there."""
 
-    @abstractmethod
     def move_if_absent(self, source: str, target: str) -> bool:
-        """Give a file its final name, whole or not at all; False, and `source` stays, if the name is taken.
+        """Give a file another name, whole or not at all; False, and `source` stays, if the name is taken.
+
+        Only where the capability `ended_folders` is: it is worth nothing without.
 
         Raises:
             NoSuchFile: `source` is not there, and `target` is free.
+            StorageError: The storage moves nothing.
         """
+        raise StorageError(f"{source} cannot be moved to {target}: files of {self.base} keep their names", path=source)
 
     def stage(self, target: str, *, instant: str) -> StagedFile:  # noqa: ARG002
         """Where a task writes a data file that is to be named `target`; makes no request, and readers see nothing.
@@ -219,9 +222,9 @@ class Storage(ABC):
 
     @abstractmethod
     def delete_folder(self, folder: str) -> None:
-        """Remove a folder and all in it; quiet if it is not there.
+        """Remove a folder and all that is in it now; quiet if it is not there.
 
-        When it returns, no file that was in it can be moved any more, whoever is about to.
+        Only where the capability `ended_folders` is, no file that was in it can be moved any more.
         """
 
     @abstractmethod
@@ -232,17 +235,6 @@ class Storage(ABC):
 
         Raises:
             NoSuchFile: It is not there.
-        """
-
-    @abstractmethod
-    def open_output(self, path: str) -> pa.NativeFile:
-        """Where the bytes of a new file go, which one caller alone writes; it closes it, and gives it its name later.
-
-        The file is whole once it was closed; `move_if_absent` brings it to the disk. Its folder is not made: where that
-        was deleted, nothing can be written any more, or what was written can be moved nowhere.
-
-        Raises:
-            NoSuchFile: The folder is not there.
         """
 
     @abstractmethod
@@ -257,7 +249,7 @@ class Storage(ABC):
 
     @abstractmethod
     def make_folder(self, folder: str) -> None:
-        """Make an empty folder, and those above it; quiet if it is there."""
+        """Make an empty folder, and those above it, where a store has folders; quiet if it is there."""
 
     def _refuse_tickets(self, path: str) -> StorageError:
         message = f"{path} cannot be staged: the storage of {self.base} keeps no tickets, so it is only read"

@@ -6,7 +6,6 @@ from hudi_locks.table.base_file import (
     BaseFileWriter,
     describe_base_file,
     read_base_file,
-    read_counts,
     read_first_key,
 )
 from hudi_locks.table.bucket_counts import find_bucket_counts
@@ -44,7 +43,7 @@ from hudi_locks.table.file_groups import (
 )
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
-from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter, count_log
+from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter
 from hudi_locks.table.losses import OvertakenSnapshot, read_clean_plans, read_last_clean, refuse_cleaned
 from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
 from hudi_locks.table.meta_columns import (
@@ -131,7 +130,6 @@ __all__ = [
     "check_writable",
     "combine_rows",
     "conform",
-    "count_log",
     "create_partition_metadata",
     "describe_base_file",
     "describe_payload",
@@ -155,7 +153,6 @@ __all__ = [
     "read_base_file",
     "read_clean_plans",
     "read_commit",
-    "read_counts",
     "read_delete_marker",
     "read_first_key",
     "read_last_clean",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import interpreting, reading_parquet
+from hudi_locks.format import reading_parquet
 from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
@@ -27,12 +26,10 @@ __all__ = [
     "cut_rows",
     "describe_base_file",
     "read_base_file",
-    "read_counts",
     "read_first_key",
 ]
 
 _BASE_FILE: Final = "a base file"
-_COUNTS: Final = "hudi_locks.counts"
 _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
 _FIRST_CHARACTER: Final = ""
@@ -97,32 +94,33 @@ class BaseFileWriter:
         """Memory that rows of the row group to come take."""
         return self._buffered_bytes
 
-    def close(self, counts: Mapping[str, int]) -> None:
-        """Write the footer; `counts` can be read back by `read_counts`."""
+    def close(self) -> int:
+        """Write the footer; the size of the file, in bytes."""
         self.flush()
-        with reporting("write", self._output.path):
+        with reporting("write", self._output.target):
             writer = self._writer or self._open(self._schema.empty_table())
-            writer.add_key_value_metadata(self._footer() | {_COUNTS: json.dumps(dict(counts))})
-            self._end()
+            writer.add_key_value_metadata(self._footer())
+            return self._end()
 
     def abandon(self) -> None:
         """Close the file handle of a file that nobody will use, whatever the store says to that."""
         with suppress(OSError):
             self._end()
 
-    def _end(self) -> None:
+    def _end(self) -> int:
         """Arrow's writer leaves a handle open that it did not open itself."""
         writer, sink = self._writer, self._sink
         self._writer = self._sink = None
         with sink or nullcontext():
             if writer is not None:
                 writer.close()
+            return sink.tell() if sink is not None else 0
 
     def flush(self) -> None:
         """Close the row group now, to free memory."""
         if self._buffer:
             rows = pa.concat_tables(self._buffer)
-            with reporting("write", self._output.path):
+            with reporting("write", self._output.target):
                 writer = self._writer or self._open(rows)
                 writer.write_table(rows, row_group_size=rows.num_rows)
         self._buffer, self._buffered_bytes = [], 0
@@ -272,19 +270,6 @@ def read_file_schema(storage: Storage, path: str) -> pa.Schema:
     """The columns of a base file with their types, by its footer; raises what `read_base_file` raises."""
     with _open(storage, path) as (_, file):
         return file.schema_arrow
-
-
-def read_counts(storage: Storage, path: str) -> dict[str, int]:
-    """The counts that `BaseFileWriter.close` was given.
-
-    Raises:
-        DamagedTable: The footer has none: another program made a file of this name.
-    """
-    counts = _read_footer(storage, path).get(_COUNTS)
-    if counts is None:
-        raise DamagedTable(f"{path} has the name of a file of ours and not its footer; who made it?", path=path)
-    with interpreting("counts in its footer", path):
-        return {name: int(count) for name, count in json.loads(counts).items()}
 
 
 def read_first_key(storage: Storage, path: str) -> str | None:

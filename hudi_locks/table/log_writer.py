@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,9 +14,9 @@ from hudi_locks.format.log_block import LogBlock, encode_block
 from hudi_locks.format.log_deletes import wrap_orderings
 from hudi_locks.storage import Output, reporting
 from hudi_locks.table.base_file import cut_rows
-from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows, read_log
+from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows
 
-__all__ = ["LogFormat", "LogPart", "LogWriter", "count_log"]
+__all__ = ["LogFormat", "LogPart", "LogWriter"]
 
 _FIRST: Final = 1
 
@@ -121,11 +120,6 @@ class LogWriter:
             part.close()
         return tuple(part.part for part in self._parts)
 
-    @property
-    def first_digest(self) -> str:
-        """SHA-256 of the bytes of the first part, by which attempts of one task know whose it is."""
-        return self._parts[0].digest.hexdigest()
-
     def abandon(self) -> None:
         """Close the handles of files that nobody will use, whatever the store says to that."""
         for part in self._parts:
@@ -141,38 +135,23 @@ class LogWriter:
         self._parts[-1].append(encode_block(block), rows=rows, deletes=deletes)
 
 
-def count_log(data: bytes | memoryview, path: str) -> LogPart:
-    """What a log file holds, by its blocks.
-
-    Raises:
-        DamagedTable: A block cannot be read whole.
-    """
-    part = LogPart(_FIRST, len(data))
-    for entry in read_log(data, path):
-        counted = "rows" if entry.orderings is None else "deletes"
-        part = replace(part, **{counted: getattr(part, counted) + entry.rows.num_rows})
-    return part
-
-
 class _OpenPart:
     """One log file while it is written."""
 
     def __init__(self, output: Output, version: int) -> None:
         self.part = LogPart(version)
-        self.digest = hashlib.sha256()
         self._output = output
         self._sink: pa.NativeFile | None = None
 
     def append(self, data: bytes, *, rows: int, deletes: int) -> None:
-        with reporting("write", self._output.path):
+        with reporting("write", self._output.target):
             self._sink = self._sink or self._output.open()
             self._sink.write(data)
-        self.digest.update(data)
         part = self.part
         self.part = replace(part, size=part.size + len(data), rows=part.rows + rows, deletes=part.deletes + deletes)
 
     def close(self) -> None:
         sink, self._sink = self._sink, None
         if sink is not None:
-            with reporting("write", self._output.path):
+            with reporting("write", self._output.target):
                 sink.close()

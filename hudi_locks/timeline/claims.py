@@ -16,6 +16,7 @@ from hudi_locks.format.claim import (
     Content,
     claim_path,
     decode_claim,
+    decode_tickets,
     digest_of,
     encode_claim,
 )
@@ -151,7 +152,7 @@ class ClaimLog:
         return head
 
     def read(self, number: int) -> Claim | None:
-        """The claim of that number, None if it is not there yet; content and `seen` may be left out."""
+        """The claim of that number, None if it is not there yet; content, tickets and `seen` may be left out."""
         known = self._recent.get(number)
         if known is None and (entry := self._read_entry(number, None)):
             return entry.claim
@@ -171,9 +172,9 @@ class ClaimLog:
         Raises:
             StorageError: The content could not be staged; nothing was claimed.
         """
-        content = claim.content
-        if content is not None and content.is_staged and content.data is not None:
-            self._stage(_staged_path(content), content.data)
+        for content in claim.contents:
+            if content.is_staged and content.data is not None:
+                self._stage(_staged_path(content), content.data)
         return replace(claim, number=head.number + 1, previous=head.digest, nonce=uuid.uuid4().hex)
 
     def append(self, draft: Claim) -> ClaimEntry | None:
@@ -189,7 +190,7 @@ class ClaimLog:
         before = self._head
         entry = ClaimEntry(draft.number, digest_of(data), draft)
         self._remember(entry)
-        self._drop_staged(before if before.number == draft.number - 1 else START)
+        self._drop_staged(before if before.number == draft.number - 1 else START, draft)
         return entry
 
     def read_content(self, claim: Claim) -> bytes | None:
@@ -198,9 +199,22 @@ class ClaimLog:
         Raises:
             DamagedTable: The staged file is missing or changed though the claim is the last one.
         """
-        content = claim.content
-        if content is None or content.data is not None:
-            return content.data if content else None
+        return None if claim.content is None else self._read_whole(claim, claim.content)
+
+    def read_tickets(self, claim: Claim) -> dict[str, str] | None:
+        """The tickets of the last claim, by path; None if a later claim is there, so that nobody needs them.
+
+        Raises:
+            DamagedTable: They are unreadable, missing or changed though the claim is the last one.
+        """
+        if claim.tickets is None:
+            return {}
+        data = self._read_whole(claim, claim.tickets)
+        return None if data is None else decode_tickets(data, claim)
+
+    def _read_whole(self, claim: Claim, content: Content) -> bytes | None:
+        if content.data is not None:
+            return content.data
         data = self._storage.read(_staged_path(content))
         if data is not None and digest_of(data) == content.sha256:
             return data
@@ -250,19 +264,21 @@ class ClaimLog:
     def _remember(self, entry: ClaimEntry) -> None:
         with self._lock:
             if entry.claim is not None:
-                self._recent[entry.number] = replace(entry.claim, content=None, seen=None)
+                self._recent[entry.number] = replace(entry.claim, content=None, tickets=None, seen=None)
                 self._recent.pop(entry.number - _REMEMBERED, None)
             if entry.number > self._head.number:
                 self._head = entry
 
-    def _drop_staged(self, before: ClaimEntry) -> None:
-        content = before.claim.content if before.claim else None
-        if content is None or not content.is_staged:
-            return
-        try:
-            self._storage.delete(_staged_path(content))
-        except StorageError as error:
-            _log.info("%s is no longer needed and was not removed: %s", _staged_path(content), error)
+    def _drop_staged(self, before: ClaimEntry, made: Claim) -> None:
+        """Remove what the claim before staged, but for the tickets that a VOID takes over from its PUBLISH."""
+        kept = {content.sha256 for content in made.contents}
+        for content in before.claim.contents if before.claim else ():
+            if not content.is_staged or content.sha256 in kept:
+                continue
+            try:
+                self._storage.delete(_staged_path(content))
+            except StorageError as error:
+                _log.info("%s is no longer needed and was not removed: %s", _staged_path(content), error)
 
 
 def _staged_path(content: Content) -> str:

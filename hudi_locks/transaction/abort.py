@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_locks.errors import StorageError, TableError, WriteError
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.markers import end_turns
+from hudi_locks.markers import drop_staged
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.coordinator import TableCoordinator
@@ -18,12 +18,12 @@ def abort_write(
 ) -> PublishResult:
     """End a write that certainly was not published, inside the table lock.
 
-    It is rolled back, unless somebody did, and what its tasks wrote since is removed. What they staged goes first: on a
-    full disk that makes room for the claim. Failures are warnings: the next writer cleans up.
+    It is rolled back, unless somebody did, and what its tasks staged is cancelled. That comes first: on a full disk it
+    makes room for the claim. Failures are warnings: the next writer cleans up.
     """
     warnings: list[str] = []
     try:
-        end_turns(coordinator.storage, state.requested)
+        drop_staged(coordinator.storage, [state.requested])
         _roll_back(coordinator, state)
         coordinator.rollback.remove_traces(state.requested)
     except (StorageError, TableError, WriteError) as error:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_locks.config import write_keys
-from hudi_locks.errors import SecondWriterRefused, UnsupportedTable, WriteAborted
+from hudi_locks.errors import SecondWriterRefused, StorageError, UnsupportedTable, WriteAborted
 from hudi_locks.format import Instant, State, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
-from hudi_locks.markers import end_turns
+from hudi_locks.markers import drop_staged
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times, refuse_forgotten
 from hudi_locks.timeline.heartbeat import find_alive, find_expired
@@ -73,7 +73,6 @@ class Begin:
             timeline=view.timeline,
             claim_head=view.head.number,
             archived=archived.times,
-            turn=state.turn + 1,
         )
 
     def _useful_locks(self) -> Locks | None:
@@ -151,10 +150,19 @@ class Begin:
                 return []
             last = pending[-1].requested
             refuse_forgotten(self._table.storage, view.timeline, requested=[last], done=view.head.number)
-            end_turns(self._table.storage, last)  # first: on a full disk it makes room for the claim
-            if self._table.rollback.run(view, pending[-1]):
+            if self._roll_back(view, pending[-1]):
                 return [last]
         return []
+
+    def _roll_back(self, view: View, instant: Instant) -> bool:
+        """On a full disk what a dead writer staged makes room for the claim; one that lives loses its write by that."""
+        try:
+            return self._table.rollback.run(view, instant)
+        except StorageError as error:
+            if not error.is_disk_full:
+                raise
+            drop_staged(self._table.storage, [instant.requested])
+            return self._table.rollback.run(view, instant)
 
     def _find_expired(self, timeline: Timeline) -> frozenset[str]:
         pending = [instant.requested for instant in timeline.pending(INGESTION)]

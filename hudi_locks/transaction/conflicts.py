@@ -150,6 +150,11 @@ class ConflictResolutionStrategy(ABC):
         """Whether `this` may have to give way to writes that are still under way, so that they must be looked at."""
         return False
 
+    @property
+    def reads_markers(self) -> bool:
+        """Whether some write may have to give way to living ones: then all announce what they are at."""
+        return type(self).heeds_living_writers is not ConflictResolutionStrategy.heeds_living_writers
+
     def conflicting_groups(self, this: ConcurrentOperation, other: ConcurrentOperation) -> frozenset[FileGroupId]:
         """File groups of `this` on which the two may not meet: those in common, or of a bucket in common."""
         return self._find_common(this.groups, other.groups)

@@ -17,7 +17,7 @@ from hudi_locks.timeline import PENDING_ENDINGS, create_instant, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
 from hudi_locks.transaction.context import TableContext, View
-from hudi_locks.transaction.forward import Place, RollForward
+from hudi_locks.transaction.forward import Filled, Place, RollForward
 from hudi_locks.transaction.hooks import CommitParticipant, StopPoint
 from hudi_locks.transaction.rollback import Rollback
 
@@ -254,7 +254,8 @@ class TableCoordinator(TableContext):
         place = Place(
             instant.requested, self.layout.path(completed), StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED
         )
-        if not place.fill(self, content, is_wanted=lambda: self._is_unfinished(instant)):
+        filled = place.fill(self, content, is_wanted=lambda: self._is_unfinished(instant))
+        if filled is Filled.UNWANTED:
             return None
         place.tidy(self, has_tasks=False)
         self.trace(StopPoint.SERVICE_COMPLETED)

@@ -69,10 +69,12 @@ class Notices:
 
     def acknowledge(self, instant: str) -> bool:
         """Let writers go on after somebody has looked at `instant`; False if no notice of it is there."""
-        name = f"endangered-{instant}.json"
-        target = f"{NOTICE_FOLDER}/acknowledged-{instant}.json"
-        is_there = self._storage.exists(f"{NOTICE_FOLDER}/{name}")
-        return is_there and self._storage.move_if_absent(f"{NOTICE_FOLDER}/{name}", target)
+        notice = f"{NOTICE_FOLDER}/endangered-{instant}.json"
+        data = self._storage.read(notice)
+        if data is None:
+            return False
+        self._storage.create_if_absent(f"{NOTICE_FOLDER}/acknowledged-{instant}.json", data)
+        return self._storage.delete(notice)
 
     def accept_ahead(self, newest: str, ahead_ms: int) -> None:
         """Note that somebody knows of the time `newest`, which is so far ahead of the store's clock."""

@@ -5,6 +5,7 @@ Only the last claim can be unfinished, since the maker of each claim has seen to
 
 from __future__ import annotations
 
+import enum
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Final
 from hudi_locks.errors import PossibleLostUpdate, StorageError
 from hudi_locks.format import Instant, State, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
-from hudi_locks.markers import staging_folder
+from hudi_locks.markers import drop_staged, staging_folder
+from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline.archive import is_archived, list_archived_since, refuse_gap
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.context import TableContext, View
@@ -25,9 +27,20 @@ from hudi_locks.transaction.rollback import Rollback
 __all__ = ["Place", "RollForward"]
 
 _COMPLETED: Final = "completed"
-"""Where files of the timeline are staged; no turn of tasks has that name."""
+"""Where files of the timeline are staged; no ticket of a data file has that name."""
+
+_NAMING_THREADS: Final = 32
+"""So many data files get their names at the same time: each waits for the store most of the time."""
 
 _HAVE_TASKS: Final = ("clustering", "compaction", "logcompaction")
+
+
+class Filled(enum.Enum):
+    """What became of a file that was to be made: this call made it, it was there, or nobody wants it any more."""
+
+    MADE = "made"
+    THERE = "there"
+    UNWANTED = "unwanted"
 
 
 @dataclass(frozen=True)
@@ -46,41 +59,56 @@ class Place:
     staged_at: StopPoint
     looked_at: StopPoint
 
-    def fill(self, context: TableContext, content: bytes, *, is_wanted: Callable[[], bool]) -> bool:
-        """Make the file, unless it is not wanted any more; False then.
+    def fill(self, context: TableContext, content: bytes, *, is_wanted: Callable[[], bool]) -> Filled:
+        """Make the file, unless it is not wanted any more.
 
         Whoever removes it first ends what makes it wanted (a later claim is there, the inflight file is gone), then
         removes what is staged for the instant, then the file. So what was staged before the look cannot be named after
         it, however long this process sleeps, and however it dies then. Others who make the same file may remove what is
         staged too.
 
+        A store without folders cannot promise that. There the file is made at its name, and who sleeps between the look
+        and that makes it too late: then a second look of the caller takes it away.
+
         Raises:
             StorageError: The store failed.
         """
+        if not context.storage.capabilities.ended_folders:
+            return self._create(context, content, is_wanted=is_wanted)
         staged = f"{_completed_folder(self.requested)}/{uuid.uuid4().hex}"
         try:
             context.storage.create_transient(staged, content)
             context.trace(self.staged_at)
-            is_still_wanted = is_wanted()
-            if is_still_wanted:
-                context.trace(self.looked_at)
-            if not is_still_wanted or not context.storage.move_if_absent(staged, self.path):
+            if not is_wanted():
                 context.storage.delete(staged)
+                return Filled.UNWANTED
+            context.trace(self.looked_at)
+            if context.storage.move_if_absent(staged, self.path):
+                return Filled.MADE
+            context.storage.delete(staged)
         except StorageError:
             if not is_wanted():
-                return False
+                return Filled.UNWANTED
             if not context.storage.exists(self.path):
                 raise
-            return True
-        return is_still_wanted
+        return Filled.THERE
+
+    def _create(self, context: TableContext, content: bytes, *, is_wanted: Callable[[], bool]) -> Filled:
+        context.trace(self.staged_at)
+        if not is_wanted():
+            return Filled.UNWANTED
+        context.trace(self.looked_at)
+        return Filled.MADE if context.storage.create_if_absent(self.path, content) else Filled.THERE
 
     def tidy(self, context: TableContext, *, has_tasks: bool) -> None:
         """Remove what was staged for it, by others too who died on the way; only once the file is there.
 
         Tasks of an instant that has some may stage their files beside it.
         """
-        folder = _completed_folder(self.requested) if has_tasks else staging_folder(self.requested)
-        context.storage.delete_folder(folder)
+        if not has_tasks:
+            drop_staged(context.storage, [self.requested])
+        elif context.storage.capabilities.ended_folders:
+            context.storage.delete_folder(_completed_folder(self.requested))
 
 
 class RollForward:
@@ -111,14 +139,18 @@ class RollForward:
                 return head
 
     def settle(self, claim: Claim) -> bool:
-        """Make the completed file of a PUBLISH; True if it counts, False if it is voided.
+        """Name the data files of a PUBLISH, then make its completed file; True if it counts, False if it is voided.
 
         Raises:
+            DamagedTable: Its tickets cannot be read.
             PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
         while not self._is_voided(claim):
-            if self._context.is_inflight(claim):
+            if not self._name_files(claim):
+                if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
+                    return not self._is_voided(claim)
+            elif self._context.is_inflight(claim):
                 if self._complete(claim):
                     return True
             elif self._is_archived(claim):
@@ -126,6 +158,29 @@ class RollForward:
             elif not self._void(claim) and not self._is_voided(claim):
                 self._report_undone(claim)
         return False
+
+    def _name_files(self, claim: Claim) -> bool:
+        """Redeem every ticket of a claim, and no other; False if a file has no name and will never get one.
+
+        Its name is looked for only when its ticket is not there: a look before would take a file for missing that
+        another process is about to name.
+        """
+        tickets = self._log.read_tickets(claim)
+        if not tickets:
+            return True  # none, or a later claim is there: its maker has named them all, or voided the claim
+        named = map_in_threads(lambda path: self._name(path, tickets[path]), tickets, threads=_NAMING_THREADS)
+        if not all(named):
+            return False
+        self._storage.flush(tickets)
+        self._context.trace(StopPoint.PUBLISH_NAMED)
+        return True
+
+    def _name(self, path: str, ticket: str) -> bool:
+        return self._storage.redeem(ticket, path) or self._storage.exists(path)
+
+    def _void_or_pass(self, claim: Claim) -> bool:
+        """Void a claim of which a file is lost; False if a later claim is there, whose maker has decided about it."""
+        return self._void(claim) or self._log.read(claim.number + 1) is None
 
     def _see_to(self, claim: Claim | None) -> bool:
         if claim is None:
@@ -144,7 +199,8 @@ class RollForward:
             and not self._is_known(claim)
         ):
             place = Place(claim.instant, self._completed_path(claim), StopPoint.PLAN_STAGED, StopPoint.PLAN_LOOKED)
-            if place.fill(self._context, content, is_wanted=lambda: self._log.read(claim.number + 1) is None):
+            filled = place.fill(self._context, content, is_wanted=lambda: self._log.read(claim.number + 1) is None)
+            if filled is not Filled.UNWANTED:
                 place.tidy(self._context, has_tasks=claim.action in _HAVE_TASKS)
         return True
 
@@ -165,7 +221,7 @@ class RollForward:
             self._void(claim)
             return False
         is_settled = self.settle(claim)
-        if is_settled:  # what others staged who died on the way to it
+        if is_settled and self._storage.capabilities.ended_folders:  # what others staged who died on the way to it
             self._storage.delete_folder(_completed_folder(claim.instant))
         return is_settled
 
@@ -195,12 +251,15 @@ class RollForward:
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
         place = Place(claim.instant, self._completed_path(claim), StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
-        if not place.fill(self._context, content, is_wanted=partial(self._context.is_inflight, claim)):
+        filled = place.fill(self._context, content, is_wanted=partial(self._context.is_inflight, claim))
+        if filled is Filled.UNWANTED:
             return False  # it was archived or rolled back meanwhile
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
             return True
-        self._storage.delete(place.path)
+        # A file that was there is an archiver's, if there is one: it removes the oldest first, so that no gap appears.
+        if filled is Filled.MADE or not self._is_archived(claim):
+            self._storage.delete(place.path)
         return False
 
     def _look_again(self, claim: Claim) -> bool:

@@ -15,11 +15,9 @@ from typing import Final, Protocol
 
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import CommitMetadata, Instant
-from hudi_locks.markers import reconcile
-from hudi_locks.storage import Storage
 from hudi_locks.timeline import Timeline
 
-__all__ = ["STOP_AT", "CommitParticipant", "PreparedCommit", "ReconciledFiles", "StopPoint", "Tracer", "tracer_from"]
+__all__ = ["STOP_AT", "CommitParticipant", "PreparedCommit", "StopPoint", "Tracer", "tracer_from"]
 
 STOP_AT: Final = "HUDI_LOCKS_STOP_AT"
 """Environment variable `<point>` or `<point>:kill` (SIGKILL), `<point>:stop` (SIGSTOP)."""
@@ -58,24 +56,6 @@ class CommitParticipant(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class ReconciledFiles:
-    """The table's data files: those that failed attempts left go, since every reader would show their rows twice.
-
-    Attributes:
-        storage: Of the table.
-        fail_on_stray: `hoodie.fail.job.on.duplicate.data.file.detection`.
-    """
-
-    storage: Storage
-    fail_on_stray: bool
-
-    def prepare(self, commit: PreparedCommit) -> None:
-        """See `CommitParticipant.prepare`."""
-        requested, written = commit.instant.requested, commit.metadata.paths
-        reconcile(self.storage, requested, written=written, fail_on_stray=self.fail_on_stray)
-
-
 class StopPoint(enum.Enum):
     """Where a writer may be stopped; each names what has just been done."""
 
@@ -89,9 +69,10 @@ class StopPoint(enum.Enum):
     PUBLISH_LOCKED = "publish:locked"
     PUBLISH_FORWARDED = "publish:forwarded"
     PUBLISH_CHECKED = "publish:checked"
-    PUBLISH_RECONCILED = "publish:reconciled"
+    PUBLISH_PREPARED = "publish:prepared"
     PUBLISH_TIMED = "publish:timed"
     PUBLISH_CLAIMED = "publish:claimed"
+    PUBLISH_NAMED = "publish:named"
     PUBLISH_STAGED = "publish:staged"
     PUBLISH_LOOKED = "publish:looked"
     PUBLISH_COMPLETED = "publish:completed"
@@ -106,6 +87,7 @@ class StopPoint(enum.Enum):
     RESUME_HEARTBEAT = "resume:heartbeat"
     RESUME_INFLIGHT = "resume:inflight"
     ROLLBACK_CLAIMED = "rollback:claimed"
+    ROLLBACK_CANCELLED = "rollback:cancelled"
     ROLLBACK_PLANNED = "rollback:planned"
     ROLLBACK_FILES_DELETED = "rollback:files-deleted"
     ROLLBACK_INFLIGHT_DELETED = "rollback:inflight-deleted"

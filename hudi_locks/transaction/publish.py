@@ -1,4 +1,4 @@
-"""Publishing a write: the eight steps of the commit protocol, inside the table lock."""
+"""Publishing a write: the steps of the commit protocol that are inside the table lock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hudi_locks.errors import ClockRefused, LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
-from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
-from hudi_locks.markers import DirectMarkers, staging_folder
+from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, encode_tickets
+from hudi_locks.markers import DirectMarkers, drop_staged
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
@@ -37,8 +37,6 @@ def check_conflict(
     coordinator: TableCoordinator, state: WriteState, metadata: CommitMetadata, *, reads: ReadSet | None = None
 ) -> Conflict | None:
     """See `Transaction.check_conflict`."""
-    if coordinator.settings.fail_on_stray:
-        return None
     timeline = coordinator.load_timeline()  # before the log, so that nothing on it lacks its claim
     claims = coordinator.log.since(state.claim_head, coordinator.log.read_head())
     return ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads).find_conflict(timeline, claims)
@@ -49,7 +47,7 @@ def remove_work_files(context: TableContext, state: WriteState) -> list[str]:
     storage, instant = context.storage, state.requested
     left = [
         *_warn_of(DirectMarkers(storage, instant).delete, f"markers of {instant} are left"),
-        *_warn_of(lambda: storage.delete_folder(staging_folder(instant)), "staged files are left"),
+        *_warn_of(lambda: drop_staged(storage, [instant]), "staged files are left"),
         *_warn_of(state.heartbeat.stop, f"the heartbeat file of {instant} is left"),
     ]
     context.log.write_hint()
@@ -195,7 +193,7 @@ class Publish:
                 participant.prepare(commit)
         except WriteAborted as error:
             return self._give_up(str(error))
-        self._table.trace(StopPoint.PUBLISH_RECONCILED)
+        self._table.trace(StopPoint.PUBLISH_PREPARED)
         return None
 
     def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
@@ -227,6 +225,7 @@ class Publish:
             overwrites=self._metadata.overwritten_partitions,
             overwrites_table=self._metadata.overwrites_table,
             content=Content.of(completed.file_name(version), data),
+            tickets=encode_tickets(self._metadata.tickets),
             seen=list_seen(timeline, time) if self._table.expects_foreign_writers() else None,
             fencing_token=token,
         )

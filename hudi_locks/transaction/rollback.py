@@ -16,7 +16,8 @@ from hudi_locks.format import (
     find_writer,
 )
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.markers import DirectMarkers, read_markers, staging_folder
+from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
+from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import heartbeat_path
@@ -54,6 +55,8 @@ class Rollback:
     def draft(self, view: View, instant: Instant, *, kind: ClaimKind) -> Claim:
         """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see.
 
+        A VOID takes over the tickets of the PUBLISH before it: only by them it is known what may have got its name.
+
         Raises:
             ClockRefused: The times are out of bounds; nothing was made.
         """
@@ -61,7 +64,9 @@ class Rollback:
         earliest = self._context.time_after(view, instant.requested)
         requested = self._context.reserve(earliest, is_beating=False).requested
         claim = self._context.new_claim(kind, instant, time=add_ms(requested, 1))
-        return self._context.log.draft(view.head, replace(claim, rollback_instant=requested))
+        before = view.head.claim
+        tickets = before.tickets if kind is ClaimKind.VOID and before is not None else None
+        return self._context.log.draft(view.head, replace(claim, rollback_instant=requested, tickets=tickets))
 
     def append(self, draft: Claim) -> ClaimEntry | None:
         """Claim it; None if somebody else was first.
@@ -99,27 +104,29 @@ class Rollback:
         self._context.trace(StopPoint.ROLLBACK_COMPLETED)
 
     def remove_traces(self, requested: str) -> None:
-        """Remove what tasks of an instant wrote after it was rolled back; only for an instant that surely was."""
+        """Remove what is left of an instant that surely was rolled back, also what its tasks staged since."""
         self.remove_files(requested)
         self._sweep(requested)
 
     def remove_files(self, requested: str) -> set[str]:
-        """Remove the data files that an instant announced, which nobody can publish; the paths removed."""
+        """Remove the data files that are named by markers of an instant which nobody can publish; the paths removed."""
         return self._delete_files(read_markers(self._storage, requested).own_files)
 
     def _undo(self, claim: Claim, rollback: Instant) -> set[str]:
+        """Cancel first: a redeem that is under way could land behind a deletion. The inflight file goes last."""
         trace, instant = self._context.trace, Instant(claim.instant, claim.action, State.INFLIGHT)
         listing = self._needs_listing(claim)
-        files = set(self._find_files(claim.instant, listing=listing))
+        claimed = self._cancel(claim)
+        files = {*claimed, *self._find_files(claim.instant, listing=listing)}
         self._plan(rollback, instant, files)
         trace(StopPoint.ROLLBACK_PLANNED)
         deleted = self._delete_files(files)
         trace(StopPoint.ROLLBACK_FILES_DELETED)
         self._storage.delete(self._context.path(instant, State.INFLIGHT))
         trace(StopPoint.ROLLBACK_INFLIGHT_DELETED)
-        # A task looks for the inflight file after it made a data file: what it made before that look is found now.
+        # Tasks of a JVM writer name their files: what they named before they missed the inflight file is found now.
         deleted |= self._delete_files(self._find_files(claim.instant, listing=listing))
-        self._storage.delete_folder(staging_folder(claim.instant))  # first: who sleeps on a plan must not name it again
+        drop_staged(self._storage, [claim.instant])  # first: who sleeps on a plan must not name it again
         self._storage.delete(self._context.path(instant, State.REQUESTED))
         trace(StopPoint.ROLLBACK_REQUESTED_DELETED)
         self._sweep(claim.instant)
@@ -134,8 +141,18 @@ class Rollback:
         self._storage.create_if_absent(layout.path(rollback), RollbackPlan.of(instant, requests).encode())
         self._storage.create_if_absent(layout.path(rollback.as_inflight()), b"")
 
+    def _cancel(self, claim: Claim) -> frozenset[str]:
+        """Let nothing of a VOID get its name any more; the paths. Of a ROLLBACK nothing was ever to have one."""
+        tickets = self._context.log.read_tickets(claim) or {}
+        map_in_threads(lambda path: self._storage.cancel(tickets[path], path), tickets)
+        self._context.trace(StopPoint.ROLLBACK_CANCELLED)
+        return frozenset(tickets)
+
     def _needs_listing(self, claim: Claim) -> bool:
+        """Whether a JVM writer may have named files that no marker tells of; tasks of this package name none."""
         if claim.action not in _LISTED_ACTIONS or not self._context.is_inflight(claim):
+            return False
+        if not self._context.expects_foreign_writers():
             return False
         return not read_markers(self._storage, claim.instant).is_complete
 
@@ -156,7 +173,7 @@ class Rollback:
 
     def _sweep(self, requested: str) -> None:
         DirectMarkers(self._storage, requested).delete()
-        self._storage.delete_folder(staging_folder(requested))
+        drop_staged(self._storage, [requested])
         self._storage.delete(heartbeat_path(requested))
 
     def _refuse_completed(self, claim: Claim, timeline: Timeline) -> None:

@@ -65,7 +65,6 @@ class WriterSettings:
         strategy: Conflict resolution strategy as written.
         unites_columns: Whether columns that concurrent writes change are compared and united.
         is_bucketed: Whether the writer finds file groups by a bucket index, by its options or else by the table.
-        fail_on_stray: Whether stray data files fail a commit.
         lock_provider: As written, for a person.
     """
 
@@ -79,7 +78,6 @@ class WriterSettings:
     strategy: str
     unites_columns: bool
     is_bucketed: bool
-    fail_on_stray: bool
     lock_provider: str
 
     @classmethod
@@ -103,7 +101,6 @@ class WriterSettings:
             strategy=given.get_value(lock_keys.CONFLICT_RESOLUTION_STRATEGY),
             unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
             is_bucketed=has_buckets(given, table),
-            fail_on_stray=given.get_value(write_keys.FAIL_ON_DUPLICATE_DATA_FILE),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
         )
 

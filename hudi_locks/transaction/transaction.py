@@ -12,7 +12,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata
-from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, end_turns
+from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, drop_staged
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
@@ -74,16 +74,18 @@ class Transaction:
 
     @cached_property
     def files(self) -> FinalFiles:
-        """Makes data files, announced by direct markers; send it to the executors."""
-        return self.files_by(self.guard(self.markers))
+        """Makes data files; send it to the executors.
+
+        They are announced by direct markers where somebody reads those: JVM writers, early conflict detection, or
+        table services that give way to living writers.
+        """
+        are_read = self._table.expects_foreign_writers() or self._table.strategy.reads_markers
+        return self.files_by(self.guard(self.markers) or (self.markers if are_read else None))
 
     def files_by(self, maker: MarkerMaker | None) -> FinalFiles:
-        """Makes data files that `maker` announces; None for direct markers without a look at other writes."""
+        """Makes data files that `maker` announces; None for no markers."""
         instant = self._state.instant
-        storage, layout = self._table.storage, self._table.layout
-        files = FinalFiles(storage, layout, instant.requested, instant.action, maker, turn=self._state.turn)
-        files.open_turn()
-        return files
+        return FinalFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""
@@ -136,7 +138,7 @@ class Transaction:
         """The conflict that a publish of `metadata` would meet now, without the lock and without ending the write.
 
         Lets a caller change its plan before publishing instead of retrying; `publish` checks again in any case. Files
-        that are then left out of the metadata are removed by the publish. None where stray files fail a publish.
+        that are then left out of the metadata never get their names.
 
         Raises:
             DamagedTable: The timeline or the claim log is unreadable.
@@ -158,7 +160,7 @@ class Transaction:
         """
         return Begin(self._table).look_again(self._state)
 
-    def go_on(self, later: WriteState, *, bases: Iterable[BaseFile], without: Iterable[str]) -> bool:
+    def go_on(self, later: WriteState, *, bases: Iterable[BaseFile]) -> bool:
         """Build on a later snapshot, under the same instant, and write anew only what is outdated by it.
 
         Readers show the file with the highest requested time of a file group. So nothing may be written on top of a
@@ -167,17 +169,13 @@ class Transaction:
         Args:
             later: By `look_again`.
             bases: The newest files, in that snapshot, of the file groups that are written from now on. All that was
-                written before and stays must be as if it had been written from that snapshot.
-            without: Paths of this write's data files that are outdated. Their names become free, for new tasks alone.
-
-        Raises:
-            StorageError: The store failed; abort the write.
+                written before and stays must be as if it had been written from that snapshot. What is outdated is left
+                out of the metadata, and never gets its name.
         """
         if any(file.instant >= self.instant for file in bases):
             return False
-        self._remove_files(without)
         self._state = later
-        self.__dict__.pop("files", None)
+        self.__dict__.pop("files", None)  # what looks for conflicts early goes by the snapshot
         return True
 
     def publish(
@@ -229,22 +227,18 @@ class Transaction:
     def _end(self, reason: str) -> PublishResult:
         """Roll back, unless a publish was begun and made its claim.
 
-        What tasks staged goes before the lock is asked for, since a lock may need room on the same disk.
+        What tasks staged goes before the lock is asked for, since a lock may need room on the same disk; not where a
+        claim that was made may need it.
         """
-        with suppress(StorageError):  # it is tried again inside the lock, and told
-            end_turns(self._table.storage, self.instant)
+        if not self._is_publishing:
+            with suppress(StorageError):  # it is tried again inside the lock, and told
+                drop_staged(self._table.storage, [self.instant])
         with self._table.hold():
             claim = find_published(self._table, self._state) if self._is_publishing else None
             if claim is None:
                 return abort_write(self._table, self._state, reason)
         left = remove_work_files(self._table, self._state)
         return PublishResult(self.instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(left))
-
-    def _remove_files(self, paths: Iterable[str]) -> None:
-        """Take data files of the write away, and let no task bring them back."""
-        end_turns(self._table.storage, self.instant)
-        for path in paths:
-            self._table.storage.delete(path)
 
     def _require_open(self) -> None:
         if self._ended:

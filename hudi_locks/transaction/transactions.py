@@ -18,7 +18,7 @@ from hudi_locks.transaction.concurrent_writes import EarlyConflictDriver
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBlocking, load_strategy
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
-from hudi_locks.transaction.hooks import CommitParticipant, ReconciledFiles, Tracer, tracer_from
+from hudi_locks.transaction.hooks import CommitParticipant, Tracer, tracer_from
 from hudi_locks.transaction.operations import find_plan
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
@@ -91,7 +91,7 @@ class Transactions:
             metrics=metrics or Metrics(),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
-            participants=(ReconciledFiles(table.storage, settings.fail_on_stray), *participants),
+            participants=tuple(participants),
         )
         self.early = EarlyConflictDriver(self.coordinator, options or {})
 

@@ -32,7 +32,6 @@ class WriteState:
         lock_held_ms: How long its begin held it.
         archived: Instants that had left the timeline before the snapshot was taken, as far as it may matter.
         mark: What its inflight file must hold at the publish; None if that does not matter.
-        turn: How often it went on from a later snapshot.
     """
 
     instant: Instant
@@ -43,7 +42,6 @@ class WriteState:
     lock_held_ms: int = 0
     archived: frozenset[str] = frozenset()
     mark: bytes | None = None
-    turn: int = 0
 
     @property
     def requested(self) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hudi_locks.format import CommitMetadata, Instant, RestoreMetadata, RollbackMetadata, State, parse_instant_name
-from hudi_locks.format.claim import PRIVATE_FOLDER, Claim, ClaimKind, claim_path, decode_claim, digest_of
+from hudi_locks.format.claim import (
+    PRIVATE_FOLDER,
+    Claim,
+    ClaimKind,
+    claim_path,
+    decode_claim,
+    decode_tickets,
+    digest_of,
+)
 from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.verification.report import Notebook
@@ -72,9 +80,15 @@ def _check_chain(book: Notebook, claim: Claim, before: str, path: str) -> None:
     if instant != wanted:
         book.damage(_KIND, path, expected=f"the completed file of {claim.instant}", found=f"{content.name} as content")
     elif content.data is not None:
-        written = CommitMetadata.decode(content.data, path).written_file_groups
-        if written != frozenset(claim.writes):
+        commit = CommitMetadata.decode(content.data, path)
+        if commit.written_file_groups != frozenset(claim.writes):
             book.damage(_KIND, path, expected="the file groups that its content names", found="others in `writes`")
+        if (
+            claim.tickets
+            and claim.tickets.data
+            and not commit.paths.issuperset(decode_tickets(claim.tickets.data, claim))
+        ):
+            book.damage(_KIND, path, expected="tickets of the files that its content names", found="tickets of others")
 
 
 def _check_hint(survey: Survey, last: int) -> None:

@@ -143,11 +143,6 @@ class ObjectStorage(Storage):
             return True
         return False
 
-    def move_if_absent(self, source: str, target: str) -> bool:
-        """Raises StorageError: an object keeps its name."""
-        message = f"{source} cannot be moved to {target}: objects of {self.base} keep their names"
-        raise StorageError(message, path=source)
-
     def delete(self, path: str) -> bool:
         """See `Storage.delete`; whether it was there is asked before, since stores do not tell."""
         was_there = self._send(path, lambda: self._objects.head(self._key(path))) is not None
@@ -171,10 +166,6 @@ class ObjectStorage(Storage):
         if reader is None:
             raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
         return pa.PythonFile(_Reader(reader), mode="r")
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        """Raises StorageError: nothing is written piece by piece here."""
-        raise StorageError(f"cannot write {path!r}: {self.base} is read only here", path=path)
 
     def address(self, path: str) -> str:
         """See `Storage.address`: with the scheme that the user wrote."""

@@ -40,7 +40,10 @@ from hudi_locks.table import (
 from hudi_locks.transaction import Transactions
 
 USER = pa.schema([("id", pa.string()), ("writer", pa.int64())])
-CHANGES = ("create_if_absent", "replace", "move_if_absent", "delete", "delete_folder", "touch")
+CHANGES = (
+    *("create_if_absent", "replace", "move_if_absent", "delete", "delete_folder", "touch"),
+    *("open_staged", "flush_staged", "redeem", "cancel", "cancel_staged", "flush"),
+)
 
 
 def write(path: str, key: str, writer: int) -> None:

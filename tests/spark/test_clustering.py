@@ -205,7 +205,7 @@ def test_what_a_killed_clustering_left_is_removed_and_clustered_anew(
     table = create()
     fill(table, frame)
     before = rows_of(table)
-    environment = {**os.environ, "HUDI_LOCKS_STOP_AT": "publish:reconciled"}
+    environment = {**os.environ, "HUDI_LOCKS_STOP_AT": "publish:prepared"}
     command = [sys.executable, "-c", KILLED, table.path]
     killed = subprocess.run(command, env=environment, capture_output=True, timeout=240, check=False)
     assert killed.returncode == -9, killed.stderr

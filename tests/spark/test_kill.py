@@ -21,6 +21,7 @@ NAMED = [point.value for point in StopPoint if point.value.split(":")[0] in STEP
 CALLS = [f"call:{number}" for number in random.Random(20240101).sample(range(1, 20), 10)]
 DECIDED = (
     "publish:claimed",
+    "publish:named",
     "publish:staged",
     "publish:looked",
     "publish:completed",

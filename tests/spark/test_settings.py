@@ -41,7 +41,7 @@ def write_file(folder: Path, **options: str) -> pq.FileMetaData:
     path = f"{len(list(folder.iterdir()))}.parquet"
     writer = BaseFileWriter(new_file(LocalStorage(str(folder)), path), SCHEMA, form)
     writer.write(stamp_rows(rows, SCHEMA, instant="20240101000000000", seqno_prefix="7", first_seqno=0))
-    writer.close({})
+    writer.close()
     return pq.read_metadata(folder / path)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from transaction_harness import write_file
+
 from hudi_locks.format import BaseFileName, ClusteringPlan, CommitMetadata, IOType, WriteStat
 from hudi_locks.services import Clustering, ClusteringSettings
 from hudi_locks.table import Table, TableConfig, create_partition_metadata, latest_base_files
@@ -41,10 +43,8 @@ class ClusteringHarness:
         stats = []
         for group in groups:
             name = str(BaseFileName(group, tx.instant))
-            staged = tx.files.start("p", name, io_type=IOType.CREATE)
-            self.harness.storage.replace(staged.path, rows.encode())
-            assert tx.files.finish(staged)
-            stats.append(WriteStat("p", group, f"p/{name}", num_writes=1))
+            ticket = write_file(tx.files, "p", name, rows.encode(), io_type=IOType.CREATE)
+            stats.append(WriteStat("p", group, f"p/{name}", num_writes=1, ticket=ticket))
         return CommitMetadata.of(stats, tx.operation, schema=SCHEMA)
 
     def run(self, clustering: Clustering, instant: str | None = None) -> PublishResult | None:

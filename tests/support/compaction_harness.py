@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from transaction_harness import write_file
+
 from hudi_locks.format import BaseFileName, CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
 from hudi_locks.services import Compaction, planned_slice
 from hudi_locks.table import FileSlice, Table, TableConfig, create_partition_metadata, latest_file_slices
@@ -79,7 +81,5 @@ class CompactionHarness:
         return {piece.file_id: self.rows(piece) for piece in slices}
 
     def _make(self, tx: Transaction, group: str, name: str, rows: list[str], version: int | None) -> WriteStat:
-        staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        self.harness.storage.replace(staged.path, json.dumps(rows).encode())
-        assert tx.files.finish(staged)
-        return WriteStat("p", group, f"p/{name}", num_writes=1, log_version=version)
+        ticket = write_file(tx.files, "p", name, json.dumps(rows).encode(), io_type=IOType.CREATE)
+        return WriteStat("p", group, f"p/{name}", num_writes=1, log_version=version, ticket=ticket)

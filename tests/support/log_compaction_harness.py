@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compaction_harness import NON_BLOCKING, SCHEMA, CompactionHarness
+from transaction_harness import write_file
 
 from hudi_locks.format import CommitMetadata, CompactionPlan, IOType, LogFileName, WriteStat
 from hudi_locks.services import LogCompaction, planned_slice
@@ -39,10 +40,8 @@ class LogCompactionHarness(CompactionHarness):
     def _join_slice(self, tx: Transaction, piece: FileSlice) -> WriteStat:
         name = str(LogFileName(piece.file_id, tx.instant))
         said = {"again": self.rows(replace(piece, base=None)), "stands_for": [log.instant for log in piece.logs]}
-        staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        self.harness.storage.replace(staged.path, json.dumps(said).encode())
-        assert tx.files.finish(staged)
-        return WriteStat("p", piece.file_id, f"p/{name}", num_writes=1, log_version=1)
+        ticket = write_file(tx.files, "p", name, json.dumps(said).encode(), io_type=IOType.CREATE)
+        return WriteStat("p", piece.file_id, f"p/{name}", num_writes=1, log_version=1, ticket=ticket)
 
     def rows(self, piece: FileSlice) -> list[str]:
         """What readers see, who must agree: those that apply every log, those that skip some, and as if none were."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from kept_logs_simulator import KeptLogsSimulator
 from log_compaction_harness import read_rows
+from transaction_harness import write_file
 from transaction_store import SteppedStorage
 
 from hudi_locks.errors import StorageError, WriteError
@@ -52,10 +53,8 @@ class LogCompactionSimulator(KeptLogsSimulator):
         name = str(LogFileName(piece.file_id, tx.instant))
         logs = FileSlice(piece.partition, piece.file_id, piece.barrier, None, piece.logs)
         said = {"again": self._rows(logs), "stands_for": [log.instant for log in piece.logs]}
-        staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        tx.files.storage.replace(staged.path, json.dumps(said).encode())
-        tx.files.finish(staged)
-        return WriteStat("p", piece.file_id, f"p/{name}", log_version=1)
+        ticket = write_file(tx.files, "p", name, json.dumps(said).encode(), io_type=IOType.CREATE)
+        return WriteStat("p", piece.file_id, f"p/{name}", log_version=1, ticket=ticket)
 
     def _rows(self, piece: FileSlice) -> list[str]:
         return read_rows(self.files, piece)

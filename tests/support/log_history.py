@@ -9,7 +9,7 @@ from typing import Any
 from compaction_harness import CompactionHarness
 from hypothesis import strategies as st
 from service_harness import ServiceHarness
-from transaction_harness import HarnessClock
+from transaction_harness import HarnessClock, name_files
 
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata
 from hudi_locks.storage import MemoryStorage
@@ -61,7 +61,7 @@ class LogHistory:
         groups = GROUPS[:1] if choice % 3 else GROUPS
         tx = self.at.begin()
         self.groups[tx.instant] = frozenset(groups)
-        self.open_writes.append((tx, self.at.log(tx, *groups)))
+        self._open(tx, self.at.log(tx, *groups))
 
     def end(self, choice: int) -> None:
         if self.open_writes:
@@ -72,7 +72,15 @@ class LogHistory:
 
     def fail(self, choice: int) -> None:
         if self.open_writes:
-            self.open_writes.pop(choice % len(self.open_writes))[0].abort("it failed")
+            tx, draft = self.open_writes.pop(choice % len(self.open_writes))
+            for stat in draft.stats:
+                self.at.harness.storage.delete(str(stat.path))
+            tx.abort("it failed")
+
+    def _open(self, tx: Transaction, draft: CommitMetadata) -> None:
+        """A write under way that has named its files, as a JVM writer does, or one that died while it was published."""
+        name_files(self.at.harness.storage, draft.stats)
+        self.open_writes.append((tx, draft))
 
     def plan(self, _: int) -> None:
         self.compaction.schedule()
@@ -85,7 +93,7 @@ class LogHistory:
     def merge(self, _: int) -> None:
         """A compaction that has made its base files and is not done."""
         if (taken := self.compaction.take()) is not None:
-            self.open_writes.append((taken[0], self.at.merge(*taken)))
+            self._open(taken[0], self.at.merge(*taken))
 
     def clean(self, choice: int) -> None:
         promised = self._promise()

@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from transaction_harness import MODE
+from transaction_harness import MODE, write_file
 from transaction_simulator import Simulator
 from transaction_store import SteppedStorage
 
@@ -36,10 +36,9 @@ class LoggingSimulator(Simulator):
 
     def write(self, tx: Transaction, group: str, name: str) -> CommitMetadata:
         file_name = str(LogFileName(group, tx.instant))
-        staged = tx.files.start("p", file_name, io_type=IOType.CREATE)
-        tx.files.storage.replace(staged.path, json.dumps([name]).encode())
-        tx.files.finish(staged)
-        return CommitMetadata.of([WriteStat("p", group, f"p/{file_name}", log_version=1)], "UPSERT", schema="{}")
+        ticket = write_file(tx.files, "p", file_name, json.dumps([name]).encode(), io_type=IOType.CREATE)
+        stat = WriteStat("p", group, f"p/{file_name}", log_version=1, ticket=ticket)
+        return CommitMetadata.of([stat], "UPSERT", schema="{}")
 
     def content(self, requested: str) -> tuple[str, list[str]] | None:
         for entry in self.files.list("p"):
@@ -74,10 +73,8 @@ class LoggingSimulator(Simulator):
 
     def _merge_slice(self, tx: Transaction, piece: FileSlice) -> WriteStat:
         file_name = str(BaseFileName(piece.file_id, tx.instant))
-        staged = tx.files.start("p", file_name, io_type=IOType.CREATE)
-        tx.files.storage.replace(staged.path, json.dumps(self._rows(piece)).encode())
-        tx.files.finish(staged)
-        return WriteStat("p", piece.file_id, f"p/{file_name}")
+        ticket = write_file(tx.files, "p", file_name, json.dumps(self._rows(piece)).encode())
+        return WriteStat("p", piece.file_id, f"p/{file_name}", ticket=ticket)
 
     def _rows(self, piece: FileSlice) -> list[str]:
         paths = [piece.base.path] if piece.base else []

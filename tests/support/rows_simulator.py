@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from transaction_harness import write_file
 from transaction_simulator import Simulator
 
 from hudi_locks.errors import StorageError, WriteError
@@ -41,10 +42,8 @@ class RowsSimulator(Simulator):
 
     def put(self, tx: Transaction, group: str, rows: list[str]) -> WriteStat:
         name = str(BaseFileName(group, tx.instant))
-        staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        tx.files.storage.replace(staged.path, json.dumps(rows).encode())
-        tx.files.finish(staged)
-        return WriteStat("p", group, f"p/{name}")
+        ticket = write_file(tx.files, "p", name, json.dumps(rows).encode(), io_type=IOType.CREATE)
+        return WriteStat("p", group, f"p/{name}", ticket=ticket)
 
     def live(self, name: str, begin: Callable[[Transactions], Transaction | None], work: Callable[..., Any]) -> None:
         """One transaction of one process, whatever becomes of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transaction_harness import OPEN_LOCK, Harness
+from transaction_harness import OPEN_LOCK, Harness, write_file
 
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
 from hudi_locks.services import Cleaner, CleanSettings
@@ -29,11 +29,9 @@ class ServiceHarness(Harness):
             partition, _, file_id = group.rpartition("/")
             name = str(BaseFileName(file_id, tx.instant))
             self.storage.create_if_absent(f"{partition}/{PARTITION_METADATA}", b"")
-            staged = tx.files.start(partition, name, io_type=IOType.MERGE)
-            self.storage.replace(staged.path, b"rows")
-            tx.files.finish(staged)
+            ticket = write_file(tx.files, partition, name, b"rows", io_type=IOType.MERGE)
             before = self.newest_before(partition, file_id, tx)
-            stats.append(WriteStat(partition, file_id, f"{partition}/{name}", prev_commit=before))
+            stats.append(WriteStat(partition, file_id, f"{partition}/{name}", prev_commit=before, ticket=ticket))
         ended: dict[str, tuple[str, ...]] = {}
         for group in replaces:
             partition, _, file_id = group.rpartition("/")

@@ -196,11 +196,16 @@ class ServicedSimulator(RowsSimulator):
         return f"JVM readers are wrong about {sorted(self.misread)}" if self.misread else ""
 
     def _misread_by_jvm(self) -> set[str]:
-        """Writes of which a JVM reader thinks otherwise than the history: it goes by the first completed one alone."""
-        done = {i.requested for i in Timeline.load(self.files, LAYOUT_2).completed(WRITE_ACTIONS)}
+        """Writes of which a JVM reader thinks otherwise than the history.
+
+        It goes by the first completed one, except for what it sees pending.
+        """
+        timeline = Timeline.load(self.files, LAYOUT_2)
+        done = {instant.requested for instant in timeline.completed(WRITE_ACTIONS)}
+        pending = {instant.requested for instant in timeline.pending(WRITE_ACTIONS)}
         names = (BaseFileName.parse(entry.name) for entry in self.files.list("p"))
         times = {name.instant for name in names if name}
-        seen = {time for time in times if time in done or time < min(done, default="")}
+        seen = {time for time in times if time in done or (time < min(done, default="") and time not in pending)}
         return seen ^ (times & (done | {requested for _, requested in self.archived()}))
 
     def _wrong_archive(self) -> str:

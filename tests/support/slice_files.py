@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_locks.format import avro_schema
-from hudi_locks.markers import StagedFile
 from hudi_locks.storage import LocalStorage, Storage
 from hudi_locks.table import (
     RECORD_KEY,
@@ -38,23 +39,36 @@ def wrap(ts: int | None) -> Any:
     return (f"{_WRAPPER}IntWrapper", {"value": 0}) if ts is None else (f"{_WRAPPER}LongWrapper", {"value": ts})
 
 
-def new_file(storage: Storage, path: str) -> StagedFile:
+@dataclass(frozen=True)
+class NamedFile:
+    """A file of a table that is written under the name which it will have."""
+
+    storage: Storage
+    target: str
+
+    def open(self) -> pa.NativeFile:
+        place = Path(self.storage.address(self.target))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return pa.OSFile(str(place), "wb")
+
+
+def new_file(storage: Storage, path: str) -> NamedFile:
     """A file that is written under the name which it will have."""
-    return StagedFile(storage, path, path)
+    return NamedFile(storage, path)
 
 
 def write_base(storage: LocalStorage, records: list[Record], *, row_group_bytes: int = 1 << 20) -> BaseFile:
     form = BaseFileFormat(AVRO, "zstd", row_group_bytes)
     writer = BaseFileWriter(new_file(storage, "p/base.parquet"), SCHEMA, form)
     writer.write(make_rows(records))
-    writer.close({})
+    writer.close()
     return BaseFile("p", "f-0", "20240101000000000", "p/base.parquet", 0)
 
 
 def write_log(storage: LocalStorage, instant: str, *records: list[Record], stands_for: tuple[str, ...] = ()) -> LogFile:
     """A log with a block of each of the records, which are rows, or deletes with an ordering value, or without."""
 
-    def make(version: int) -> StagedFile:
+    def make(version: int) -> NamedFile:
         return new_file(storage, f"p/.f-0_{instant}.log.{version}_0-0-0")
 
     writer = LogWriter(make, LogFormat(AVRO), instant=instant, partition="p", stands_for=stands_for)

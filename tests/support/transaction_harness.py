@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,17 +16,35 @@ from hudi_locks.errors import AcquireTimeout, LockLost, StorageError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
 from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
-from hudi_locks.markers import StagedFile
-from hudi_locks.storage import MemoryStorage, Storage
+from hudi_locks.markers import FinalFiles
+from hudi_locks.storage import MemoryStorage, StagedFile, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
 
 
-def write_staged(storage: Storage, staged: StagedFile, data: bytes) -> None:
-    """As a task does: only where the driver made the folder."""
-    with storage.open_output(staged.path) as out:
+def write_staged(staged: StagedFile, data: bytes) -> None:
+    """As a task does."""
+    with staged.open() as out:
         out.write(data)
+
+
+def write_file(files: FinalFiles, partition: str, name: str, data: bytes, *, io_type: IOType = IOType.CREATE) -> str:
+    """Make a data file as a task does; its ticket."""
+    staged = files.start(partition, name, io_type=io_type)
+    write_staged(staged, data)
+    return files.seal(staged)
+
+
+def name_files(storage: Storage, stats: Iterable[WriteStat]) -> None:
+    """As whoever settles the claim does."""
+    for stat in stats:
+        assert stat.path is None or storage.redeem(str(stat.ticket), stat.path)
+
+
+def without_tickets(stats: Iterable[WriteStat]) -> list[WriteStat]:
+    """What two attempts of one task have in common."""
+    return [replace(stat, ticket=None) for stat in stats]
 
 
 MODE, OPTIMISTIC = "hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"
@@ -81,14 +99,12 @@ class Harness:
         """A single writer without a lock."""
         return self.open(**{"locks": None, MODE: "SINGLE_WRITER", **options})
 
-    def write(self, tx: Transaction, *groups: str, partition: str = "p") -> CommitMetadata:
+    def write(self, tx: Transaction, *groups: str, partition: str = "p", data: bytes = b"rows") -> CommitMetadata:
         stats = []
         for group in groups:
             name = str(BaseFileName(group, tx.instant))
-            staged = tx.files.start(partition, name, io_type=IOType.MERGE)
-            self.storage.replace(staged.path, b"rows")
-            assert tx.files.finish(staged)
-            stats.append(WriteStat(partition, group, f"{partition}/{name}" if partition else name))
+            ticket = write_file(tx.files, partition, name, data, io_type=IOType.MERGE)
+            stats.append(WriteStat(partition, group, f"{partition}/{name}" if partition else name, ticket=ticket))
         return CommitMetadata.of(stats, "UPSERT", schema="{}")
 
     def commit(self, *groups: str) -> str:

@@ -6,13 +6,14 @@ import contextlib
 import json
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC
+from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC, write_file
 from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, SteppedStorage
 
 from hudi_locks.errors import StorageError, WriteError
@@ -24,11 +25,26 @@ from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import is_archived
-from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions
+from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions, forward, rollback
 from hudi_locks.transaction.operations import drop_void
 
 START_MS = 1_700_000_000_000
 MAX_STEPS = 4_000
+
+
+@contextlib.contextmanager
+def in_turn() -> Iterator[None]:
+    """Let a process name and cancel files one by one, so that others come in between, and a seed says when."""
+
+    def call_each(call: Callable[[Any], Any], arguments: Iterable[Any], *, threads: int = 1) -> list[Any]:
+        assert threads
+        return [call(argument) for argument in arguments]
+
+    with (
+        mock.patch.object(forward, "map_in_threads", call_each),
+        mock.patch.object(rollback, "map_in_threads", call_each),
+    ):
+        yield
 
 
 class Simulator:
@@ -76,8 +92,9 @@ class Simulator:
         return process
 
     def run(self) -> None:
-        self._choose(None).go.release()
-        self.main.acquire()
+        with in_turn():
+            self._choose(None).go.release()
+            self.main.acquire()
         for event in self.events:
             event.set()
         if self.errors:
@@ -142,8 +159,12 @@ class Simulator:
             self.main.release()
 
     # ---- the product under simulation ----
+    def open_store(self, *, all_dead: bool = False) -> SteppedStorage:
+        """What a process sees of the shared files."""
+        return SteppedStorage(self, all_dead=all_dead)
+
     def transactions(self, name: str, *, all_dead: bool = False, locks: Any = None, skew_ms: int = 0) -> Transactions:
-        storage = SteppedStorage(self, all_dead=all_dead)
+        storage = self.open_store(all_dead=all_dead)
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
         config = SimpleNamespace(table_type=self.table_type, extra=extra)
         table: Any = SimpleNamespace(storage=storage, layout=LAYOUT_2, config=config)
@@ -190,10 +211,8 @@ class Simulator:
         storage = tx.files.storage
         before = self.read_slice(storage, tx.timeline, group)
         file_name = str(BaseFileName(group, tx.instant))
-        staged = tx.files.start("p", file_name, io_type=IOType.MERGE)
-        storage.replace(staged.path, json.dumps([*before, name]).encode())
-        tx.files.finish(staged)
-        return CommitMetadata.of([WriteStat("p", group, f"p/{file_name}")], "UPSERT", schema="{}")
+        ticket = write_file(tx.files, "p", file_name, json.dumps([*before, name]).encode(), io_type=IOType.MERGE)
+        return CommitMetadata.of([WriteStat("p", group, f"p/{file_name}", ticket=ticket)], "UPSERT", schema="{}")
 
     def read_slice(self, storage: Storage, timeline: Timeline, group: str) -> list[str]:
         done = {instant.requested for instant in timeline.completed()}
@@ -388,5 +407,6 @@ class Simulator:
         self.lost = 0.0
         for process in self.processes:
             process.is_done = True
-        for _ in range(2):
-            self.transactions("recovery", all_dead=True).roll_back_failed()
+        with in_turn():
+            for _ in range(2):
+                self.transactions("recovery", all_dead=True).roll_back_failed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
-from hudi_locks.storage import Entry, Storage
+from hudi_locks.storage import Entry, StagedFile, Storage
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, Beating
 
@@ -83,6 +84,25 @@ class SimulatorLock:
             self._simulator.lock_owner = None
 
 
+class SteppedFile(StagedFile):
+    """A file under preparation in which each request is a step."""
+
+    def __init__(self, simulator: Simulator, staged: StagedFile) -> None:
+        self.target = staged.target
+        self._simulator, self._staged = simulator, staged
+
+    def open(self) -> pa.NativeFile:
+        self._simulator.step(f"write {self.target}")
+        return self._staged.open()
+
+    def seal(self) -> str:
+        self._simulator.step(f"seal {self.target}")
+        return self._staged.seal()
+
+    def discard(self) -> None:
+        self._staged.discard()
+
+
 class SteppedStorage(Storage):
     """A process's view of the shared files: every call is a step; a claim's answer may be lost, and land late."""
 
@@ -124,6 +144,25 @@ class SteppedStorage(Storage):
         self._simulator.step(f"move {target}")
         return self._simulator.files.move_if_absent(source, target)
 
+    def stage(self, target: str, *, instant: str) -> StagedFile:
+        return SteppedFile(self._simulator, self._simulator.files.stage(target, instant=instant))
+
+    def redeem(self, ticket: str, target: str) -> bool:
+        self._simulator.step(f"redeem {target}")
+        return self._simulator.files.redeem(ticket, target)
+
+    def cancel(self, ticket: str, target: str) -> None:
+        self._simulator.step(f"cancel {target}")
+        self._simulator.files.cancel(ticket, target)
+
+    def list_staged(self) -> set[str]:
+        self._simulator.step("list what is staged")
+        return self._simulator.files.list_staged()
+
+    def cancel_staged(self, instants: Collection[str]) -> None:
+        self._simulator.step(f"cancel what is staged of {', '.join(sorted(instants))}")
+        self._simulator.files.cancel_staged(instants)
+
     def delete(self, path: str) -> bool:
         self._simulator.step(f"delete {path}")
         self._fail_sometimes(path)
@@ -140,10 +179,6 @@ class SteppedStorage(Storage):
     def open_input(self, path: str) -> pa.NativeFile:
         self._simulator.step(f"open {path}")
         return self._simulator.files.open_input(path)
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        self._simulator.step(f"write {path}")
-        return self._simulator.files.open_output(path)
 
     def address(self, path: str) -> str:
         return self._simulator.files.address(path)

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from rows_simulator import RowsSimulator
-from transaction_harness import write_staged
+from transaction_harness import write_file
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
-from hudi_locks.markers import FinalFiles, StagedFile
+from hudi_locks.markers import FinalFiles
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, find_changed
 from hudi_locks.timeline import Timeline
@@ -58,7 +58,7 @@ class TurnsSimulator(RowsSimulator):
         changed = find_changed(files.values(), now.values())
         touched = [group for group in stats if FileGroupId("p", group) in changed]
         bases = [now[group] for group in touched if group in now]
-        if not tx.go_on(later, bases=bases, without=[str(stats[group].path) for group in touched]):
+        if not tx.go_on(later, bases=bases):
             return None
         self.turns += 1
         return now, touched
@@ -70,21 +70,15 @@ class TurnsSimulator(RowsSimulator):
         rows = [*(self.rows_of(tx.files.storage, base.path) if base else []), f"{name} in {group}"]
         file_name, files = str(BaseFileName(group, tx.instant)), tx.files
         if self.rng.random() < 0.5 and self.mine() is not None:
-            late = self._stage(files, file_name, rows)
-            self.spawn("late task", partial(self._finish_late, files, late))
-        files.finish(self._stage(files, file_name, rows))
-        return WriteStat("p", group, f"p/{file_name}")
+            self.spawn("late task", partial(self._write_late, files, file_name, rows))
+        ticket = write_file(files, "p", file_name, json.dumps(rows).encode(), io_type=IOType.MERGE)
+        return WriteStat("p", group, f"p/{file_name}", ticket=ticket)
 
-    def _stage(self, files: FinalFiles, file_name: str, rows: list[str]) -> StagedFile:
-        staged = files.start("p", file_name, io_type=IOType.MERGE)
-        write_staged(self.files, staged, json.dumps(rows).encode())
-        return staged
-
-    def _finish_late(self, files: FinalFiles, staged: StagedFile) -> None:
+    def _write_late(self, files: FinalFiles, file_name: str, rows: list[str]) -> None:
         for _ in range(self.rng.choice((1, 30, 100, 200))):
             self.step("a task hangs")
         with contextlib.suppress(StorageError, WriteError):
-            files.finish(staged)
+            write_file(files, "p", file_name, json.dumps([*rows, "of a late task"]).encode(), io_type=IOType.MERGE)
 
     def published(self) -> list[Claim]:
         return [claim for claim in drop_void(self.claims()) if claim.kind is ClaimKind.PUBLISH]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from slice_files import AVRO, SCHEMA, make_rows
+from transaction_harness import write_file
 
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, LogFileName, WriteStat, avro_schema
 from hudi_locks.format.log_block import encode_block
@@ -50,19 +51,17 @@ class WholeTable:
         staged = tx.files.start(_PARTITION, name, io_type=IOType.CREATE)
         writer = BaseFileWriter(staged, SCHEMA, BaseFileFormat(AVRO))
         writer.write(make_rows([(f"k{n}", n, n) for n in range(rows)]))
-        writer.close({"inserts": rows})
-        assert tx.files.finish(staged)
-        return self._publish(tx, group, name, rows, compacted=compacted)
+        size = writer.close()
+        return self._publish(tx, group, name, rows, size=size, compacted=compacted, ticket=tx.files.seal(staged))
 
     def put_log(self, group: str, *, rows: int = 2) -> str:
         """Commit a log; its path."""
         tx = self.transactions.begin("deltacommit", "UPSERT")
         name = str(LogFileName(group, tx.instant))
-        staged = tx.files.start(_PARTITION, name, io_type=IOType.CREATE)
         block = encode_rows(make_rows([(f"k{n}", n, n) for n in range(rows)]), AVRO, instant=tx.instant)
-        self.storage.replace(staged.path, encode_block(block))
-        assert tx.files.finish(staged)
-        return self._publish(tx, group, name, rows, log_version=1)
+        data = encode_block(block)
+        ticket = write_file(tx.files, _PARTITION, name, data)
+        return self._publish(tx, group, name, rows, size=len(data), log_version=1, ticket=ticket)
 
     def compact(self) -> str:
         """Make a base file of the logs of the one group that has some."""
@@ -76,7 +75,7 @@ class WholeTable:
     def begin(self) -> Transaction:
         """A write under way, with a marker."""
         tx = self.transactions.begin("deltacommit", "UPSERT")
-        tx.files.start(_PARTITION, str(BaseFileName("living-0", tx.instant)), io_type=IOType.CREATE)
+        tx.markers.create(_PARTITION, str(BaseFileName("living-0", tx.instant)), io_type=IOType.CREATE)
         self.living = tx
         return tx
 
@@ -105,11 +104,10 @@ class WholeTable:
 
     def _publish(self, tx: Transaction, group: str, name: str, rows: int, **how: Any) -> str:
         path = f"{_PARTITION}/{name}"
-        entry = self.storage.stat(path)
-        assert entry is not None
-        compacted = how.pop("compacted", False)
+        compacted, size = how.pop("compacted", False), how.pop("size")
+        is_log = "log_version" in how
         stat = WriteStat(
-            _PARTITION, group, path, num_writes=rows, file_size_bytes=entry.size, log_offset=0 if how else None, **how
+            _PARTITION, group, path, num_writes=rows, file_size_bytes=size, log_offset=0 if is_log else None, **how
         )
         operation = "COMPACT" if compacted else "UPSERT"
         done = tx.publish(CommitMetadata.of([stat], operation, schema=_SCHEMA, compacted=compacted))

@@ -38,6 +38,6 @@ LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
         "compact": Limit(Passage(50, 493, 16), aim_files=40, aim_depth=14),
         "read": Limit(Passage(24, 148, 12), aim_files=20),
         "lock": Limit(Passage(10, 94, 10), aim_files=12),
-        "check": Limit(Passage(12, 69, 11), aim_files=12),
+        "check": Limit(Passage(13, 69, 11), aim_files=12),
     }
 )

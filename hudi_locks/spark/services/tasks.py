@@ -38,7 +38,7 @@ class CompactTask:
     slice are in memory.
 
     Attributes:
-        files: Gives base files their names: that of a slice is the same for every attempt.
+        files: Makes the data files of the instant.
         schema: Of the base files, meta columns included.
         form: How they are encoded.
         rule: Which of two rows with one key wins.
@@ -59,11 +59,10 @@ class CompactTask:
     def _merge(self, piece: FileSlice) -> WriteStat:
         group = FileGroup(piece.partition, piece.file_id, piece.base)
         with GroupWriter(self.files, self.schema, form=self.form, group=group) as writer:
-            if not writer.is_done:
-                kept = pa.schema([field for field in self.schema if field.name != FILE_NAME])
-                for rows in read_slice(self.files.storage, piece, kept, rule=self.rule):
-                    for batch in rows.to_batches():
-                        writer.carry(batch)
+            kept = pa.schema([field for field in self.schema if field.name != FILE_NAME])
+            for rows in read_slice(self.files.storage, piece, kept, rule=self.rule):
+                for batch in rows.to_batches():
+                    writer.carry(batch)
             return writer.finish_always()
 
 
@@ -75,7 +74,7 @@ class LogCompactTask:
     take out. The logs of one slice are in memory.
 
     Attributes:
-        files: Gives logs their names: that of a slice is the same for every attempt.
+        files: Makes the data files of the instant.
         schema: Of the rows, meta columns included.
         form: How logs are encoded.
         rule: Which of two rows with one key wins.
@@ -99,9 +98,7 @@ class LogCompactTask:
         times = {log.instant for log in piece.logs}
         self.files.announce([name_log_marker(group, self.files.requested)])
         with LogGroupWriter(self.files, self.form, group=group, is_update=False, stands_for=times) as writer:
-            if not writer.is_done and not self._fill(writer, piece):
-                return []
-            return writer.finish()
+            return writer.finish() if self._fill(writer, piece) else []
 
     def _fill(self, writer: LogGroupWriter, piece: FileSlice) -> bool:
         """Deletes first: they are of rows that came before; False if the logs say nothing."""
@@ -120,7 +117,7 @@ class ClusterTask:
     does not see them again; only the name of their file is new.
 
     Attributes:
-        files: Gives data files their names.
+        files: Makes the data files of the instant.
         schema: Of the base files, meta columns included.
         form: How they are encoded.
         seed: Makes the ids of the file groups, so that every attempt of a task makes the same.

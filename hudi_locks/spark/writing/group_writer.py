@@ -21,7 +21,6 @@ from hudi_locks.table import (
     conform,
     create_partition_metadata,
     read_base_file,
-    read_counts,
     rename_file,
     stamp_rows,
 )
@@ -43,10 +42,10 @@ _CHECK_S: Final = "early_conflict_check_s"
 
 
 class GroupWriter:
-    """The new base file of one file group. An earlier attempt of the task may have made it: then nothing is written.
+    """The new base file of one file group, which gets its name from the claim of the commit.
 
     Args:
-        files: Gives the file its name.
+        files: Of the instant.
         schema: Of the base file, meta columns included.
         form: How it is encoded.
         group: The file group.
@@ -64,22 +63,14 @@ class GroupWriter:
     ) -> None:
         self._files = files
         self._schema = schema
-        self._form = form
         self._group = group
         marker = name_marker(group, files.requested)
         self._name = marker.data_file
         self._staged = files.start(group.partition, self._name, io_type=marker.io_type, is_announced=is_announced)
         self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
         self._stamped = 0
-        self._writer = None if self.is_done else self._open()
-
-    @property
-    def is_done(self) -> bool:
-        """Whether an earlier attempt made the file."""
-        return self._staged.is_taken
-
-    def _open(self) -> BaseFileWriter:
-        return BaseFileWriter(self._staged, self._schema, self._form)
+        self._writer = BaseFileWriter(self._staged, self._schema, form)
+        self._is_finished = False
 
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Give incoming rows the meta columns."""
@@ -90,15 +81,13 @@ class GroupWriter:
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Write rows of a new file group."""
-        if not self.is_done:
-            self._write(self.stamp(pa.Table.from_batches([rows])))
-            self._counts["num_inserts"] += rows.num_rows
+        self._write(self.stamp(pa.Table.from_batches([rows])))
+        self._counts["num_inserts"] += rows.num_rows
 
     def carry(self, rows: pa.RecordBatch) -> None:
         """Write rows of other file groups as they are, with all meta columns but the name of their file."""
-        if not self.is_done:
-            self._write(conform(pa.Table.from_batches([rows]), self._schema))
-            self._counts["num_inserts"] += rows.num_rows
+        self._write(conform(pa.Table.from_batches([rows]), self._schema))
+        self._counts["num_inserts"] += rows.num_rows
 
     def merge(self, merge: Merge) -> None:
         """Let the present rows stream through `merge` into the new file.
@@ -133,53 +122,40 @@ class GroupWriter:
                 yield conform(rows, self._schema)
 
     def _write(self, rows: pa.Table) -> None:
-        if self._writer is None:
-            return
         self._counts["num_writes"] += rows.num_rows
-        with self._files.within_turn():
+        with self._files.while_inflight():
             self._writer.write(rename_file(rows, self._name))
 
     @property
     def buffered_bytes(self) -> int:
         """Memory that rows take which are not in the file yet."""
-        return self._writer.buffered_bytes if self._writer is not None else 0
+        return self._writer.buffered_bytes
 
     def flush(self) -> None:
         """Bring them to the file."""
-        if self._writer is not None:
-            with self._files.within_turn():
-                self._writer.flush()
+        with self._files.while_inflight():
+            self._writer.flush()
 
     def finish(self) -> WriteStat | None:
-        """Name the file; None if no row changed, so that no new file is needed.
+        """Seal the file; None if no row changed, so that no new file is needed.
 
         Raises:
             WriteAborted: The instant was rolled back meanwhile.
         """
         changed = any(self._counts[name] for name in ("num_inserts", "num_update_writes", "num_deletes"))
-        if self._writer is None or changed:
-            return self.finish_always()
-        writer, self._writer = self._writer, None
-        with self._files.within_turn():
-            writer.close(self._counts)
-        self._files.discard(self._staged)
-        return None
+        return self.finish_always() if changed else None
 
     def finish_always(self) -> WriteStat:
-        """Name the file, though it may have no rows, or those that were there. Raises what `finish` raises."""
+        """Seal the file, though it may have no rows, or those that were there. Raises what `finish` raises."""
         files = self._files
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            with self._files.within_turn():
-                writer.close(self._counts)
-        create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
-        if not files.finish(self._staged):
-            self._counts = read_counts(files.storage, self._staged.target)
-        return self._make_stat()
+        with files.while_inflight():
+            size = self._writer.close()
+            create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
+        stat = self._make_stat(size, ticket=files.seal(self._staged))
+        self._is_finished = True
+        return stat
 
-    def _make_stat(self) -> WriteStat:
-        entry = self._files.storage.stat(self._staged.target)
-        size = entry.size if entry else 0
+    def _make_stat(self, size: int, *, ticket: str) -> WriteStat:
         base = self._group.base
         return WriteStat(
             self._group.partition,
@@ -193,16 +169,17 @@ class GroupWriter:
             num_inserts=self._counts["num_inserts"],
             num_update_writes=self._counts["num_update_writes"],
             num_deletes=self._counts["num_deletes"],
+            ticket=ticket,
         )
 
     def __enter__(self) -> GroupWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take a file away that was not finished: on a full disk each attempt would leave one more."""
-        if self._writer is not None:
+        """Give a file up that was not finished: on a full disk each attempt would leave one more."""
+        if not self._is_finished:
             self._writer.abandon()
-            self._files.discard(self._staged)
+            self._staged.discard()
 
 
 def seqno_prefix(group: FileGroup) -> str:

@@ -43,7 +43,7 @@ class LogTask:
     """Logs the rows of one Spark partition. Picklable; made on the driver, called on executors.
 
     Attributes:
-        files: Gives files their names.
+        files: Makes the data files of the instant.
         schema: Of the rows, meta columns included.
         form: How logs are encoded.
         groups: Resolves the GROUP column.
@@ -84,8 +84,7 @@ class LogTask:
     def _log(self, group: FileGroup, rows: pa.Table) -> list[WriteStat]:
         is_update = self.operation is Operation.UPSERT
         with LogGroupWriter(self.files, self.form, group=group, is_update=is_update) as writer:
-            if not writer.is_done:
-                self._fill(writer, group, rows)
+            self._fill(writer, group, rows)
             return writer.finish()
 
     def _fill(self, writer: LogGroupWriter, group: FileGroup, rows: pa.Table) -> None:

@@ -86,9 +86,7 @@ class PartialRewrite:
         if snapshot.schema != made.snapshot.schema:
             return None
         regrouped = persisted.enter_context(self._regroup(made, snapshot))
-        outdated = [stat for stat in made.stats if _group(stat) in regrouped.touched]
-        paths = [stat.path for stat in outdated if stat.path]
-        if not self.transaction.go_on(later, bases=regrouped.bases, without=paths):
+        if not self.transaction.go_on(later, bases=regrouped.bases):
             return None
         return self._write_again(replace(made, snapshot=snapshot, avoided=(*made.avoided, conflict)), regrouped)
 
@@ -124,7 +122,7 @@ def write_around(
     """Write the rows, and those that went to file groups in which others were first once more, to new ones.
 
     Rows that are only added may lie anywhere, and a new file group meets nobody; what went to other file groups stays.
-    The publish removes the files in the old ones, since no stat names them.
+    The files in the old ones never get their names, since no stat has their tickets.
 
     Args:
         transaction: The write.

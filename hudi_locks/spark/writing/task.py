@@ -1,4 +1,4 @@
-"""What an executor does with the rows of its file groups: merge, write, name the file once, report.
+"""What an executor does with the rows of its file groups: merge, write, report the file with its ticket.
 
 Nothing here talks to Spark: a task takes record batches and gives back one record batch of write stats.
 """
@@ -46,7 +46,7 @@ class WriteTask:
     """Writes the file groups of one Spark partition. Picklable; made on the driver, called on executors.
 
     Attributes:
-        files: Gives data files their names, once for each file group and instant.
+        files: Makes the data files of the instant.
         schema: Of the base files, meta columns included.
         form: How base files are encoded.
         groups: Resolves the GROUP column.
@@ -123,8 +123,7 @@ class WriteTask:
         if self._is_left_alone(group):
             return _leave(group)
         with self.open(group) as writer:
-            if not writer.is_done:
-                writer.merge(self._choose_merge(writer, rows))
+            writer.merge(self._choose_merge(writer, rows))
             return writer.finish() or _leave(group)
 
     def _choose_merge(self, writer: GroupWriter, rows: pa.Table) -> Merge:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transaction_harness import write_file
 
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
 from hudi_locks.storage import LocalStorage
@@ -28,10 +29,8 @@ def path(tmp_path: Path) -> str:
         stats = []
         for group in ("a-0", "b-0"):
             name = str(BaseFileName(group, tx.instant))
-            staged = tx.files.start("p", name, io_type=IOType.CREATE)
-            table.storage.replace(staged.path, b"rows")
-            tx.files.finish(staged)
-            stats.append(WriteStat("p", group, f"p/{name}"))
+            ticket = write_file(tx.files, "p", name, b"rows", io_type=IOType.CREATE)
+            stats.append(WriteStat("p", group, f"p/{name}", ticket=ticket))
         assert tx.publish(CommitMetadata.of(stats, "INSERT", schema=SCHEMA)).is_committed
     return table.storage.base
 

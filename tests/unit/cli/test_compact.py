@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transaction_harness import write_file
 
 from hudi_locks.format import CommitMetadata, IOType, LogFileName, WriteStat
 from hudi_locks.services import Compaction
@@ -27,10 +28,8 @@ def table(tmp_path: Path) -> Table:
     create_partition_metadata(table.storage, "p", instant="0")
     with Transactions(table, None).begin("deltacommit", "INSERT") as tx:
         name = str(LogFileName(GROUP, tx.instant))
-        staged = tx.files.start("p", name, io_type=IOType.CREATE)
-        table.storage.replace(staged.path, b"rows")
-        tx.files.finish(staged)
-        stat = WriteStat("p", GROUP, f"p/{name}", log_version=1)
+        ticket = write_file(tx.files, "p", name, b"rows", io_type=IOType.CREATE)
+        stat = WriteStat("p", GROUP, f"p/{name}", log_version=1, ticket=ticket)
         assert tx.publish(CommitMetadata.of([stat], "INSERT", schema=None)).is_committed
     return table
 

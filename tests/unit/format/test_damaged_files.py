@@ -66,7 +66,6 @@ from hudi_locks.table import (
     add_meta_schema,
     log_rows,
     read_base_file,
-    read_counts,
     read_first_key,
 )
 from hudi_locks.table.partition_path import PARTITION_METADATA, read_partition_metadata
@@ -120,7 +119,6 @@ def read_whole_base_file(storage: Storage, path: str) -> object:
     return (
         list(read_base_file(storage, path)),
         list(read_base_file(storage, path, encoded=["id"])),
-        read_counts(storage, path),
         read_first_key(storage, path),
     )
 
@@ -128,7 +126,7 @@ def read_whole_base_file(storage: Storage, path: str) -> object:
 def make_base_file(folder: Path) -> bytes:
     writer = BaseFileWriter(new_file(LocalStorage(str(folder)), "sound.parquet"), SCHEMA, BaseFileFormat(AVRO))
     writer.write(ROWS)
-    writer.close({"inserts": 50})
+    writer.close()
     return (folder / "sound.parquet").read_bytes()
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from transaction_harness import write_file, write_staged
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import StorageError, WriteAborted
@@ -15,8 +17,8 @@ from hudi_locks.markers import (
     FallbackMarkers,
     FinalFiles,
     ServerFiles,
+    drop_staged,
     read_markers,
-    reconcile,
     staging_folder,
 )
 from hudi_locks.storage import LocalStorage, MemoryStorage
@@ -62,30 +64,6 @@ def test_direct_markers_are_created_listed_and_removed(storage: MemoryStorage) -
     assert not read_markers(storage, T).is_complete
 
 
-def test_reconciliation_removes_what_is_not_in_the_commit(storage: MemoryStorage) -> None:
-    markers = DirectMarkers(storage, T)
-    for file_id in ("kept", "stray", "never-made"):
-        markers.create("p", name(file_id), io_type=IOType.CREATE)
-    markers.create("p", name("appended"), io_type=IOType.APPEND)
-    for file_id in ("kept", "stray", "appended"):
-        storage.replace(f"p/{name(file_id)}", b"x")
-    stray, written = f"p/{name('stray')}", {f"p/{name('kept')}"}
-    with pytest.raises(WriteAborted, match=stray) as caught:
-        reconcile(storage, T, written=written, fail_on_stray=True)
-    assert caught.value.stray == (stray,)
-    assert reconcile(storage, T, written=written) == [stray]
-    assert [entry.name for entry in storage.list("p")] == [name("appended"), name("kept")]
-
-
-def test_reconciliation_reads_the_files_of_a_server_and_of_tasks_that_lost_it(storage: MemoryStorage) -> None:
-    kinds = [("kept", "CREATE"), ("stray", "MERGE"), ("appended", "APPEND")]
-    ServerFiles(storage, FOLDER).write(3, [f"p/{name(file_id)}.marker.{kind}" for file_id, kind in kinds])
-    FallbackMarkers(storage, T).create_all([MarkerName("", name("spare"), IOType.CREATE)])
-    for path in (*(f"p/{name(file_id)}" for file_id, _ in kinds), name("spare")):
-        storage.replace(path, b"x")
-    assert reconcile(storage, T, written={f"p/{name('kept')}"}) == [f"p/{name('stray')}", name("spare")]
-
-
 def test_a_task_that_lost_the_server_keeps_to_one_file_of_the_same_form(storage: MemoryStorage) -> None:
     spare = FallbackMarkers(storage, T)
     for number, task in enumerate([copy.copy(spare), copy.copy(spare)]):
@@ -127,31 +105,18 @@ def test_an_unknown_type_is_named_and_stops_nobody(storage: MemoryStorage, caplo
     assert "MARKERS.type says 'DIRECT'" in caplog.text
 
 
-def test_a_second_attempt_finds_the_first_ones_file(storage: MemoryStorage, files: FinalFiles) -> None:
-    first, zombie = (files.start("p", "f", io_type=IOType.CREATE) for _ in range(2))
-    assert not first.is_taken
-    storage.replace(first.path, b"first")
-    storage.replace(zombie.path, b"zombie")
-    assert files.finish(first)
-    assert not files.finish(zombie)
-    second = files.start("p", "f", io_type=IOType.CREATE)
-    assert second.is_taken
-    assert not files.finish(second)
-    assert storage.read("p/f") == b"first"
-    assert storage.list(staging_folder(T)) == []
+def test_each_attempt_has_a_ticket_of_its_own_and_names_nothing(storage: MemoryStorage, files: FinalFiles) -> None:
+    tickets = {write_file(files, "p", name("f"), data) for data in (b"first", b"second")}
+    assert len(tickets) == 2
+    assert storage.list("p") == []
 
 
-def test_a_zombie_never_takes_away_the_file_of_a_commit_that_was_archived(
-    storage: MemoryStorage, files: FinalFiles
-) -> None:
-    first, zombie = (files.start("p", "f", io_type=IOType.CREATE) for _ in range(2))
-    for staged in (first, zombie):
-        storage.replace(staged.path, b"rows")
-    files.finish(first)
-    storage.delete(LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT)))
-    with pytest.raises(WriteAborted, match=T):
-        files.finish(zombie)
-    assert storage.read("p/f") == b"rows"
+def test_nothing_is_announced_where_nobody_reads_markers(storage: MemoryStorage, files: FinalFiles) -> None:
+    marker = MarkerName("p", name("f"), IOType.CREATE)
+    files.announce([marker])
+    assert read_markers(storage, T).names == frozenset()
+    replace(files, maker=DirectMarkers(storage, T)).announce([marker])
+    assert read_markers(storage, T).names == {marker}
 
 
 @pytest.mark.parametrize("is_rolled_back", [True, False])
@@ -161,22 +126,25 @@ def test_a_staged_file_that_is_gone_says_why(tmp_path: Path, is_rolled_back: boo
     storage.create_if_absent(inflight, b"")
     files = FinalFiles(storage, LAYOUT_2, T, "commit")
     staged = files.start("p", "f", io_type=IOType.CREATE)
+    write_staged(staged, b"rows")
+    drop_staged(storage, [T])
     if is_rolled_back:
         storage.delete(inflight)
     with pytest.raises(WriteAborted if is_rolled_back else StorageError):
-        files.finish(staged)
+        files.seal(staged)
+
+
+def test_what_an_instant_staged_goes_with_what_lies_beside_it(storage: MemoryStorage, files: FinalFiles) -> None:
+    ticket = write_file(files, "p", name("f"), b"rows")
+    storage.replace(f"{staging_folder(T)}/early-conflict.json", b"{}")
+    drop_staged(storage, [T])
+    assert storage.list(staging_folder(T)) == []
+    assert not storage.redeem(ticket, f"p/{name('f')}")
 
 
 def test_what_executors_get_can_travel(tmp_path: Path) -> None:
     files = FinalFiles(LocalStorage(str(tmp_path)), LAYOUT_2, T, "commit")
-    (tmp_path / ".hoodie/timeline").mkdir(parents=True)
-    (tmp_path / ".hoodie/timeline" / f"{T}.inflight").touch()
-    files.open_turn()
     copy = pickle.loads(pickle.dumps(files))
-    staged = copy.start("p", "f", io_type=IOType.CREATE)
-    with staged.open() as out:
-        out.write(b"rows")
-    with pytest.warns(DeprecationWarning, match=r"StagedFile\.open"):
-        assert staged.native == str(tmp_path / staged.path)
-    assert copy.finish(staged)
+    ticket = write_file(copy, "p", "f", b"rows")
+    assert files.storage.redeem(ticket, "p/f")
     assert (tmp_path / "p/f").read_bytes() == b"rows"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from compaction_harness import NON_BLOCKING, CompactionHarness
 from service_harness import ServiceHarness
+from transaction_harness import write_file
 
 from hudi_locks.errors import TableError
 from hudi_locks.format import BaseFileName, CleanPlan, CommitMetadata, Instant, IOType, LogFileName, State, WriteStat
@@ -127,7 +128,9 @@ def test_what_a_plan_that_waits_will_read_stays(service: CompactionHarness) -> N
 def test_logs_of_writes_under_way_and_of_dead_ones_are_left_to_others(service: CompactionHarness) -> None:
     service.append(ZERO)
     running = service.begin()
-    service.log(running, ZERO)
+    named = str(LogFileName(ZERO, running.instant))
+    service.harness.storage.replace(f"p/{named}", b"[]")
+    running.markers.create("p", named, io_type=IOType.CREATE)
     stray = str(LogFileName(ZERO, "20231114221319000"))
     service.harness.storage.replace(f"p/{stray}", b"[]")
     compact(service)
@@ -261,10 +264,8 @@ def test_a_base_file_that_a_delta_commit_wrote_anew_is_an_old_version(service: C
     base = compact(service)
     tx = service.harness.open().begin("deltacommit", "UPSERT")
     name = str(BaseFileName(ZERO, tx.instant))
-    staged = tx.files.start("p", name, io_type=IOType.MERGE)
-    service.harness.storage.replace(staged.path, f'["{first}", "{tx.instant}"]'.encode())
-    assert tx.files.finish(staged)
-    stats = [WriteStat("p", ZERO, f"p/{name}", prev_commit=base)]
+    ticket = write_file(tx.files, "p", name, f'["{first}", "{tx.instant}"]'.encode(), io_type=IOType.MERGE)
+    stats = [WriteStat("p", ZERO, f"p/{name}", prev_commit=base, ticket=ticket)]
     assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema="{}")).is_committed
     service.harness.clock.advance(1)
     service.append(ONE)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from service_harness import ServiceHarness
+from transaction_harness import Killed, kill
 
 from hudi_locks.format import CommitMetadata, Instant, IOType, State, WriteStat, add_ms
 from hudi_locks.format.claim import PRIVATE_FOLDER
@@ -14,6 +15,7 @@ from hudi_locks.services import Janitor
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.timeline.claims import STAGED_FOLDER
 from hudi_locks.timeline.heartbeat import heartbeat_path
+from hudi_locks.transaction import StopPoint
 
 HALF_WRITTEN = f"{PRIVATE_FOLDER}/tmp"
 
@@ -80,15 +82,46 @@ def test_files_of_commits_stay_and_their_markers_go(harness: ServiceHarness) -> 
 def test_nothing_of_a_pending_write_goes_however_dead_it_looks(harness: ServiceHarness) -> None:
     harness.put("p/g-0")
     tx = harness.open().begin("commit", "UPSERT")
-    metadata = harness.rewrite(tx, "p/h-0")
-    staged = f"{staging_folder(tx.instant)}/x"
-    harness.storage.replace(staged, b"half a file")
+    [stat] = harness.rewrite(tx, "p/h-0").stats
+    tx.markers.create("p", str(stat.path).removeprefix("p/"), io_type=IOType.CREATE)
     tx._state.heartbeat.pause()
     harness.clock.advance(7200)
     assert janitor(harness).sweep(everywhere=True).data_files == ()
-    assert harness.storage.exists(staged)
     assert harness.storage.exists(heartbeat_path(tx.instant))
-    assert len(tx.markers.names()) == len(metadata.stats)
+    assert len(tx.markers.names()) == 1
+    assert harness.storage.redeem(str(stat.ticket), str(stat.path))
+
+
+def test_what_an_instant_that_is_done_has_staged_is_cancelled(harness: ServiceHarness) -> None:
+    """Also what a task staged that outlived the rollback."""
+    harness.put("p/g-0")
+    tx = harness.open().begin("commit", "UPSERT")
+    tx.abort("enough")
+    [stat] = harness.rewrite(tx, "p/h-0").stats
+    harness.clock.advance(7200)
+    assert harness.storage.list_staged() == {tx.instant}
+    assert janitor(harness).sweep().leftovers == 1
+    assert harness.storage.list_staged() == set()
+    assert not harness.storage.redeem(str(stat.ticket), str(stat.path))
+
+
+def test_tickets_of_the_last_claim_are_kept_though_they_are_older_than_it(
+    harness: ServiceHarness, at: Any, monkeypatch: Any
+) -> None:
+    """Tickets that are too long for a claim wait beside it, as a large completed file does."""
+    monkeypatch.setattr("hudi_locks.format.claim.INLINE_LIMIT", 10)
+    tx = harness.open(trace=at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    metadata = harness.rewrite(tx, "p/g-0")
+    with pytest.raises(Killed):
+        tx.publish(metadata)
+    tx._state.heartbeat.pause()
+    harness.clock.advance(7200)
+    before = harness.names(STAGED_FOLDER)
+    janitor(harness).sweep()
+    assert harness.names(STAGED_FOLDER) == before
+    assert len(before) == 2
+    harness.put("p/h-0")
+    assert f"p/g-0@{tx.instant}" in harness.files()
 
 
 def test_nothing_of_a_foreign_writer_that_is_pending_goes(harness: ServiceHarness, undone: str) -> None:
@@ -119,7 +152,8 @@ def test_a_write_that_begins_while_folders_are_listed_keeps_its_files(
         if folder == ".hoodie/.temp" and not begun:
             tx = harness.open().begin("commit", "UPSERT")
             begun.append(tx.instant)
-            harness.rewrite(tx, "p/h-0")
+            harness.storage.replace(f"p/h-0_0-0-0_{tx.instant}.parquet", b"rows")
+            tx.markers.create("p", f"h-0_0-0-0_{tx.instant}.parquet", io_type=IOType.CREATE)
             tx._state.heartbeat.pause()
             harness.clock.advance(200)
         return listing(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,15 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from transaction_harness import name_files, without_tickets
 
 from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, LogFileName, State, WriteStat, avro_schema, fixed_bucket_file_id
-from hudi_locks.markers import DirectMarkers, FinalFiles, reconcile
+from hudi_locks.markers import DirectMarkers, FinalFiles, drop_staged
 from hudi_locks.spark import Operation
 from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
-from hudi_locks.storage import LocalStorage
+from hudi_locks.storage import LocalStorage, StagedFile
 from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,
@@ -53,7 +55,6 @@ def make_task(table: Table) -> MakeTask:
 
     def make(**changes: Any) -> LogTask:
         files = FinalFiles(table.storage, table.layout, INSTANT, "deltacommit")
-        files.open_turn()
         defaults: dict[str, Any] = {
             "files": files,
             "schema": add_meta_schema(USER),
@@ -83,6 +84,13 @@ def batch(ids: Sequence[str | None], *, bucket: int = 0, ts: int = 1, text: str 
 
 
 def run(task: LogTask, *batches: pa.RecordBatch) -> list[WriteStat]:
+    """The task, and a commit of what it reports."""
+    stats = attempt(task, *batches)
+    name_files(task.files.storage, stats)
+    return stats
+
+
+def attempt(task: LogTask, *batches: pa.RecordBatch) -> list[WriteStat]:
     return [decode_stat(text) for out in task(batches) for text in out[STAT].to_pylist()]
 
 
@@ -141,87 +149,67 @@ def test_a_delete_logs_each_key_once(table: Table, make_task: MakeTask) -> None:
 
 @pytest.mark.parametrize("form", [FORM, SMALL], ids=["one", "several"])
 @pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.DELETE], ids=lambda operation: str(operation.value))
-def test_a_second_attempt_gives_the_same_stats_and_no_second_file(
+def test_a_second_attempt_gives_the_same_stats_and_the_commit_takes_one_of_them(
     table: Table, make_task: MakeTask, form: LogFormat, operation: Operation
 ) -> None:
     rule = MergeRule() if operation is Operation.DELETE else MergeRule(("ts",))
     task = pickle.loads(pickle.dumps(make_task(form=form, operation=operation, rule=rule)))
     batches = [batch(["a", "b", "c"]), batch(["d"], bucket=1)]
-    first = run(task, *batches)
-    files = {path: table.storage.read(path) for path in logs(table)}
-    assert run(task, *batches) == first
-    assert {path: table.storage.read(path) for path in logs(table)} == files
-    assert len(files) == len(first) == (4 if form is SMALL else 2)
+    first, second = attempt(task, *batches), attempt(task, *batches)
+    assert without_tickets(first) == without_tickets(second)
+    assert logs(table) == []
+    name_files(table.storage, second)
+    assert logs(table) == sorted(str(stat.path) for stat in second)
+    assert len(second) == (4 if form is SMALL else 2)
+    assert not any(table.storage.redeem(str(stat.ticket), str(stat.path)) for stat in first)
 
 
 def test_a_full_log_is_followed_by_others_with_markers_of_their_own(table: Table, make_task: MakeTask) -> None:
-    stats = run(make_task(form=SMALL), batch(["a", "b", "c"]))
+    task = make_task(form=SMALL)
+    announced = dataclasses.replace(task.files, maker=DirectMarkers(table.storage, INSTANT))
+    stats = run(dataclasses.replace(task, files=announced), batch(["a", "b", "c"]))
     names = [LogFileName.parse(str(stat.path).rpartition("/")[2]) for stat in stats]
     assert [(name.version, stat.log_version) for name, stat in zip(names, stats, strict=True) if name] == [
         (1, 1),
         (2, 2),
         (3, 3),
     ]
-    first, second, third = (name.write_token for name in names if name)
-    assert first == "0-0-0" != second == third
     markers = DirectMarkers(table.storage, INSTANT).names()
     assert sorted(marker.data_path for marker in markers) == sorted(str(stat.path) for stat in stats)
     assert {marker.io_type.value for marker in markers} == {"CREATE"}
     assert read_all(table, stats) == dict.fromkeys("abc", (1, "x"))
 
 
-def test_what_an_attempt_left_that_died_before_its_first_log_had_a_name_is_no_part_of_the_commit(
+def test_an_attempt_that_dies_leaves_nothing_of_its_logs(
     table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = FinalFiles.finish
+    """Else each attempt would leave some more on a full disk."""
+    seal = FinalFiles.seal
 
-    def die_at_first(self: FinalFiles, staged: Any) -> bool:
-        if staged.target.endswith(".log.1_0-0-0"):
+    def die_at_second(self: FinalFiles, staged: StagedFile) -> str:
+        if staged.target.endswith(".log.2_0-0-0"):
             raise KeyboardInterrupt
-        return finish(self, staged)
+        return seal(self, staged)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(FinalFiles, "finish", die_at_first)
-        with pytest.raises(KeyboardInterrupt):
-            run(make_task(form=SMALL), batch(["a", "b"], text="dead"))
-    [orphan] = logs(table)
-    stats = run(make_task(form=SMALL), batch(["a", "b"], text="alive"))
-    assert reconcile(table.storage, INSTANT, written={str(stat.path) for stat in stats}) == [orphan]
-    assert logs(table) == sorted(str(stat.path) for stat in stats)
-    assert read_all(table, stats) == {"a": (1, "alive"), "b": (1, "alive")}
+    monkeypatch.setattr(FinalFiles, "seal", die_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        attempt(make_task(form=SMALL), batch(["a", "b"]))
+    assert list(table.storage.walk(".hoodie/.hudi_locks/staging")) == []
 
 
-@pytest.mark.parametrize("text", ["ours", "theirs"], ids=["other bytes", "same bytes"])
-@pytest.mark.parametrize("form", [FORM, SMALL], ids=["one", "several"])
-def test_of_two_attempts_at_once_one_counts_and_both_report_it(
-    table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, form: LogFormat, text: str
+def test_a_task_of_a_rolled_back_instant_hears_of_it_where_its_files_are_gone(
+    table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other runs whole, just before the first log of this one gets its name."""
-    finish, theirs = FinalFiles.finish, list[WriteStat]()
-    task = make_task(form=form)
+    seal = FinalFiles.seal
 
-    def be_late(self: FinalFiles, staged: Any) -> bool:
-        if staged.target.endswith(".log.1_0-0-0"):
-            monkeypatch.setattr(FinalFiles, "finish", finish)
-            theirs.extend(run(task, batch(["a", "b"], text="theirs")))
-        return finish(self, staged)
+    def be_late(self: FinalFiles, staged: StagedFile) -> str:
+        table.storage.delete(table.layout.path(Instant(INSTANT, "deltacommit", State.INFLIGHT)))
+        drop_staged(table.storage, [INSTANT])
+        return seal(self, staged)
 
-    monkeypatch.setattr(FinalFiles, "finish", be_late)
-    ours = run(task, batch(["a", "b"], text=text))
-    assert ours == theirs
-    assert logs(table) == sorted(str(stat.path) for stat in ours)
-    assert set(read_all(table, ours).values()) == {(1, "theirs")}
-
-
-def test_a_zombie_of_a_rolled_back_instant_leaves_nothing(table: Table, make_task: MakeTask) -> None:
-    inflight = table.layout.path(Instant(INSTANT, "deltacommit", State.INFLIGHT))
-
-    def batches() -> Any:
-        yield batch(["a"])
-        table.storage.delete(inflight)
-
+    monkeypatch.setattr(FinalFiles, "seal", be_late)
     with pytest.raises(WriteAborted, match=INSTANT):
-        list(make_task()(batches()))
+        attempt(make_task(), batch(["a"]))
     assert logs(table) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_locks.errors import StorageError
@@ -14,7 +15,7 @@ TMP = ".hoodie/.hudi_locks/tmp"
 
 
 def write_to_full_disk() -> None:
-    with reporting("write", "full"), LocalStorage("/dev").open_output("full") as out:
+    with reporting("write", "full"), pa.OSFile("/dev/full", "wb") as out:
         out.write(b"x")
 
 
@@ -73,9 +74,8 @@ class TestLocal:
         storage.replace("a", b"1")
         copy = pickle.loads(pickle.dumps(storage))
         assert copy.read("a") == b"1"
-        with copy.open_input("a") as found, copy.open_output("b") as out:
-            out.write(found.readall())
-        assert storage.read("b") == b"1"
+        with copy.open_input("a") as found:
+            assert found.readall() == b"1"
 
     def test_a_full_disk_is_named_by_who_writes(self) -> None:
         with pytest.raises(StorageError, match="cannot write 'full': No space left on device") as caught:

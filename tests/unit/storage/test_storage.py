@@ -205,20 +205,12 @@ def test_race_of_moves_has_one_winner(storage: Storage) -> None:
 
 
 def stage(storage: Storage, path: str, data: bytes) -> None:
-    """Write a file as a task does."""
-    storage.make_folder(path.rpartition("/")[0])
-    with storage.open_output(path) as out:
+    """Write a file as a task does, and name it."""
+    staged = storage.stage(path, instant="1")
+    with staged.open() as out:
         out.write(data)
-
-
-def test_what_was_written_piece_by_piece_gets_its_name_whole(storage: Storage) -> None:
-    storage.make_folder("staged")
-    with storage.open_output("staged/1") as out:
-        out.write(b"first, ")
-        out.write(b"second")
-    assert storage.move_if_absent("staged/1", "p/final")
-    assert storage.read("p/final") == b"first, second"
-    assert storage.list("staged") == []
+    storage.delete(path)
+    assert storage.redeem(staged.seal(), path)
 
 
 def test_a_file_is_read_at_any_place(storage: Storage) -> None:
@@ -240,9 +232,10 @@ def test_an_empty_file_can_be_opened(storage: Storage) -> None:
 
 def test_arrow_writes_and_reads_parquet_by_the_storage(storage: Storage) -> None:
     rows = pa.table({"key": [f"k{number}" for number in range(1_000)]})
-    storage.make_folder("p")
-    with storage.open_output("p/x.parquet") as out, pq.ParquetWriter(out, rows.schema) as writer:
+    staged = storage.stage("p/x.parquet", instant="1")
+    with staged.open() as out, pq.ParquetWriter(out, rows.schema) as writer:
         writer.write_table(rows)
+    assert storage.redeem(staged.seal(), "p/x.parquet")
     with storage.open_input("p/x.parquet") as found, pq.ParquetFile(found) as file:
         assert file.metadata.num_rows == 1_000
         assert file.read().equals(rows)
@@ -263,24 +256,11 @@ def test_a_folder_cannot_be_opened(storage: Storage) -> None:
         storage.open_input("p")
 
 
-def test_nothing_is_written_where_no_folder_is(storage: Storage) -> None:
-    with pytest.raises(NoSuchFile, match="cannot write 'ended/1'") as caught:
-        storage.open_output("ended/1")
-    assert caught.value.path == "ended/1"
-    assert not storage.exists("ended")
-
-
-def test_what_was_in_a_folder_that_is_deleted_can_never_be_named(storage: Storage) -> None:
-    """Neither what was whole, nor what is written still."""
-    stage(storage, "turn/1", b"late")
-    out = storage.open_output("turn/2")
-    out.write(b"later")
-    storage.delete_folder("turn")
-    out.write(b", and later")
-    out.close()
-    for path in ("turn/1", "turn/2"):
-        with pytest.raises(NoSuchFile):
-            storage.move_if_absent(path, "p/final")
+def test_what_was_in_a_folder_that_is_deleted_can_never_be_moved(storage: Storage) -> None:
+    storage.create_transient("kept/1", b"late")
+    storage.delete_folder("kept")
+    with pytest.raises(NoSuchFile):
+        storage.move_if_absent("kept/1", "p/final")
     assert not storage.exists("p/final")
 
 
@@ -289,12 +269,6 @@ def test_a_reader_keeps_the_bytes_of_a_file_that_is_deleted(storage: Storage) ->
     with storage.open_input("p/a") as found:
         storage.delete("p/a")
         assert found.readall() == b"0123456789"
-
-
-def test_a_new_file_takes_the_place_of_what_its_only_writer_left(storage: Storage) -> None:
-    stage(storage, "staged/1", b"a longer text")
-    stage(storage, "staged/1", b"short")
-    assert storage.read("staged/1") == b"short"
 
 
 def test_an_address_begins_with_that_of_the_table(storage: Storage) -> None:

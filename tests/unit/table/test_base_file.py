@@ -28,7 +28,6 @@ from hudi_locks.table import (
     add_meta_schema,
     conform,
     read_base_file,
-    read_counts,
     read_first_key,
     rename_file,
     stamp_rows,
@@ -55,7 +54,7 @@ def fill(storage: LocalStorage, path: str, *, row_group_bytes: int) -> None:
     writer = BaseFileWriter(new_file(storage, path), SCHEMA, form)
     try:
         writer.write(rows(*(f"k{number}" for number in range(20_000))))
-        writer.close({})
+        writer.close()
     finally:
         writer.abandon()
 
@@ -86,7 +85,7 @@ def write(path: Path, *pieces: pa.Table, row_group_bytes: int = 1 << 20) -> dict
     writer = BaseFileWriter(new_file(LocalStorage(str(path.parent)), path.name), SCHEMA, form)
     for piece in pieces:
         writer.write(piece)
-    writer.close({"num_writes": sum(piece.num_rows for piece in pieces)})
+    writer.close()
     return {key.decode(): value.decode() for key, value in pq.read_metadata(path).metadata.items()}
 
 
@@ -137,12 +136,10 @@ def test_the_footer_names_the_avro_schema_with_the_meta_columns(tmp_path: Path) 
     assert "ARROW:schema" not in footer
 
 
-def test_counts_come_back_and_other_files_have_none(tmp_path: Path) -> None:
-    write(tmp_path / "ours.parquet", rows("a", "b"))
-    assert read_counts(LocalStorage(str(tmp_path)), "ours.parquet") == {"num_writes": 2}
-    pq.write_table(rows("a"), tmp_path / "theirs.parquet")
-    with pytest.raises(DamagedTable, match=r"theirs\.parquet"):
-        read_counts(LocalStorage(str(tmp_path)), "theirs.parquet")
+def test_the_size_is_told_once_the_file_is_whole(tmp_path: Path) -> None:
+    writer = BaseFileWriter(new_file(LocalStorage(str(tmp_path)), "x.parquet"), SCHEMA, BaseFileFormat("{}"))
+    writer.write(rows("a", "b"))
+    assert writer.close() == (tmp_path / "x.parquet").stat().st_size
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
@@ -153,7 +150,7 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(DamagedTable, match=r"p/x\.parquet is gone") as caught:
-        read_counts(LocalStorage(str(tmp_path)), "p/x.parquet")
+        read_first_key(LocalStorage(str(tmp_path)), "p/x.parquet")
     assert caught.value.path == "p/x.parquet"
 
 
@@ -207,7 +204,7 @@ def open_handles(folder: Path) -> list[str]:
 def test_readers_and_writers_leave_no_handle_open(tmp_path: Path) -> None:
     write(tmp_path / "x.parquet", rows("a", "b"))
     storage = LocalStorage(str(tmp_path))
-    for read in (read_counts, read_first_key, count_row_groups, read_file_schema, describe_base_file):
+    for read in (read_first_key, count_row_groups, read_file_schema, describe_base_file):
         read(storage, "x.parquet")
     pieces = read_base_file(storage, "x.parquet", batch_rows=1, encoded=["value"])
     next(pieces)

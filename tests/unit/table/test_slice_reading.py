@@ -35,7 +35,7 @@ def base(tmp_path: Path) -> FileSlice:
     form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), row_group_bytes=1 << 30)
     writer = BaseFileWriter(new_file(LocalStorage(str(tmp_path)), "base.parquet"), SCHEMA, form)
     writer.write(conform(pa.table({RECORD_KEY: keys, "value": pa.array(range(ROWS))}), SCHEMA))
-    writer.close({})
+    writer.close()
     return FileSlice("", "f", "1", BaseFile("", "f", "1", "base.parquet", 0))
 
 

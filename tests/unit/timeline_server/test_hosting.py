@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from early_conflict_marks import marker
-from transaction_harness import Harness, HarnessClock, heartbeats_that_end
+from transaction_harness import Harness, HarnessClock, heartbeats_that_end, write_file
 
 from hudi_locks.errors import HoodieEarlyConflictDetectionException
 from hudi_locks.format import CommitMetadata, MarkerName
@@ -46,10 +46,18 @@ class Job:
 
 
 def test_direct_markers_unless_a_server_is_asked_for(harness: Harness) -> None:
+    harness.foreign = True
     job = Job(harness)
     with job.host.open(job.transaction) as files:
         files.announce([job.name()])
     assert job.entries() == [str(job.name())]
+
+
+def test_no_markers_where_nobody_reads_them(harness: Harness) -> None:
+    job = Job(harness)
+    with job.host.open(job.transaction) as files:
+        files.announce([job.name()])
+    assert job.entries() == []
 
 
 def test_a_server_for_the_time_of_the_write(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,24 +169,19 @@ def test_an_overlapping_write_is_given_up_and_a_disjoint_one_is_not(harness: Har
     assert (found.other, found.is_early) == (earlier.transaction.instant, True)
 
 
-def test_the_commit_removes_what_only_a_server_knew_of(harness: Harness) -> None:
+def test_the_commit_removes_the_markers_of_a_server(harness: Harness) -> None:
     job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
-        staged = files.start("p", job.name().data_file, io_type=job.name().io_type)
-        harness.storage.replace(staged.path, b"x")
-        assert files.finish(staged)
-    assert harness.storage.exists(job.name().data_path)
+        write_file(files, "p", job.name().data_file, b"x", io_type=job.name().io_type)
     assert job.transaction.publish(CommitMetadata.of((), "UPSERT", schema="{}")).is_committed
-    assert not harness.storage.exists(job.name().data_path)
+    assert harness.names("p") == []
     assert job.entries() == []
 
 
 def test_a_rollback_removes_them_too(harness: Harness) -> None:
     job = Job(harness, **SERVER)
     with job.host.open(job.transaction) as files:
-        staged = files.start("p", job.name().data_file, io_type=job.name().io_type)
-        harness.storage.replace(staged.path, b"x")
-        assert files.finish(staged)
+        write_file(files, "p", job.name().data_file, b"x", io_type=job.name().io_type)
     job.transaction.abort("a test")
     assert not harness.storage.exists(job.name().data_path)
     assert job.entries() == []
@@ -218,5 +221,5 @@ def test_without_the_flag_nothing_is_looked_at_for_early_detection(
         with job.host.open(job.transaction) as files:
             files.announce([job.name(OTHER)])
     others = [call for call in storage.calls if not call[1].startswith(job.folder)]
-    assert others == [("stat", f".hoodie/timeline/{job.transaction.instant}.inflight")]
+    assert others == []
     assert EARLY_CONFLICT_CHECK not in job.metrics.snapshot()

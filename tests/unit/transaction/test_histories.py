@@ -134,7 +134,6 @@ def forget_the_late_request(patch: Patch) -> None:
     def look_only(self: Any, view: View, reason: str) -> PublishResult | None:
         if self._table.log.read_head().number != view.head.number:
             return None
-        self._table.rollback.remove_traces(self._instant)
         return PublishResult(self._instant, Outcome.ABORTED, reason=reason)
 
     patch.setattr(Publish, "_occupy", look_only)

@@ -35,9 +35,9 @@ class CountingStorage(MemoryStorage):
             return super().__getattribute__(name)
         theirs, calls = getattr(self._theirs, name), self.calls
 
-        def count(path: str | list[str], *rest: Any) -> Any:
-            calls[name, path if isinstance(path, str) else ", ".join(path)] += 1
-            return theirs(path, *rest)
+        def count(*paths: Any, **how: Any) -> Any:
+            calls[name, ", ".join([paths[0]] if isinstance(paths[0], str) else paths[0])] += 1
+            return theirs(*paths, **how)
 
         return count
 

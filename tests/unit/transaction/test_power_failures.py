@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from power_cut import Disk
-from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC
+from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC, write_file
 
 from hudi_locks.clock import SystemClock
-from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
+from hudi_locks.format import BaseFileName, CommitMetadata, WriteStat
 from hudi_locks.lock import Owner
 from hudi_locks.storage import LocalStorage
 from hudi_locks.timeline import LAYOUT_2, Timeline
@@ -32,11 +32,8 @@ def open_table(folder: Path) -> Transactions:
 
 def write(folder: Path, tx: Transaction, partition: str) -> CommitMetadata:
     files, name = tx.files, str(BaseFileName("group", tx.instant))
-    staged = files.start(partition, name, io_type=IOType.CREATE)
-    with staged.open() as out:
-        out.write(ROWS)
-    assert files.finish(staged)
-    return CommitMetadata.of([WriteStat(partition, "group", f"{partition}/{name}")], "UPSERT", schema="{}")
+    stat = WriteStat(partition, "group", f"{partition}/{name}", ticket=write_file(files, partition, name, ROWS))
+    return CommitMetadata.of([stat], "UPSERT", schema="{}")
 
 
 def commit(folder: Path, partition: str) -> str:

@@ -73,15 +73,6 @@ def test_a_conflict_can_be_foreseen_and_avoided(harness: Any) -> None:
     assert sorted(n.split("_")[0] for n in harness.names("p") if second.instant in n) == ["h-0", "k-0"]
 
 
-def test_nothing_is_foreseen_where_the_files_left_out_would_fail_the_commit(harness: Any) -> None:
-    strict = harness.open(hoodie__fail__job__on__duplicate__data__file__detection=True)
-    first, second = harness.open().begin("commit", "UPSERT"), strict.begin("commit", "INSERT")
-    metadata = harness.write(second, "g-0")
-    first.publish(harness.write(first, "g-0"))
-    assert second.check_conflict(metadata) is None
-    assert second.publish(metadata).conflict is not None
-
-
 def test_writers_of_different_file_groups_both_commit(harness: Any) -> None:
     first, second = harness.open().begin("commit", "UPSERT"), harness.open().begin("commit", "UPSERT")
     assert first.publish(harness.write(first, "g-0")).is_committed
@@ -212,7 +203,7 @@ def test_a_beaten_claim_costs_the_check_and_nothing_else(harness: Any, at: At) -
         other = harness.open().begin("commit", "UPSERT")
         assert other.publish(harness.write(other, "h-0")).is_committed
 
-    tx = harness.open(trace=at(StopPoint.PUBLISH_RECONCILED, be_faster)).begin("commit", "UPSERT")
+    tx = harness.open(trace=at(StopPoint.PUBLISH_PREPARED, be_faster)).begin("commit", "UPSERT")
     assert tx.publish(harness.write(tx, "g-0")).is_committed
     assert [claim.writes for claim in harness.claims()] == [{FileGroupId("p", "h-0")}, {FileGroupId("p", "g-0")}]
 
@@ -222,7 +213,7 @@ def test_a_beaten_claim_is_checked_again(harness: Any, at: At) -> None:
         other = harness.open().begin("commit", "UPSERT")
         assert other.publish(harness.write(other, "g-0")).is_committed
 
-    tx = harness.open(trace=at(StopPoint.PUBLISH_RECONCILED, be_faster)).begin("commit", "UPSERT")
+    tx = harness.open(trace=at(StopPoint.PUBLISH_PREPARED, be_faster)).begin("commit", "UPSERT")
     result = tx.publish(harness.write(tx, "g-0"))
     assert (result.outcome, result.conflict.file_id) == (Outcome.ABORTED, "g-0")
 
@@ -257,14 +248,6 @@ def test_files_of_failed_attempts_are_removed_before_the_commit(harness: Any) ->
     harness.write(tx, "stray-0")
     assert tx.publish(metadata).is_committed
     assert [name.split("_")[0] for name in harness.names("p")] == ["g-0"]
-
-
-def test_stray_files_fail_the_commit_when_asked(harness: Any) -> None:
-    tx = harness.open(hoodie__fail__job__on__duplicate__data__file__detection=True).begin("commit", "UPSERT")
-    metadata = harness.write(tx, "g-0")
-    harness.write(tx, "stray-0")
-    result = tx.publish(metadata)
-    assert (result.outcome, "stray-0" in result.reason) == (Outcome.ABORTED, True)
 
 
 def test_a_clock_far_from_the_stores_is_refused(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from transaction_harness import move_elsewhere
+from transaction_harness import move_elsewhere, write_staged
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError, WriteAborted
-from hudi_locks.format import Instant, IOType, RollbackMetadata, RollbackPlan, State
+from hudi_locks.format import Instant, IOType, MarkerName, RollbackMetadata, RollbackPlan, State
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint
@@ -31,7 +31,9 @@ def abandon(harness: Any, tx: Any) -> None:
 
 def test_a_rollback_leaves_an_instant_that_the_jvm_understands(harness: Any) -> None:
     tx = harness.open().begin("commit", "UPSERT")
-    harness.write(tx, "g-0")
+    name = f"g-0_0-0-0_{tx.instant}.parquet"
+    tx.markers.create("p", name, io_type=IOType.CREATE)
+    harness.storage.replace(f"p/{name}", b"rows")
     result = tx.abort("a change of mind")
     assert (result.outcome, result.reason, result.warnings) == (Outcome.ABORTED, "a change of mind", ())
     rollback = harness.timeline().completed(("rollback",))[0]
@@ -127,15 +129,20 @@ def test_a_write_that_completes_during_the_heartbeat_test_is_kept(
     assert harness.timeline().get(tx.instant).is_completed
 
 
-def test_files_are_found_by_listing_when_the_markers_are_gone(harness: Any) -> None:
+@pytest.mark.parametrize("foreign", [True, False])
+def test_files_of_a_jvm_writer_are_found_by_listing_when_its_markers_are_gone(harness: Any, foreign: bool) -> None:
+    """Where there is none, nothing was named, and no table is listed for that."""
+    harness.foreign = foreign
     tx = harness.open().begin("commit", "UPSERT")
-    harness.write(tx, "g-0", partition="a/b")
-    harness.write(tx, "h-0", partition="")
+    for folder in ("a/b/", ""):
+        harness.storage.replace(f"{folder}g-0_0-0-0_{tx.instant}.parquet", b"rows")
     kept = harness.commit("k-0")
-    tx.markers.delete()
     tx.abort("enough")
     left = [path for path, _ in harness.storage.walk("") if path.endswith(".parquet")]
-    assert [path.split("_")[-1] for path in left] == [f"{kept}.parquet"]
+    assert {path.split("_")[-1] for path in left} == {
+        f"{kept}.parquet",
+        *([] if foreign else [f"{tx.instant}.parquet"]),
+    }
 
 
 def test_markers_of_a_jvm_timeline_server_are_followed(harness: Any) -> None:
@@ -158,27 +165,28 @@ def test_pending_table_services_are_left_alone(harness: Any) -> None:
     assert harness.open().roll_back_failed() == []
 
 
-def test_a_task_that_finishes_after_the_rollback_takes_its_file_away(harness: Any) -> None:
+def test_a_task_that_seals_after_the_rollback_hears_of_it_and_leaves_nothing(harness: Any) -> None:
     tx = harness.open().begin("commit", "UPSERT")
     staged = tx.files.start("p", f"g-0_0-0-0_{tx.instant}.parquet", io_type=IOType.CREATE)
-    harness.storage.replace(staged.path, b"rows")
+    write_staged(staged, b"rows")
     tx.abort("enough")
-    harness.storage.replace(staged.path, b"rows")
     with pytest.raises(WriteAborted, match=tx.instant):
-        tx.files.finish(staged)
-    with pytest.raises(WriteAborted, match=tx.instant):
-        tx.files.start("p", "x", io_type=IOType.CREATE)
+        tx.files.seal(staged)
+    assert harness.storage.list_staged() == set()
     assert harness.names("p") == []
 
 
-def test_a_file_made_between_the_deletion_and_the_end_of_the_inflight_file_goes_too(harness: Any, at: At) -> None:
+def test_what_a_jvm_task_names_between_the_deletion_and_the_end_of_the_inflight_file_goes_too(
+    harness: Any, at: At
+) -> None:
+    harness.foreign = True
+    name = "h-0_0-0-0_{}.parquet"
+
     def finish_late() -> None:
-        staged = tx.files.start("p", f"h-0_0-0-0_{tx.instant}.parquet", io_type=IOType.CREATE)
-        harness.storage.replace(staged.path, b"rows")
-        assert tx.files.finish(staged)
+        harness.storage.create_if_absent(f"p/{name.format(tx.instant)}", b"rows")
 
     tx = harness.open(trace=at(StopPoint.ROLLBACK_FILES_DELETED, finish_late)).begin("commit", "UPSERT")
-    harness.write(tx, "g-0")
+    tx.files.announce([MarkerName("p", name.format(tx.instant), IOType.CREATE)])
     tx.abort("enough")
     assert harness.names("p") == []
 

@@ -149,11 +149,11 @@ def archive_behind_what_is_pending(patch: Patch) -> None:
 # Our readers forgive the newest first, and what is archived behind a pending write, since they ask the archive before
 # they call a write pending. A JVM does not: what it would think is looked at whenever an archiver removes something.
 ARCHIVAL_BREAKS: list[tuple[Callable[[Patch], None], Callable[[int], ServicedSimulator], int]] = [
-    (remove_before_it_is_history, play_serviced, 16),
-    (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 159),
+    (remove_before_it_is_history, play_serviced, 0),
+    (keep_nothing_for_the_last_claim, play_long_lived_beside_jvm, 7),
     (remove_the_newest_first, play_long_lived, 0),
-    (remove_what_is_completed_before_what_is_pending, play_long_lived, 23),
-    (archive_behind_what_is_pending, play_long_lived, 13),
+    (remove_what_is_completed_before_what_is_pending, play_long_lived, 0),
+    (archive_behind_what_is_pending, play_long_lived, 15),
 ]
 
 

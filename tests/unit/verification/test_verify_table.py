@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from whole_table import WholeTable
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import HudiLocksError
+from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path, decode_claim, encode_claim, encode_tickets
 from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
 from hudi_locks.table import RECORD_KEY, Table, add_meta_schema, latest_file_slices, read_slice
 from hudi_locks.verification import VerificationReport, verify_table
@@ -25,6 +27,7 @@ GOLDEN = [
     "v6_cow", "v8_cow", "v8_cow_bucket", "v8_cow_unpartitioned", "v8_mor", "v8_mor_compacted", "v8_mor_nbcc", "v9_cow",
     "v9_mor",
 ]  # fmt: skip
+CLAIMS = f"{PRIVATE_FOLDER}/claims"
 DAMAGES = int(os.environ.get("HUDI_LOCKS_DAMAGES", "4"))
 """Of each file."""
 
@@ -139,6 +142,15 @@ def _stem(path: str) -> str:
     """Without what tells the state of an instant: that a file is gone is seen beside it."""
     name = path.rpartition("/")[2]
     return name.split("_")[0].split(".")[0] if "/timeline/2" in path else path
+
+
+def test_tickets_of_files_that_the_commit_does_not_name_are_damage(copy: LocalStorage) -> None:
+    claims = [decode_claim(copy.read(claim_path(n)) or b"", n) for n in range(1, len(copy.list(CLAIMS)) + 1)]
+    claim = next(claim for claim in claims if claim.tickets is not None)
+    other = encode_tickets({f"region=eu/other-0_0-0-0_{claim.instant}.parquet": "ticket"})
+    copy.replace(claim_path(claim.number), encode_claim(replace(claim, tickets=other)))
+    found = [finding for finding in verify_table(copy).damages if finding.found == "tickets of others"]
+    assert [finding.path for finding in found] == [claim_path(claim.number)]
 
 
 def test_what_harms_nobody_is_a_note(copy: LocalStorage) -> None:
