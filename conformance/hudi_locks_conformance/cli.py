@@ -37,6 +37,7 @@ from hudi_locks_conformance.limits import Limit
 from hudi_locks_conformance.runner import LIMIT, is_reachable, run_checks
 from hudi_locks_conformance.secrets import hide_secrets, show_options
 from hudi_locks_conformance.servers import KINDS, Server, start_server
+from hudi_locks_conformance.storages.command import StorageRun
 from hudi_locks_conformance.stress import render_result, run_stress, stress_values
 
 __all__ = ["command"]
@@ -66,6 +67,9 @@ def conformance(
         LevelName | None, typer.Option(help="Core if absent; each contains those below it. Extra: fencing and more.")
     ] = None,
     server: Annotated[str, typer.Option(metavar="NAME", help="Start this lock service for the run.")] = "",
+    storage: Annotated[
+        str, typer.Option(metavar="PATH", help="Judge what the store of this base path promises, and no provider.")
+    ] = "",
     only: Annotated[str, typer.Option(metavar="IDS", help="Ids or groups, separated by commas.")] = "",
     partner: Annotated[str, typer.Option(metavar="hudi-jvm|CLASS", help="JVM lock holder for group M.")] = "",
     own: Annotated[
@@ -90,13 +94,16 @@ def conformance(
     recheck: Annotated[Path | None, typer.Option(exists=True, help="Judge a saved history again.")] = None,
     model: Annotated[ModelName | None, typer.Option(help="For --recheck; else its tokens decide.")] = None,
 ) -> None:
-    """Judge a lock provider.
+    """Judge a lock provider, or with --storage the store of a table.
 
     Exit status: 0 conformant at the level; 1 a violation; 2 a wrong command line; 3 some check of the level could not
     be judged; 4 the lock service cannot be reached; 70 the kit itself broke.
     """
     if recheck is not None:
         raise typer.Exit(_recheck(recheck, MODELS[model.value] if model else None))
+    if storage:
+        judging = StorageRun(storage, only, limit, as_json=as_json, verbose=verbose)
+        raise typer.Exit(judging.show_checks() if list_only else judging.run(option or [], config))
     more = load_checks(own or [])
     if list_only:
         checks = _select(level, only, more)
