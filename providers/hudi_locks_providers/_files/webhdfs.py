@@ -1,4 +1,4 @@
-"""HDFS over its REST interface: the calls that locks need, each with the answer of the name node itself.
+"""HDFS over its REST interface: the calls that locks and tables need, each with the answer of the name node itself.
 
 fsspec's WebHDFS always creates with `overwrite=true`, so that the calls are made here. Source: the WebHDFS REST API.
 """
@@ -8,16 +8,22 @@ from __future__ import annotations
 import errno
 import getpass
 import http.client
+import io
 import json
 import os
+import threading
 from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-__all__ = ["WebHdfs"]
+from hudi_locks.clock import Clock, SystemClock
+
+__all__ = ["HdfsOutput", "ServerClock", "WebHdfs"]
 
 _LONGEST_CALL_S: Final = 10.0
 _REDIRECT: Final = 307
+_SECOND_MS: Final = 999.0
 _ERRNOS: Final = {
     "AccessControlException": errno.EACCES,
     "AlreadyBeingCreatedException": errno.EEXIST,
@@ -43,15 +49,26 @@ class WebHdfs:
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = [address.strip().rstrip("/") for address in addresses]
+        self._clock = ServerClock()
         self._user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
     def create(self, path: str, data: bytes) -> None:
         """Make a file; `FileExistsError` if the name is taken. In two steps: the name node says where it goes."""
         self._moved("PUT", path, data, op="CREATE", overwrite="false")
 
-    def read(self, path: str) -> bytes:
-        """The content of a file."""
-        return self._moved("GET", path, None, op="OPEN")
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or a part of it, which lies within it."""
+        part = {} if length is None else {"offset": str(offset), "length": str(length)}
+        return self._moved("GET", path, None, op="OPEN", **part)
+
+    def open_output(self, path: str) -> HdfsOutput:
+        """Where the bytes of a file go, piece by piece; one that is there is replaced. The caller closes it."""
+        status, headers, said = self._send("PUT", path, op="CREATE", overwrite="true")
+        where = headers.get("location")
+        if status != _REDIRECT or not where:
+            _check(status, said, path)
+            raise OSError(errno.EIO, f"the name node does not say where it is to be written (status {status})", path)
+        return HdfsOutput(where, path)
 
     def find_status(self, path: str) -> dict[str, Any] | None:
         """What the name node knows of a file or folder; None if there is none."""
@@ -62,15 +79,28 @@ class WebHdfs:
         return status
 
     def rename(self, path: str, to: str) -> bool:
-        """Give a file or folder another name; False if there is none, or if the other name is taken.
-
-        With the option "NONE", which the file system calls strict: else a folder of that name would swallow it.
-        """
+        """Give a file or folder another name; False if there is none, or if the other name is taken."""
         try:
-            self._ask("PUT", path, op="RENAME", destination=to, renameoptions="NONE")
+            self.move(path, to)
         except (FileNotFoundError, FileExistsError):
             return False
         return True
+
+    def move(self, path: str, to: str, *, replaces: bool = False) -> None:
+        """Give a file or folder another name, in one step.
+
+        With an option, which the file system calls strict: else a folder of that name would swallow it.
+
+        Args:
+            path: What is there.
+            to: Its new name.
+            replaces: Whether a file of that name goes.
+
+        Raises:
+            FileExistsError: The name is taken.
+            FileNotFoundError: Nothing is there, or the folder of the new name is not.
+        """
+        self._ask("PUT", path, op="RENAME", destination=to, renameoptions="OVERWRITE" if replaces else "NONE")
 
     def delete(self, path: str, *, recursive: bool = True) -> bool:
         """Remove a file, or a folder with all that is in it; False if there is none."""
@@ -86,8 +116,21 @@ class WebHdfs:
 
     def list_names(self, path: str) -> list[str]:
         """What lies in a folder."""
-        listed = self._ask("GET", path, op="LISTSTATUS")["FileStatuses"]["FileStatus"]
-        return [entry["pathSuffix"] for entry in listed]
+        return [entry["pathSuffix"] for entry in self.list_statuses(path)]
+
+    def list_statuses(self, path: str) -> list[dict[str, Any]]:
+        """What the name node knows of all that lies in a folder; of a file of that name, of itself."""
+        listed: list[dict[str, Any]] = self._ask("GET", path, op="LISTSTATUS")["FileStatuses"]["FileStatus"]
+        return listed
+
+    def now_ms(self) -> int:
+        """The name node's clock, ms since the epoch; a request only where none was made yet.
+
+        Answers tell whole seconds: between them this process counts on, and never away from what they tell.
+        """
+        if not self._clock.is_set:
+            self.find_status("/")
+        return self._clock.now_ms()
 
     def _moved(self, method: str, path: str, data: bytes | None, **query: str) -> bytes:
         status, headers, said = self._send(method, path, **query)
@@ -104,6 +147,11 @@ class WebHdfs:
         return answer
 
     def _send(self, method: str, path: str, **query: str) -> tuple[int, dict[str, str], bytes]:
+        answer = self._send_to_active(method, path, **query)
+        self._clock.set(answer[1].get("date"))
+        return answer
+
+    def _send_to_active(self, method: str, path: str, **query: str) -> tuple[int, dict[str, str], bytes]:
         """Ask the name node; the next one where this one is not there, or is not the active one."""
         told = f"/webhdfs/v1{quote(path)}?{urlencode({**query, 'user.name': self._user})}"
         for _ in self._addresses[1:]:
@@ -117,10 +165,105 @@ class WebHdfs:
         return _send(method, self._addresses[0] + told, None)
 
 
+class ServerClock:
+    """A clock that goes by the `Date` of a server's answers. Thread-safe.
+
+    Args:
+        clock: Counts on between answers.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._ahead_ms: float | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any answer told the time."""
+        return self._ahead_ms is not None
+
+    def set(self, date: str | None) -> None:
+        """Take up the time of an answer: the clock is kept within the second that it names."""
+        if not date:
+            return
+        told_ms = parsedate_to_datetime(date).timestamp() * 1000
+        with self._lock:
+            counted_ms = self._clock.monotonic() * 1000
+            ahead_ms = told_ms - counted_ms
+            known_ms = ahead_ms if self._ahead_ms is None else self._ahead_ms
+            self._ahead_ms = min(max(known_ms, ahead_ms), ahead_ms + _SECOND_MS)
+
+    def now_ms(self) -> int:
+        """The server's time, ms since the epoch; up to a second late, until its answers have told more.
+
+        Raises:
+            OSError: No answer told it.
+        """
+        if self._ahead_ms is None:
+            raise OSError(errno.EIO, "the server tells no time in its answers")
+        return int(self._clock.monotonic() * 1000 + self._ahead_ms)
+
+
+class HdfsOutput(io.RawIOBase):
+    """A file that is written to a data node, piece by piece.
+
+    Args:
+        where: Address that the name node gave.
+        path: Of the file, for messages.
+    """
+
+    def __init__(self, where: str, path: str) -> None:
+        super().__init__()
+        parts = urlsplit(where)
+        self._path = path
+        self._at = 0
+        self._connection = _connect(parts.scheme, parts.netloc)
+        self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
+        self._connection.putheader("Content-Type", "application/octet-stream")
+        self._connection.putheader("Transfer-Encoding", "chunked")
+        self._connection.endheaders()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._at
+
+    def write(self, data: Any) -> int:
+        """Send a piece."""
+        piece = memoryview(data).cast("B")
+        if len(piece):
+            self._connection.send(b"%x\r\n" % len(piece))
+            self._connection.send(piece)
+            self._connection.send(b"\r\n")
+            self._at += len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        """End the file; it is whole where this raises nothing."""
+        if self.closed:
+            return
+        try:
+            self._connection.send(b"0\r\n\r\n")
+            answer = self._connection.getresponse()
+            _check(answer.status, answer.read(), self._path)
+        except http.client.HTTPException as error:
+            raise OSError(errno.EIO, f"the data node gave no answer: {error!r}", self._path) from error
+        finally:
+            self._connection.close()
+            super().close()
+
+
+def _connect(scheme: str, netloc: str) -> http.client.HTTPConnection:
+    kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+    return kind(netloc, timeout=_LONGEST_CALL_S)
+
+
 def _send(method: str, url: str, data: bytes | None) -> tuple[int, dict[str, str], bytes]:
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.netloc, timeout=_LONGEST_CALL_S)
+    connection = _connect(parts.scheme, parts.netloc)
     headers = {"Content-Type": "application/octet-stream"} if data is not None else {}
     try:
         connection.request(method, f"{parts.path}?{parts.query}", data, headers)

@@ -1,0 +1,86 @@
+"""Tables on a real HDFS: what the storage gives, and what a writer is told."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hudi_locks_conformance.servers import Server
+from hudi_locks_conformance.storages.suite import StorageSuite
+
+from hudi_locks.errors import ConfigError, NoSuchFile, StorageError
+from hudi_locks.storage import Storage, open_storage, refuse_unwritable
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def base(minidfs: Server) -> str:
+    return f"webhdfs://127.0.0.1:{minidfs.port}/tables/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def storage(base: str) -> Storage:
+    return open_storage(base)
+
+
+class TestOnHdfs(StorageSuite):
+    @pytest.fixture
+    def storage(self, base: str) -> Storage:
+        return open_storage(base)
+
+
+def test_it_promises_what_writers_rest_on(storage: Storage) -> None:
+    refuse_unwritable(storage)
+    assert storage.is_read_by_spark
+
+
+def test_the_name_nodes_of_an_hdfs_path_are_told_by_an_option(minidfs: Server, base: str) -> None:
+    path = f"hdfs://nameservice1/{base.partition('/tables/')[2]}"
+    storage = open_storage(path, {"hudi_locks.filesystem.webhdfs_url": f"http://127.0.0.1:{minidfs.port}"})
+    assert storage.create_if_absent("a/b", b"c")
+    assert storage.read("a/b") == b"c"
+    assert storage.address("a/b") == f"{path}/a/b"
+    assert pickle.loads(pickle.dumps(storage)).read("a/b") == b"c"
+
+
+def test_a_path_without_a_host_says_what_to_give() -> None:
+    with pytest.raises(ConfigError, match=r"names no name node; give hudi_locks\.filesystem\.webhdfs_url"):
+        open_storage("hdfs:///table")
+
+
+def test_a_name_node_that_does_not_answer_is_one_error() -> None:
+    with pytest.raises(StorageError, match="cannot read 'a': Connection refused"):
+        open_storage("webhdfs://127.0.0.1:9/table").read("a")
+
+
+def test_parquet_is_written_and_read(storage: Storage) -> None:
+    rows = pa.table({"id": list(range(200_000)), "text": [f"row {n}" for n in range(200_000)]})
+    staged = storage.stage("p/f.parquet", instant="20260101000000000")
+    with staged.open() as out:
+        pq.write_table(rows, out)
+    assert storage.redeem(staged.seal(), "p/f.parquet")
+    with storage.open_input("p/f.parquet") as file:
+        assert pq.read_table(file, columns=["text"]).equals(rows.select(["text"]))
+
+
+def test_a_colon_in_a_name_is_refused(storage: Storage) -> None:
+    with pytest.raises(StorageError, match="cannot create 'a:b'"):
+        storage.create_if_absent("a:b", b"")
+
+
+def test_what_is_written_into_no_folder_is_refused(storage: Storage) -> None:
+    with pytest.raises(NoSuchFile, match="its folder is not there"):
+        storage.open_output("none/f")
+
+
+def test_no_permission_is_one_error(storage: Storage, base: str) -> None:
+    storage.create_if_absent("f", b"")
+    root = base.partition("/tables/")[2]
+    storage.hdfs._ask("PUT", f"/tables/{root}", op="SETPERMISSION", permission="500")  # type: ignore[attr-defined]
+    storage.hdfs._user = "nobody"  # type: ignore[attr-defined]
+    with pytest.raises(StorageError, match="cannot create 'g': Permission denied"):
+        storage.create_if_absent("g", b"")
