@@ -38,7 +38,7 @@ def test_histories_name_what_is_claimed_and_nothing_else() -> None:
     kinds = {claim.kind for simulator in simulators for claim in simulator.claims()}
     trails = [line for simulator in simulators for line in simulator.trail]
     assert kinds >= {ClaimKind.PUBLISH, ClaimKind.ROLLBACK, ClaimKind.VOID}
-    for met in ("thief: the ticket", "late: redeem", "late task: seal", "vacuum: removes", "is dead"):
+    for met in ("thief: the ticket", "late: redeem", "late: create", "late task: seal", "vacuum: removes", "is dead"):
         assert any(met in line for line in trails), met
 
 
