@@ -214,14 +214,6 @@ class HdfsStorage(Storage):
         reader = io.BufferedReader(_Reader(self.hdfs, self._locate(path), found.size), _READ_BYTES)
         return pa.PythonFile(reader, mode="r")
 
-    def open_output(self, path: str) -> pa.NativeFile:
-        """See `Storage.open_output`."""
-        folder = path.rpartition("/")[0]
-        with reporting("write", path):
-            if folder and self.hdfs.find_status(self._locate(folder)) is None:
-                raise NoSuchFile(f"cannot write {path!r}: its folder is not there", path=path)
-            return self.open_place(self._locate(path))
-
     def open_place(self, place: str) -> pa.NativeFile:
         """Where the bytes of a file go, by its path on HDFS; its folder is made."""
         import pyarrow as pa

@@ -11,7 +11,7 @@ import pytest
 from hudi_locks_conformance.servers import Server
 from hudi_locks_conformance.storages.suite import StorageSuite
 
-from hudi_locks.errors import ConfigError, NoSuchFile, StorageError
+from hudi_locks.errors import ConfigError, StorageError
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 
 pytestmark = pytest.mark.servers
@@ -70,11 +70,6 @@ def test_parquet_is_written_and_read(storage: Storage) -> None:
 def test_a_colon_in_a_name_is_refused(storage: Storage) -> None:
     with pytest.raises(StorageError, match="cannot create 'a:b'"):
         storage.create_if_absent("a:b", b"")
-
-
-def test_what_is_written_into_no_folder_is_refused(storage: Storage) -> None:
-    with pytest.raises(NoSuchFile, match="its folder is not there"):
-        storage.open_output("none/f")
 
 
 def test_no_permission_is_one_error(storage: Storage, base: str) -> None:
