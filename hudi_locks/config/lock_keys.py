@@ -248,6 +248,12 @@ STORAGE_REGION = Key(
     None,
     "region of the S3 bucket; AWS_REGION, else us-east-1, when absent",
 )
+STORAGE_PATH_STYLE = Key(
+    "hudi_locks.storage.path_style",
+    bool,
+    True,
+    "whether an S3 bucket's name stands in the path of an address, or before its host; AWS takes both when absent",
+)
 STORAGE_ALLOW_HTTP = Key(
     "hudi_locks.storage.allow_http", bool, False, "whether the object store may be spoken to without TLS"
 )

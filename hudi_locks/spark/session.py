@@ -22,10 +22,12 @@ from hudi_locks import errors
 from hudi_locks.config import Key, Options
 from hudi_locks.config.lock_keys import (
     AWS_ACCESS_KEY,
+    AWS_ROLE_ARN,
     AWS_SECRET_KEY,
     AWS_SESSION_TOKEN,
     STORAGE_ALLOW_HTTP,
     STORAGE_ENDPOINT_URL,
+    STORAGE_PATH_STYLE,
     STORAGE_REGION,
 )
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
@@ -83,6 +85,8 @@ _S3A: Final[Mapping[Key[Any], str]] = {
     AWS_ACCESS_KEY: "access.key",
     AWS_SECRET_KEY: "secret.key",
     AWS_SESSION_TOKEN: "session.token",
+    AWS_ROLE_ARN: "assumed.role.arn",
+    STORAGE_PATH_STYLE: "path.style.access",
 }
 """Our keys, and how Spark's file system for S3 calls them."""
 _SENT: Final = ("spark.submit.pyFiles", "spark.archives")

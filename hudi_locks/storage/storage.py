@@ -256,7 +256,7 @@ class Storage(ABC):
         return StorageError(message, path=path)
 
     def exists(self, path: str) -> bool:
-        """Whether something is at `path`."""
+        """Whether a file is at `path`; of a folder only `stat` tells on every store."""
         return self.stat(path) is not None
 
     def walk(self, folder: str) -> Iterable[tuple[str, Entry]]:

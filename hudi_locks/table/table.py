@@ -94,8 +94,9 @@ class Table:
             UnsupportedTable: It is one that we cannot read, or not write; the message names the way out.
             ConfigError: There is no such zone.
         """
-        path = PROPERTIES_PATH if storage.exists(PROPERTIES_PATH) else _BACKUP_PATH
-        data = storage.read(path)
+        path, data = PROPERTIES_PATH, storage.read(PROPERTIES_PATH)
+        if data is None:
+            path, data = _BACKUP_PATH, storage.read(_BACKUP_PATH)
         if data is None:
             message = (
                 f"{storage.base} holds no Hudi table: {PROPERTIES_PATH} is not there; create one or check the path"
@@ -179,9 +180,9 @@ def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> Comm
 def _check_folders(storage: Storage, config: TableConfig, path: str) -> None:
     """A timeline that is looked for elsewhere is an empty one, which the next writer would take for the truth."""
     layout = config.layout
-    if not storage.exists(layout.folder):
+    if storage.stat(layout.folder) is None:
         key, folder = table_keys.TIMELINE_PATH.name, layout.folder
-    elif layout.version > 1 and not config.has_usual_archive and not storage.exists(layout.archive):
+    elif layout.version > 1 and not config.has_usual_archive and storage.stat(layout.archive) is None:
         key, folder = table_keys.TIMELINE_HISTORY_PATH.name, layout.archive
     else:
         return

@@ -106,7 +106,7 @@ class MarkerService:
         return await asyncio.to_thread(self._exists, requested)
 
     def _exists(self, requested: str) -> bool:
-        return self._storage.exists(DirectMarkers(self._storage, requested).folder)
+        return self._storage.stat(DirectMarkers(self._storage, requested).folder) is not None
 
     async def delete(self, requested: str) -> bool:
         """Remove the marker folder of an instant, and forget it; False if there was none."""

@@ -1,4 +1,4 @@
-"""Tables on S3, Google Cloud Storage and Azure, to be read; nobody writes them yet."""
+"""Tables in buckets: those on S3 are read and written, those on Google Cloud Storage and Azure only read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hudi_locks.storage import Entry, Storage, StorageCapabilities
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
 from hudi_locks_providers._storage.stores import RequestPolicy, check_settings
+from hudi_locks_providers.s3_storage import S3Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -28,7 +29,6 @@ _KEYS: Final = ("hudi_locks.storage.", "hoodie.aws.", "hoodie.write.lock.azure."
 """How the keys begin that executors are given, secrets among them."""
 _READ_AHEAD_BYTES: Final = 1 << 20
 _ADDRESSES: Final[Mapping[str, Callable[[Objects], str]]] = {
-    "s3": lambda objects: objects.endpoint or "https://s3.amazonaws.com",
     "gcs": lambda objects: objects.endpoint or "https://storage.googleapis.com",
     "azure": lambda objects: objects.endpoint or f"https://{objects.location.account}.blob.core.windows.net",
 }
@@ -39,7 +39,7 @@ _MARKER: Final = "_$folder$"
 T = TypeVar("T")
 
 
-def open_object_storage(path: str, options: Mapping[str, object]) -> ObjectStorage:
+def open_object_storage(path: str, options: Mapping[str, object]) -> Storage:
     """The storage of a table in a bucket; sends nothing.
 
     Args:
@@ -52,13 +52,14 @@ def open_object_storage(path: str, options: Mapping[str, object]) -> ObjectStora
             whole.
     """
     found = Options({name: options[name] for name in options if name.startswith(_KEYS)})
-    check_settings(found, parse_location(path))
-    return ObjectStorage(path.rstrip("/"), found)
+    location = parse_location(path)
+    check_settings(found, location)
+    return (S3Storage if location.service == "s3" else ObjectStorage)(path.rstrip("/"), found)
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectStorage(Storage):
-    """The objects under one base path. It reads, creates, replaces and removes; it moves nothing.
+    """The objects under one base path. It reads, creates, replaces and removes; it names no data files.
 
     Requests that change something are sent once; only reads are repeated after a failure. Executors get the options,
     secrets among them, as they get those of Spark's own file systems; no text shows them.

@@ -13,7 +13,7 @@ from hudi_locks.clock import SystemClock
 from hudi_locks.config import Key, Options, lock_keys
 from hudi_locks.errors import ConfigError, ProviderLoadError
 
-__all__ = ["azure_credentials", "s3_credential_provider", "s3_credentials"]
+__all__ = ["azure_credentials", "s3_credential_provider", "s3_credentials", "s3_role"]
 
 _TRUSTED_S: Final = 900.0
 _CONNECTION_FIELDS: Final = {
@@ -45,7 +45,7 @@ def s3_credential_provider(options: Options) -> Callable[[], dict[str, Any]] | N
         ProviderLoadError: A role is named and boto3 is missing.
     """
     if options.find(lock_keys.AWS_ROLE_ARN):
-        return _assume_role(options)
+        return s3_role(options)
     if s3_credentials(options) or not _has_profile():
         return None
     try:
@@ -74,12 +74,17 @@ def _freeze(found: Any) -> dict[str, Any]:
     }
 
 
-def _assume_role(options: Options) -> Callable[[], dict[str, Any]]:
+def s3_role(options: Options) -> Callable[[], dict[str, Any]]:
+    """What assumes the role of the options, and gives its credentials as obstore names them.
+
+    Raises:
+        ProviderLoadError: boto3 is missing.
+    """
     try:
         boto3 = importlib.import_module("boto3")
     except ImportError as error:
         raise ProviderLoadError(
-            f"{lock_keys.AWS_ROLE_ARN.name} needs boto3: pip install 'hudi-locks[dynamodb]'", provider="storage"
+            f"{lock_keys.AWS_ROLE_ARN.name} needs boto3: pip install 'hudi-locks[s3]'", provider="storage"
         ) from error
     asked = {
         "RoleArn": options.get_value(lock_keys.AWS_ROLE_ARN),

@@ -63,6 +63,12 @@ def parse_location(base_path: str) -> Location:
     service = _SERVICES.get(parts.scheme)
     if service is None:
         raise ConfigError(_say_unsupported(base_path, parts.scheme), key=table_keys.BASE_PATH.name, scheme=parts.scheme)
+    if service != "azure" and "@" in parts.netloc:
+        message = (
+            f"{table_keys.BASE_PATH.name}: an address {parts.scheme}://…@… would hold keys, which tables and logs would"
+            " show; give them by options, the session or the environment"
+        )
+        raise ConfigError(message, key=table_keys.BASE_PATH.name, scheme=parts.scheme)
     bucket, _, host = parts.netloc.partition("@")
     if not bucket or (service == "azure" and not host):
         form = _AZURE_FORM if service == "azure" else f"{parts.scheme}://bucket/path"

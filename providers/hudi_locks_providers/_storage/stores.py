@@ -16,7 +16,7 @@ from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
 from hudi_locks_providers._storage.location import Location
 
-__all__ = ["RequestPolicy", "check_settings", "find_endpoint", "import_obstore", "open_store"]
+__all__ = ["RequestPolicy", "check_settings", "find_endpoint", "find_region", "import_obstore", "open_store"]
 
 _LONGEST_REQUEST_S: Final = 10.0
 _REQUESTS_PER_LEASE: Final = 5
@@ -167,11 +167,12 @@ def _settings(options: Options, location: Location) -> dict[str, Any]:
     if options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE):
         settings |= _UNSIGNED_GCS if location.service == "gcs" else {"skip_signature": True}
     if location.service == "s3":
-        settings |= {**s3_credentials(options), "region": _find_region(options), "conditional_put": "etag"}
+        settings |= {**s3_credentials(options), "region": find_region(options), "conditional_put": "etag"}
     return settings
 
 
-def _find_region(options: Options) -> str:
+def find_region(options: Options) -> str:
+    """The region of an S3 bucket: from our key, else the environment."""
     named = options.find(lock_keys.STORAGE_REGION)
     return named or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 

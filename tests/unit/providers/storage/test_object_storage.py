@@ -96,4 +96,6 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatc
 
     monkeypatch.setattr("importlib.import_module", miss)
     with pytest.raises(ProviderLoadError, match=r"object stores need obstore: pip install 'hudi-locks\[s3\]'"):
+        open_storage("gs://bucket/table").list("")
+    with pytest.raises(ProviderLoadError, match=r"tables on S3 need boto3: pip install 'hudi-locks\[s3\]'"):
         open_storage("s3://bucket/table").list("")

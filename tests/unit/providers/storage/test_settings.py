@@ -118,7 +118,7 @@ def test_a_role_is_assumed_with_the_static_keys(monkeypatch: Any) -> None:
 
 def test_a_role_without_boto3_says_what_to_install(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(ProviderLoadError, match=r"pip install 'hudi-locks\[dynamodb\]'"):
+    with pytest.raises(ProviderLoadError, match=r"pip install 'hudi-locks\[s3\]'"):
         s3_credential_provider(Options({"hoodie.aws.role.arn": "arn:r"}))
 
 

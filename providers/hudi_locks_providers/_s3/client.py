@@ -1,0 +1,169 @@
+"""Opens boto3's clients of S3: one for all storages of this process with the same settings."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.config import Options, lock_keys
+from hudi_locks.errors import ProviderLoadError
+from hudi_locks.lock.lease import generation
+from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
+from hudi_locks_providers._storage.location import Location
+from hudi_locks_providers._storage.stores import find_endpoint, find_region
+
+__all__ = ["S3Client", "ServiceTime", "open_client"]
+
+_CONNECT_S: Final = 10.0
+_READ_S: Final = 30.0
+_CONNECTIONS: Final = 64
+_FRESH_S: Final = 30.0
+_SECOND_MS: Final = 1000
+_OPEN: Final[dict[object, S3Client]] = {}
+_GUARD: Final = threading.Lock()
+
+
+class ServiceTime:
+    """The service's clock, by the dates of its answers and the time since. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._told_ms = 0
+        self._told_at_s = float("-inf")
+        self._heard_at_s = float("-inf")
+
+    def note(self, date: str) -> None:
+        """Take the date of an answer, which has whole seconds: it was that late at least, and less than one more."""
+        told_ms, now_s = round(parsedate_to_datetime(date).timestamp() * 1000), self._clock.monotonic()
+        with self._lock:
+            self._heard_at_s = now_s
+            if not told_ms <= self._reckon(now_s) < told_ms + _SECOND_MS:
+                self._told_ms, self._told_at_s = told_ms, now_s
+
+    def read_ms(self) -> int | None:
+        """Milliseconds since the epoch; None if the service said nothing for half a minute."""
+        with self._lock:
+            now_s = self._clock.monotonic()
+            return round(self._reckon(now_s)) if now_s - self._heard_at_s < _FRESH_S else None
+
+    def _reckon(self, now_s: float) -> float:
+        return self._told_ms + (now_s - self._told_at_s) * 1000
+
+
+class S3Client:
+    """A client that sends each request once.
+
+    Attributes:
+        api: Of boto3.
+        errors: The module of what it raises.
+        time: By the answers that it got.
+    """
+
+    def __init__(self, api: Any, clock: Clock) -> None:
+        self.api = api
+        self.errors = importlib.import_module("botocore.exceptions")
+        self.time = ServiceTime(clock)
+        api.meta.events.register("after-call.s3", self._note)
+
+    def _note(self, parsed: Mapping[str, Any], **_: object) -> None:
+        date = parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date:
+            self.time.note(date)
+
+
+def open_client(options: Options, location: Location) -> S3Client:
+    """The client for these settings, opened once in a process. Sends nothing.
+
+    Raises:
+        ProviderLoadError: boto3 is missing.
+    """
+    key = (generation(), _describe(options, location))
+    with _GUARD:
+        if key not in _OPEN:
+            _OPEN[key] = S3Client(_open(options, location), SystemClock())
+        return _OPEN[key]
+
+
+def _describe(options: Options, location: Location) -> tuple[object, ...]:
+    role = tuple(options.find(key) for key in (lock_keys.AWS_ROLE_ARN, lock_keys.AWS_ROLE_EXTERNAL_ID))
+    static = tuple(sorted(s3_credentials(options).items()))
+    unsigned = options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE)
+    return (find_endpoint(options, location), find_region(options), _style(options, location), role, static, unsigned)
+
+
+def _open(options: Options, location: Location) -> Any:
+    try:
+        importlib.import_module("boto3")
+    except ImportError as error:
+        raise ProviderLoadError("tables on S3 need boto3: pip install 'hudi-locks[s3]'", scheme="s3") from error
+    endpoint, static = find_endpoint(options, location), s3_credentials(options)
+    return _open_session(options).client(
+        "s3",
+        region_name=find_region(options),
+        config=_configure(options, location),
+        **({"endpoint_url": endpoint} if endpoint else {}),
+        **({} if options.find(lock_keys.AWS_ROLE_ARN) else {"aws_" + name: value for name, value in static.items()}),
+    )
+
+
+def _configure(options: Options, location: Location) -> Any:
+    """Each request is sent once: whoever asks knows which may be repeated."""
+    botocore = importlib.import_module("botocore")
+    unsigned = {"signature_version": botocore.UNSIGNED} if options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE) else {}
+    return importlib.import_module("botocore.config").Config(
+        connect_timeout=_CONNECT_S,
+        read_timeout=_READ_S,
+        max_pool_connections=_CONNECTIONS,
+        tcp_keepalive=True,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        s3={"addressing_style": _style(options, location)},
+        request_checksum_calculation="when_required",  # other services than AWS know no others
+        response_checksum_validation="when_required",
+        **unsigned,
+    )
+
+
+def _style(options: Options, location: Location) -> str:
+    """Where the bucket's name stands in an address: other services than AWS mostly want it in the path."""
+    if options.name_used(lock_keys.STORAGE_PATH_STYLE) is not None:
+        return "path" if options.get_value(lock_keys.STORAGE_PATH_STYLE) else "virtual"
+    return "path" if find_endpoint(options, location) else "auto"
+
+
+def _open_session(options: Options) -> Any:
+    """A session of its own, whose credentials are those of a role where one is named."""
+    session = importlib.import_module("botocore.session").Session()
+    if options.find(lock_keys.AWS_ROLE_ARN):
+        credentials = importlib.import_module("botocore.credentials")
+        provider = _RoleProvider(credentials.DeferredRefreshableCredentials, s3_role(options))
+        session.register_component("credential_provider", credentials.CredentialResolver([provider]))
+    return importlib.import_module("boto3").Session(botocore_session=session)
+
+
+class _RoleProvider:
+    """What botocore asks for credentials; it fetches them when they are used first, and again before they end."""
+
+    METHOD: Final = "assume-role"
+    CANONICAL_NAME: Final = "hudi-locks"
+
+    def __init__(self, refreshable: Callable[..., Any], assume: Callable[[], Mapping[str, Any]]) -> None:
+        self._refreshable = refreshable
+        self._assume = assume
+
+    def load(self) -> Any:
+        """The credentials, not fetched yet."""
+        return self._refreshable(self._fetch, self.METHOD)
+
+    def _fetch(self) -> dict[str, str]:
+        given = self._assume()
+        return {
+            "access_key": given["access_key_id"],
+            "secret_key": given["secret_access_key"],
+            "token": given["token"],
+            "expiry_time": given["expires_at"].isoformat(),
+        }
