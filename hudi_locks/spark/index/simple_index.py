@@ -18,7 +18,7 @@ from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.index import Count, Index
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.files import read_files, text_columns
+from hudi_locks.spark.reading.files import read_keys, text_columns
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
@@ -122,11 +122,8 @@ class KeyLookup:
         """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
-        paths = [self.storage.address(file.path) for file in base_files]
-        schema = text_columns(RECORD_KEY, PARTITION_PATH)
-        file_id = F.substring_index(F.col("_metadata.file_name"), "_", 1)
-        sizes = [file.size for file in base_files]
-        known = read_files(rows.sparkSession, paths, schema, sizes=sizes).withColumn(column, file_id)
+        keys = text_columns(RECORD_KEY, PARTITION_PATH)
+        known = read_keys(rows.sparkSession, self.storage, base_files, keys, file_id=column)
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
     def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
@@ -273,7 +270,13 @@ class MissedKeys:
 
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-        files = [self.storage.address(path) for path in sorted(paths)]
-        theirs = read_files(self.rows.sparkSession, files, schema).where(F.col(COMMIT_TIME) == instant)
+        named = (BaseFile.parse(*_split(path), size=0) for path in sorted(paths))
+        files = [file for file in named if file is not None]
+        theirs = read_keys(self.rows.sparkSession, self.storage, files, schema).where(F.col(COMMIT_TIME) == instant)
         both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)
+
+
+def _split(path: str) -> tuple[str, str]:
+    partition, _, name = path.rpartition("/")
+    return partition, name

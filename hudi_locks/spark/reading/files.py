@@ -13,16 +13,18 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.spark._compat import FileIndexes
+from hudi_locks.spark.reading.merged_reading import read_by_arrow
 from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline
 
-__all__ = ["Folders", "read_as_stored", "read_base_files", "read_files", "text_columns"]
+__all__ = ["Folders", "read_as_stored", "read_base_files", "read_files", "read_keys", "text_columns"]
 
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
@@ -75,9 +77,28 @@ def _refuse_missing(index: Any, paths: Sequence[str]) -> None:
     raise DamagedTable(f"{lost} is gone: cleaned or removed since the timeline was loaded", path=lost)
 
 
-def text_columns(*names: str) -> T.StructType:
+def text_columns(*names: str) -> pa.Schema:
     """A schema of columns of text."""
-    return T.StructType([T.StructField(name, T.StringType()) for name in names])
+    return pa.schema([pa.field(name, pa.string()) for name in names])
+
+
+def read_keys(
+    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
+) -> DataFrame:
+    """Columns of these base files as they are stored, by whoever reads the storage.
+
+    Args:
+        spark: The session.
+        storage: Of the table.
+        files: At least one; those of which no size is known are looked for.
+        columns: Some that the files have with these types.
+        file_id: Name of a column more, with the id of each row's file group; none if empty.
+    """
+    if not storage.is_read_by_spark:
+        return read_by_arrow(spark, storage, files, columns, file_id=file_id)
+    paths, sizes = [storage.address(file.path) for file in files], [file.size for file in files]
+    rows = read_files(spark, paths, to_spark(columns), sizes=sizes)
+    return rows.withColumn(file_id, F.substring_index(F.col("_metadata.file_name"), "_", 1)) if file_id else rows
 
 
 def read_as_stored(

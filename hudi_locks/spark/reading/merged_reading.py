@@ -9,11 +9,14 @@ from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
+from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark.writing.rows import to_spark
 from hudi_locks.storage import Storage
-from hudi_locks.table import WHOLE, FileSlice, MergeRule, Part, PartitionValues, read_slice
+from hudi_locks.table import WHOLE, BaseFile, FileSlice, MergeRule, Part, PartitionValues, read_slice
 
-__all__ = ["MergeTask", "Pack", "SlicePart", "pack_slices"]
+__all__ = ["MergeTask", "Pack", "SlicePart", "pack_slices", "read_by_arrow", "read_packs"]
 
 _LEAST_BYTES: Final = 1 << 20
 """A PySpark task takes as long to begin as this many bytes take to be merged, whatever it does."""
@@ -108,6 +111,7 @@ class MergeTask:
         rule: Which of two rows with one key wins.
         shown: The columns that are given, in their order: Spark would drop others only after it copied them.
         values: What partition paths tell of the rows.
+        file_id: Name of a column that comes last and has the id of each row's file group; none if empty.
     """
 
     storage: Storage
@@ -116,15 +120,54 @@ class MergeTask:
     rule: MergeRule
     shown: tuple[str, ...]
     values: PartitionValues
+    file_id: str = ""
+
+    @property
+    def columns(self) -> pa.Schema:
+        """Of the rows that it gives."""
+        fields = [self.schema.field(name) for name in self.shown]
+        return pa.schema([*fields, pa.field(self.file_id, pa.string())] if self.file_id else fields)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the packs numbered in the first column."""
         for batch in batches:
             for one in (one for number in batch.column(0).to_pylist() for one in self.packs[number]):
                 for rows in self._read(one):
-                    yield from rows.select(self.shown).to_batches(max_chunksize=_BATCH_ROWS)
+                    given = self._add_id(rows.select(self.shown), one.slice.file_id)
+                    yield from given.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _add_id(self, rows: pa.Table, file_id: str) -> pa.Table:
+        if not self.file_id:
+            return rows
+        return rows.append_column(self.file_id, pa.repeat(pa.scalar(file_id), rows.num_rows))
 
     def _read(self, one: SlicePart) -> Iterator[pa.Table]:
         storage, piece = self.storage, one.slice
         found = read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
         return (self.values.apply(rows, piece.partition) for rows in found)
+
+
+def read_packs(spark: SparkSession, task: MergeTask) -> DataFrame:
+    """The rows of the task's slices, each pack in a Spark task of its own. Reads when they are used."""
+    numbers = spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
+    return run_in_workers(numbers, task, to_spark(task.columns))
+
+
+def read_by_arrow(
+    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
+) -> DataFrame:
+    """The rows of base files as they are stored, read on the executors by the storage itself.
+
+    Args:
+        spark: The session.
+        storage: Of the table.
+        files: Some; those whose size is not known are read in a task each.
+        columns: Of the rows, in types that Spark has; null where a file lacks them.
+        file_id: See `MergeTask`.
+    """
+    slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
+    cores = spark.sparkContext.defaultParallelism
+    is_known = all(file.size > 0 for file in files)
+    packs = pack_slices(slices, cores=cores) if is_known else tuple((SlicePart(piece),) for piece in slices)
+    told = PartitionValues(pa.schema([]), hive_style=False, url_encode=False)
+    return read_packs(spark, MergeTask(storage, packs, columns, MergeRule(), tuple(columns.names), told, file_id))

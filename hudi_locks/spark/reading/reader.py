@@ -12,11 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
-from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
 from hudi_locks.spark.reading.files import read_as_stored, read_base_files
-from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
+from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices, read_packs
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.table import (
@@ -183,7 +182,7 @@ class Reader:
         plain = [piece.base for piece in slices if by_spark and piece.base is not None and not piece.logs]
         if not merged:
             return self._open(plain, snapshot)
-        found = self._read_packs(self._plan_merge(merged, snapshot, also=also))
+        found = read_packs(self.spark, self._plan_merge(merged, snapshot, also=also))
         if not plain:
             return found
         return self._open(plain, snapshot).select(*map(column_named, found.columns)).unionByName(found)
@@ -198,11 +197,6 @@ class Reader:
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
         values = PartitionValues.of(self.table.config, needed)
         return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent, values)
-
-    def _read_packs(self, task: MergeTask) -> DataFrame:
-        """The merged rows of the task's slices, each pack in a Spark task of its own. Reads when they are used."""
-        numbers = self.spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
-        return run_in_workers(numbers, task, to_spark(pa.schema(map(task.schema.field, task.shown))))
 
     def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows, in types that Spark has."""

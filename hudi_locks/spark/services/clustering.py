@@ -16,13 +16,14 @@ from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, W
 from hudi_locks.services import TableWriter
 from hudi_locks.spark.operation import WriteResult
 from hudi_locks.spark.reading.files import read_as_stored, read_files
+from hudi_locks.spark.reading.merged_reading import read_by_arrow
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.spark.writing.rows import column_named, to_spark
+from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema, describe_base_file
+from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema, describe_base_file, refuse_inexact
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
@@ -123,11 +124,16 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         storage = self.table.storage
         named = [BaseFile.parse(one.partition, one.relative_path.rpartition("/")[2], 0) for one in group.slices]
 
+        files = [file for file in named if file is not None]
+        if not storage.is_read_by_spark:
+            columns = widen(add_meta_schema(schema))
+            refuse_inexact(storage, timeline, files, columns)
+            return read_by_arrow(self.spark, storage, files, columns)
+
         def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             """The values as they are: what a partition's path says of them is for readers."""
             return read_files(self.spark, [storage.address(file.path) for file in files], to_spark(columns))
 
-        files = [file for file in named if file is not None]
         return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
 
     def _refuse_other_count(self, transaction: Transaction, plan: ClusteringPlan, written: int) -> None:
