@@ -15,10 +15,12 @@ from rich.table import Table
 
 from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, gather, make_provider
 from hudi_locks.cli.output import open_console
-from hudi_locks.cli.tables import refuse_no_table
-from hudi_locks.config import table_keys
+from hudi_locks.cli.tables import find_storage, find_table_name, refuse_no_table
+from hudi_locks.clock import SystemClock
+from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import HudiLocksError, Unsupported
 from hudi_locks.lock import Capability, Finding, Lease, LockProvider, LockScope, Owner, load_provider_class
+from hudi_locks.storage import probe_storage
 
 __all__ = ["doctor", "examine"]
 
@@ -34,7 +36,7 @@ def doctor(
     iam: Annotated[bool, typer.Option("--iam", help="Print the AWS policy that the provider needs.")] = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
 ) -> None:
-    """Try whether the lock service keeps what locks need. Touches no lock of a table.
+    """Try whether the lock service, and the store of a table at KEY, keep what writers need. Locks are left alone.
 
     Exit status: 0 all is well; 1 something is not, or the service cannot be asked.
     """
@@ -45,7 +47,7 @@ def doctor(
     if key:
         refuse_no_table(key, advice=f"to try a service without a table, give -o {table_keys.BASE_PATH.name}=PATH")
     with make_provider(key, provider, settings=option, config=config) as asked:
-        findings = list(examine(asked))
+        findings = [*examine(asked), *_examine_store(asked.options)]
     _print(findings, as_json=as_json)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(_ILL)
@@ -66,6 +68,14 @@ def examine(provider: LockProvider) -> Iterator[Finding]:
         yield from _cycle(provider)
     except HudiLocksError as error:
         yield Finding("service", ok=False, found=f"{type(error).__name__}: {error}", advice="mend this, and ask again")
+
+
+def _examine_store(options: Options) -> Iterator[Finding]:
+    """Of the table's own store, if there is a table."""
+    path = options.find(table_keys.BASE_PATH)
+    storage = find_storage(path, options) if path and find_table_name(path, options) else None
+    if storage is not None:
+        yield from probe_storage(storage, SystemClock())
 
 
 def _look(provider: LockProvider) -> Finding:

@@ -82,7 +82,7 @@ def _name_table(options: dict[str, str]) -> dict[str, str]:
     """With the table's own name, which is the key of its lock in services that have a key for each table."""
     path = options.get(table_keys.BASE_PATH.name)
     given = Options(options).has(table_keys.TABLE_NAME)
-    name = None if given or not path else find_table_name(path)
+    name = None if given or not path else find_table_name(path, options)
     return options if name is None else options | {table_keys.TABLE_NAME.name: name}
 
 

@@ -3,6 +3,7 @@
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
+from hudi_locks.storage.probe import probe_storage
 from hudi_locks.storage.staged import MOST_TICKET_BYTES, StagedFile
 from hudi_locks.storage.storage import (
     Entry,
@@ -27,6 +28,7 @@ __all__ = [
     "local_path",
     "map_in_threads",
     "open_storage",
+    "probe_storage",
     "reading_ahead",
     "refuse_unwritable",
     "register_storage",

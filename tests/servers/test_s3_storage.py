@@ -17,9 +17,9 @@ from hudi_locks_conformance.servers.versitygw import VersityGw
 from hudi_locks_providers.s3_storage import S3Storage
 from s3_proxy import S3Proxy, run_proxy
 
-from hudi_locks import ConfigError
+from hudi_locks import ConfigError, SystemClock
 from hudi_locks.errors import NoSuchFile, StorageError
-from hudi_locks.storage import MOST_TICKET_BYTES, StagedFile, Storage, open_storage, refuse_unwritable
+from hudi_locks.storage import MOST_TICKET_BYTES, StagedFile, Storage, open_storage, probe_storage, refuse_unwritable
 
 pytestmark = pytest.mark.servers
 INSTANT = "20260101000000000"
@@ -252,6 +252,13 @@ class TestTickets:
             assert storage.exists(target) == won
             storage.delete(target)
             assert not storage.redeem(ticket, target)
+
+
+def test_this_service_keeps_all_that_is_tried_of_a_store(storage: Storage) -> None:
+    findings = list(probe_storage(storage, SystemClock()))
+    assert [finding for finding in findings if not finding.ok] == []
+    assert len(findings) == 6
+    assert list(storage.walk("")) == []
 
 
 class TestLostAnswers:

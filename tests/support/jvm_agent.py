@@ -1,6 +1,8 @@
 """JVM Hudi in a process of its own: one bundle, one Spark session, commands as lines of JSON.
 
-    python jvm_agent.py JAR
+    python jvm_agent.py JAR [SETTINGS]
+
+SETTINGS is a JSON object of settings of the Spark session, beside the usual ones; more jars are in its `jars`.
 
 Each request has an `id` and an `op`; each answer has the `id` and `result`, or `error` with the class names from the
 outermost exception to the root. Requests run side by side.
@@ -37,11 +39,11 @@ QUIET = {
 class Agent:
     """Answers requests."""
 
-    def __init__(self, jar: str, answers: Any) -> None:
+    def __init__(self, jar: str, answers: Any, more: dict[str, str]) -> None:
         self._answers = answers
         self._answering = threading.Lock()
         self._held: dict[str, Any] = {}
-        self.spark = _start(jar)
+        self.spark = _start(jar, more)
 
     def serve(self) -> None:
         self._answer({"id": "started", "result": self.spark.version})
@@ -199,10 +201,10 @@ def _make_wait(gate: str) -> Callable[[str], str]:
     return wait
 
 
-def _start(jar: str) -> Any:
+def _start(jar: str, more: dict[str, str]) -> Any:
     builder = SparkSession.builder.master("local[2]").appName("JVM Hudi")
     settings = {
-        "spark.jars": jar,
+        "spark.jars": ",".join(filter(None, (jar, more.pop("jars", "")))),
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -215,6 +217,7 @@ def _start(jar: str) -> Any:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **more,
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -233,4 +236,4 @@ def _chain(error: BaseException) -> list[str]:
 if __name__ == "__main__":
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the bundle prints does not get between the answers
-    Agent(sys.argv[1], out).serve()
+    Agent(sys.argv[1], out, json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}).serve()

@@ -40,14 +40,16 @@ class JvmError(Exception):
 class Jvm:
     """Talks to an agent. One that died is started anew for the next operation, with a warning that shows its log."""
 
-    def __init__(self, version: str, table_version: int) -> None:
+    def __init__(self, version: str, table_version: int, settings: Mapping[str, str] | None = None) -> None:
         self.version = version
+        self._settings = dict(settings or {})
         self.table_version = table_version
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # it lasts as long as this
         self._start()
 
     def _start(self) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("jvm_agent.py")), str(fetch_bundle(self.version))]
+        agent = str(Path(__file__).with_name("jvm_agent.py"))
+        command = [sys.executable, agent, str(fetch_bundle(self.version)), json.dumps(self._settings)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
         )

@@ -1,0 +1,247 @@
+"""Whole lives of tables on S3: written by our pipeline, read by others, and written by both."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hudi_locks_conformance.servers import Server, ServerUnavailable, fetch_s3a
+from other_readers import COLUMNS, SCHEMA, Jvm, Rows
+from real_servers import run_server
+
+from hudi_locks.cli import main
+from hudi_locks.spark import HoodieTable
+from hudi_locks.verification import verify_table
+
+pytestmark = pytest.mark.interop
+ENDPOINT = "hudi_locks.storage.endpoint_url"
+TYPES = {
+    "COPY_ON_WRITE": {"hoodie.index.type": "SIMPLE"},
+    "MERGE_ON_READ": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+}
+SHARED = {
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+OURS = {**SHARED, "hoodie.write.lock.provider": "storage"}
+DEADLINE_S = 300
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[Server]:
+    yield from run_server("versitygw")
+
+
+@pytest.fixture
+def base(versitygw: Server) -> str:
+    return f"{versitygw.options['hoodie.base.path']}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def make(spark: Any, versitygw: Server, base: str) -> Callable[..., HoodieTable]:
+    def make_one(table_type: str, **options: str) -> HoodieTable:
+        keyed = {key.replace("__", "."): value for key, value in options.items()}
+        given = {**versitygw.options, **OURS, **TYPES[table_type], **keyed}
+        settings = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
+        return HoodieTable.create(spark, base, table_type=table_type, options=given, **settings)
+
+    return make_one
+
+
+@pytest.fixture
+def frame(spark: Any) -> Callable[[Rows], Any]:
+    return lambda rows: spark.createDataFrame(list(rows), SCHEMA).coalesce(1)
+
+
+def make_rows(ids: range, ts: int, label: str) -> list[tuple[Any, ...]]:
+    return [(f"{number:03}", f"r{number % 2}", ts, float(number), label) for number in ids]
+
+
+def merge(*parts: Rows) -> list[tuple[Any, ...]]:
+    return sorted({row[0]: row for part in parts for row in part}.values())
+
+
+def collect(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in found.select(*COLUMNS).collect()), key=repr)
+
+
+def read_rust(base: str, options: Any) -> list[tuple[Any, ...]]:
+    from hudi import HudiTableBuilder
+
+    told = {
+        "aws_endpoint": options[ENDPOINT],
+        "aws_access_key_id": options["hoodie.aws.access.key"],
+        "aws_secret_access_key": options["hoodie.aws.secret.key"],
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+    batches = HudiTableBuilder.from_base_uri(base).with_storage_options(told).build().read()
+    rows = (row for batch in batches for row in pa.record_batch(batch).to_pylist())
+    return sorted((tuple(row[name] for name in COLUMNS) for row in rows), key=repr)
+
+
+def run_command(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_table_lives_its_life(
+    make: Any, frame: Any, versitygw: Server, base: str, table_type: str, capsys: Any, monkeypatch: Any
+) -> None:
+    table = make(
+        table_type,
+        hoodie__keep__max__commits="4",
+        hoodie__keep__min__commits="3",
+        hoodie__clean__commits__retained="1",
+        hoodie__clean__automatic="false",
+        hoodie__archive__automatic="false",
+    )
+    first = make_rows(range(60), 1, "first")
+    table.insert(frame(first))
+    begin = str(table.table.timeline().completed()[-1].completion)
+    saved = table.services.savepoints.create()
+    second = make_rows(range(30, 90), 2, "second")
+    table.upsert(frame(second))
+    table.delete(frame(make_rows(range(5), 3, "gone")))
+    expected = [row for row in merge(first, second) if row[0] >= "005"]
+    assert collect(table.read()) == expected
+    assert collect(table.as_of(begin)) == sorted(first)
+    assert collect(table.incremental(begin)) == sorted(second)
+    served = table.compaction.run() if table_type == "MERGE_ON_READ" else table.clustering.run(sort_by=["id"])
+    assert served is not None
+    assert collect(table.read()) == expected
+    assert read_rust(base, versitygw.options) == expected
+    for turn in range(3, 7):
+        third = make_rows(range(10, 20), turn, f"turn {turn}")
+        table.upsert(frame(third))
+        expected = merge(expected, third)
+    assert table.services.savepoints.delete(saved.instant)
+    cleaned, archived = table.services.clean(), table.services.archive()
+    assert cleaned.files
+    assert archived.instants
+    table.services.sweep()
+    assert collect(table.read()) == expected
+    assert read_rust(base, versitygw.options) == expected
+    assert table.table.storage.list_staged() == set()
+    found = verify_table(table.table.storage)
+    assert found.damages == ()
+    loaded = HoodieTable.load(table.spark, base, options={**versitygw.options, **OURS, **TYPES[table_type]})
+    loaded.upsert(frame(make_rows(range(1), 9, "again")))
+    expected = merge(expected, make_rows(range(1), 9, "again"))
+    assert collect(loaded.read()) == expected
+    assert read_rust(base, versitygw.options) == expected
+    look_from_the_shell(base, versitygw, monkeypatch, capsys)
+
+
+def look_from_the_shell(base: str, server: Server, monkeypatch: Any, capsys: Any) -> None:
+    told = {
+        "AWS_ACCESS_KEY_ID": server.options["hoodie.aws.access.key"],
+        "AWS_SECRET_ACCESS_KEY": server.options["hoodie.aws.secret.key"],
+        "AWS_ENDPOINT_URL": server.options[ENDPOINT],
+        "AWS_ALLOW_HTTP": "true",
+    }
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    for words, said in (
+        (("verify", base), "sound"),
+        (("show", base, "--provider", "storage"), "nobody"),
+        (("doctor", base, "--provider", "storage"), "tickets"),
+    ):
+        status = run_command(*words)
+        shown = "".join(capsys.readouterr())
+        assert status == 0, shown
+        assert said in shown.lower()
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any, versitygw: Server, table_type: str) -> None:
+    table = make(table_type)
+    table.insert(frame(make_rows(range(40), 0, "first")))
+    turns, start = 3, threading.Barrier(2)
+
+    def write(number: int) -> None:
+        own = HoodieTable.load(spark, table.path, options={**versitygw.options, **OURS, **TYPES[table_type]})
+        start.wait()
+        for turn in range(1, turns + 1):
+            own.upsert(frame(make_rows(range(number, 40, 2), turn, f"writer {number}")))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, range(2)))
+    expected = merge(*(make_rows(range(number, 40, 2), turns, f"writer {number}") for number in range(2)))
+    assert collect(table.read()) == expected
+    assert read_rust(table.path, versitygw.options) == expected
+    assert verify_table(table.table.storage).damages == ()
+
+
+@pytest.fixture(scope="session")
+def jvm_on_s3(versitygw: Server) -> Iterator[Jvm]:
+    """A JVM that opens s3a; folder markers stay, since this service refuses to remove those of folders in use."""
+    import pyspark
+
+    if not pyspark.__version__.startswith("3.5."):
+        pytest.skip(f"the bundles are for Spark 3.5, and this is {pyspark.__version__}: run tox -e interop")
+    told = {
+        "endpoint": versitygw.options[ENDPOINT],
+        "access.key": versitygw.options["hoodie.aws.access.key"],
+        "secret.key": versitygw.options["hoodie.aws.secret.key"],
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "directory.marker.retention": "keep",
+    }
+    try:
+        jars = ",".join(map(str, fetch_s3a()))
+        agent = Jvm("1.2.0", 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+    yield agent
+    agent.close()
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_the_jvm_reads_and_writes_the_same_table(
+    make: Any, frame: Any, jvm_on_s3: Jvm, versitygw: Server, base: str, table_type: str, zookeeper_lock: Any
+) -> None:
+    ours, theirs = zookeeper_lock
+    table = make(table_type, hoodie__write__table__version="9", **{k.replace(".", "__"): v for k, v in ours.items()})
+    expected = make_rows(range(40), 1, "ours")
+    table.insert(frame(expected))
+    assert jvm_on_s3.read_path(base) == expected
+    for turn in range(2, 4):
+        change = make_rows(range(10, 50), turn, f"jvm {turn}")
+        named = {key.replace(".", "__"): value for key, value in {**TYPES[table_type], **theirs}.items()}
+        jvm_on_s3.write(table, change, **named)
+        expected = merge(expected, change)
+        change = make_rows(range(5, 30), turn, f"ours {turn}")
+        table.upsert(frame(change))
+        expected = merge(expected, change)
+        assert collect(table.read()) == jvm_on_s3.read_path(base) == read_rust(base, versitygw.options) == expected
+    assert verify_table(table.table.storage).damages == ()
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[Server]:
+    yield from run_server("zookeeper")
+
+
+@pytest.fixture
+def zookeeper_lock(zookeeper: Server) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of the lock that both take, as ours and as the JVM's."""
+    own = f"/{uuid.uuid4().hex}"
+    given = {
+        "hoodie.write.lock.zookeeper.url": zookeeper.options["hoodie.write.lock.zookeeper.url"],
+        "hoodie.write.lock.zookeeper.base_path": own,
+        "hoodie.write.lock.zookeeper.lock_key": "t",
+    }
+    java = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+    return (
+        {**given, "hoodie.write.lock.provider": "zookeeper"},
+        {**given, "hoodie.write.lock.provider": java},
+    )
