@@ -13,6 +13,7 @@ import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable, fetch_s3a
 from other_readers import COLUMNS, SCHEMA, Jvm, Rows
 from real_servers import run_server
+from small_tables import archive_now
 
 from hudi_locks.cli import main
 from hudi_locks.spark import HoodieTable
@@ -124,9 +125,8 @@ def test_a_table_lives_its_life(
         table.upsert(frame(third))
         expected = merge(expected, third)
     assert table.services.savepoints.delete(saved.instant)
-    cleaned, archived = table.services.clean(), table.services.archive()
-    assert cleaned.files
-    assert archived.instants
+    assert table.services.clean().deleted
+    assert archive_now(table) > 0
     table.services.sweep()
     assert collect(table.read()) == expected
     assert read_rust(base, versitygw.options) == expected
