@@ -193,11 +193,11 @@ class Archiver:
     def _remove(self, files: Mapping[Instant, tuple[str, ...]]) -> None:
         """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
         all_files = [path for paths in files.values() for path in paths]
-        map_in_threads(self._storage.delete, [path for path in all_files if path.endswith(PENDING_ENDINGS)])
+        self._storage.delete_all(path for path in all_files if path.endswith(PENDING_ENDINGS))
         # So that whoever sleeps on its way to complete one does not bring it back.
         drop_staged(self._storage, list(dict.fromkeys(instant.requested for instant in files)))
         for path in all_files:
-            self._storage.delete(path)
+            self._storage.delete_all([path])
 
     def _oldest_shown(self) -> str:
         now_ms = self._table.clock.wall_ms()

@@ -11,7 +11,6 @@ from hudi_locks.format import CleanMetadata, CleanPartition, CleanPlan, Instant,
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.services.retention import CleanPlanner, count_commits_since_clean
 from hudi_locks.services.settings import CleanSettings
-from hudi_locks.storage import map_in_threads
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
@@ -173,7 +172,7 @@ class Cleaner:
         if len(removable) < len(paths):
             odd = next(path for path in paths if find_writer(path) is None)
             _log.warning(_PASSED_OVER, len(paths) - len(removable), repr(odd)[:_MOST_SHOWN])
-        map_in_threads(self._storage.delete, removable, threads=self._settings.threads)
+        self._storage.delete_all(removable, threads=self._settings.threads)
         return CleanPartition(deleted=tuple(paths[path] for path in removable))
 
 

@@ -137,13 +137,13 @@ class Restorer:
         layout = self._table.layout
         paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
         completed = [path for path in paths if not path.endswith(PENDING_ENDINGS)]
-        map_in_threads(self._storage.delete, completed)
-        map_in_threads(self._storage.delete, sorted(files))
+        self._storage.delete_all(completed)
+        self._storage.delete_all(sorted(files))
         for path in reversed(paths):
             self._storage.delete(path)
         DirectMarkers(self._storage, requested).delete()
         drop_staged(self._storage, [requested])
-        map_in_threads(self._storage.delete, completed)  # once more: who slept on its way may have named it again
+        self._storage.delete_all(completed)  # once more: who slept on its way may have named it again
         self._storage.delete(heartbeat_path(requested))
         self._table.trace(StopPoint.RESTORE_UNDONE)
         return RollbackMetadata(requested, 0, ((requested, action),), self._by_partition(files))

@@ -220,6 +220,15 @@ class Storage(ABC):
     def delete(self, path: str) -> bool:
         """Remove a file; False if it was not there."""
 
+    def delete_all(self, paths: Iterable[str], *, threads: int = _THREADS) -> None:
+        """Remove files, in any order, and quiet about what is not there: cheaper than to be told of each.
+
+        Args:
+            paths: Of the files.
+            threads: How many are removed at the same time, where each is a request.
+        """
+        map_in_threads(self.delete, paths, threads=threads)
+
     @abstractmethod
     def delete_folder(self, folder: str) -> None:
         """Remove a folder and all that is in it now; quiet if it is not there.

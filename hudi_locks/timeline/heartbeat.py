@@ -299,7 +299,7 @@ class WriterHeartbeat:
         self._thread = None
         if self._has_file:
             self._has_file = False
-            self._storage.delete(self._path)
+            self._storage.delete_all([self._path])
 
     def pause(self) -> None:
         """Stop beating and leave the file, as a writer that dies does; this process takes it for dead at once."""

@@ -186,10 +186,8 @@ class ArchivedHistory:
         versions = sorted(self._versions(), reverse=True)
         kept = {name for version in versions[:keep] for name in self._names(version)}
         for version in versions[keep:]:
-            self.storage.delete(self._path(manifest_name(version)))
-        for part in old:
-            if str(part) not in kept and self._is_spare(part):
-                self.storage.delete(self._path(str(part)))
+            self.storage.delete_all([self._path(manifest_name(version))])
+        self.storage.delete_all(self._path(str(part)) for part in old if str(part) not in kept and self._is_spare(part))
 
     def _is_spare(self, part: PartName) -> bool:
         """Whether no manifest names a part, and none ever will: others hold its rows, or nobody can read it."""

@@ -138,20 +138,26 @@ class RollForward:
                 self._seen_to = head.number
                 return head
 
-    def settle(self, claim: Claim) -> bool:
+    def settle(self, claim: Claim, *, is_new: bool = False) -> bool:
         """Name the data files of a PUBLISH, then make its completed file; True if it counts, False if it is voided.
+
+        Args:
+            claim: The claim.
+            is_new: Whether it was made a moment ago, so that a look whether it was voided before is spared.
 
         Raises:
             DamagedTable: Its tickets cannot be read.
             PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
-        while not self._is_voided(claim):
+        while is_new or not self._is_voided(claim):
+            is_new = False
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     return not self._is_voided(claim)
             elif self._context.is_inflight(claim):
                 if self._complete(claim):
+                    self._seen_to = max(self._seen_to, claim.number)
                     return True
             elif self._is_archived(claim):
                 return True
@@ -251,7 +257,10 @@ class RollForward:
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it
         place = Place(claim.instant, self._completed_path(claim), StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
-        filled = place.fill(self._context, content, is_wanted=partial(self._context.is_inflight, claim))
+        # Where the file is made at its name nothing lies between the look of the caller and that.
+        is_inflight = partial(self._context.is_inflight, claim)
+        is_wanted = is_inflight if self._storage.capabilities.ended_folders else lambda: True
+        filled = place.fill(self._context, content, is_wanted=is_wanted)
         if filled is Filled.UNWANTED:
             return False  # it was archived or rolled back meanwhile
         self._context.trace(StopPoint.PUBLISH_COMPLETED)

@@ -42,14 +42,19 @@ def check_conflict(
     return ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads).find_conflict(timeline, claims)
 
 
-def remove_work_files(context: TableContext, state: WriteState) -> list[str]:
-    """Remove what nobody needs of a write whose completed file is there, outside the table lock; says what is left."""
+def remove_work_files(context: TableContext, state: WriteState, *, has_markers: bool = True) -> list[str]:
+    """Remove what nobody needs of a write whose completed file is there, outside the table lock; says what is left.
+
+    Where there are no folders, what attempts staged whose rows others wrote is left to the next sweep: to look for it
+    costs a request, and mostly there is none.
+    """
     storage, instant = context.storage, state.requested
-    left = [
-        *_warn_of(DirectMarkers(storage, instant).delete, f"markers of {instant} are left"),
-        *_warn_of(lambda: drop_staged(storage, [instant]), "staged files are left"),
-        *_warn_of(state.heartbeat.stop, f"the heartbeat file of {instant} is left"),
-    ]
+    left = []
+    if has_markers:
+        left += _warn_of(DirectMarkers(storage, instant).delete, f"markers of {instant} are left")
+    if storage.capabilities.ended_folders:
+        left += _warn_of(lambda: drop_staged(storage, [instant]), "staged files are left")
+    left += _warn_of(state.heartbeat.stop, f"the heartbeat file of {instant} is left")
     context.log.write_hint()
     context.trace(StopPoint.PUBLISH_CLEANED)
     return left
@@ -72,6 +77,7 @@ class Publish:
         metadata: What it wrote.
         reads: What its result rests on beside that.
         unless: Says why not to publish after all; "" to go on.
+        has_markers: Whether data files of the write may have been announced.
     """
 
     def __init__(
@@ -82,8 +88,11 @@ class Publish:
         metadata: CommitMetadata,
         reads: ReadSet | None = None,
         unless: Unless | None = None,
+        has_markers: bool = True,
     ) -> None:
         self._table = coordinator
+        self._has_markers = has_markers
+        self._claimed = 0
         self._state = state
         self._metadata = metadata
         self._concurrent = ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads)
@@ -103,7 +112,7 @@ class Publish:
             except (StorageError, ClockRefused) as error:
                 result = self._answer(error)
         self._table.trace(StopPoint.PUBLISH_UNLOCKED)
-        left = remove_work_files(self._table, self._state) if result.is_committed else []
+        left = self._remove_work_files() if result.is_committed else []
         return replace(
             result,
             lock_held_ms=hold.held_ms,
@@ -112,6 +121,9 @@ class Publish:
             begin_wait_ms=self._state.lock_wait_ms,
             warnings=(*result.warnings, *hold.warnings, *left),
         )
+
+    def _remove_work_files(self) -> list[str]:
+        return remove_work_files(self._table, self._state, has_markers=self._has_markers)
 
     def _answer(self, error: StorageError | ClockRefused) -> PublishResult:
         if self._is_unanswered:
@@ -206,7 +218,10 @@ class Publish:
                 return self._give_up(f"the disk is full: {error}")
             self._is_unanswered = True
             return self._occupy(view, f"the store did not answer: {error}")
-        return (draft, view.timeline) if entry is not None else None
+        if entry is None:
+            return None
+        self._claimed = draft.number
+        return draft, view.timeline
 
     def _take_time(self, view: View) -> str:
         time = self._table.time_after(view, self._instant)
@@ -246,7 +261,7 @@ class Publish:
         if claim.kind is not ClaimKind.PUBLISH:
             return self._give_up(describe_rollback(claim))
         try:
-            if not self._table.forward.settle(claim):
+            if not self._table.forward.settle(claim, is_new=claim.number == self._claimed):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:

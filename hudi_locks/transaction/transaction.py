@@ -54,6 +54,7 @@ class Transaction:
         self._lock = threading.Lock()
         self._ended = ""
         self._is_publishing = False
+        self._has_markers = False
         self.action = state.instant.action
         self.operation = operation
 
@@ -80,11 +81,12 @@ class Transaction:
         table services that give way to living writers.
         """
         are_read = self._table.expects_foreign_writers() or self._table.strategy.reads_markers
-        return self.files_by(self.guard(self.markers) or (self.markers if are_read else None))
+        direct = DirectMarkers(self._table.storage, self.instant)
+        return self.files_by(self.guard(direct) or (direct if are_read else None))
 
     def files_by(self, maker: MarkerMaker | None) -> FinalFiles:
         """Makes data files that `maker` announces; None for no markers."""
-        instant = self._state.instant
+        instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
         return FinalFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
@@ -93,7 +95,8 @@ class Transaction:
 
     @property
     def markers(self) -> DirectMarkers:
-        """Its direct markers, and the folder of those of a timeline server."""
+        """Its direct markers, and the folder of those of a timeline server. Who asks may make some."""
+        self._has_markers = True
         return DirectMarkers(self._table.storage, self.instant)
 
     @property
@@ -204,7 +207,11 @@ class Transaction:
         with self._lock:
             self._require_open()
             self._is_publishing = True
-            result = Publish(self._table, self._state, metadata=metadata, reads=reads, unless=unless).run()
+            marked = self._has_markers
+            publish = Publish(
+                self._table, self._state, metadata=metadata, reads=reads, unless=unless, has_markers=marked
+            )
+            result = publish.run()
             self._ended = result.outcome.value
             return result
 

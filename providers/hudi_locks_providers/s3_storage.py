@@ -231,13 +231,26 @@ class S3Storage(Storage):
             self._bucket.ask("delete_object", path, "remove")
         return was_there
 
+    def delete_all(self, paths: Iterable[str], *, threads: int = 1) -> None:
+        """See `Storage.delete_all`; one request for a thousand files."""
+        del threads
+        found = list(paths)
+        for path in found:
+            self._known.pop(path, None)
+        if len(found) == 1:
+            self._bucket.ask("delete_object", found[0], "remove")
+        else:
+            self._delete_keys("", [self._bucket.key(path) for path in found])
+
     def delete_folder(self, folder: str) -> None:
         """Remove what is in a folder now. A request that is under way may still make something there."""
-        keys = [told["Key"] for page in self._list(folder) for told in page.get("Contents", ())]
-        for begin in range(0, len(keys), _BATCH):
-            self._delete_keys(folder, keys[begin : begin + _BATCH])
+        self._delete_keys(folder, [told["Key"] for page in self._list(folder) for told in page.get("Contents", ())])
 
     def _delete_keys(self, path: str, keys: Sequence[str]) -> None:
+        for begin in range(0, len(keys), _BATCH):
+            self._delete_batch(path, keys[begin : begin + _BATCH])
+
+    def _delete_batch(self, path: str, keys: Sequence[str]) -> None:
         listed = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         api, bucket = self._bucket.client.api, self._bucket.location.bucket
         told = self._bucket.repeat(path, "remove", lambda: api.delete_objects(Bucket=bucket, Delete=listed))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable, fetch_s3a
 from other_readers import COLUMNS, SCHEMA, Jvm, Rows
 from real_servers import run_server
+from s3_proxy import run_proxy
 from small_tables import archive_now
 
 from hudi_locks.cli import main
@@ -245,3 +248,59 @@ def zookeeper_lock(zookeeper: Server) -> tuple[dict[str, str], dict[str, str]]:
         {**given, "hoodie.write.lock.provider": "zookeeper"},
         {**given, "hoodie.write.lock.provider": java},
     )
+
+
+def sort_out(requests: list[tuple[str, str]], folder: str) -> dict[str, int]:
+    """How many were for the table's metadata, for partitions' listings, and for data files."""
+    found = dict.fromkeys(("metadata", "partitions", "written", "read"), 0)
+    for kind, key in requests:
+        if "Multipart" in kind or kind == "UploadPart":
+            found["written"] += 1
+        elif key.endswith(".parquet") or ".log." in key:
+            found["read"] += 1
+        else:
+            is_metadata = key.removeprefix(f"{folder}/").startswith(".hoodie")
+            found["metadata" if is_metadata else "partitions"] += 1
+    return found
+
+
+def read_figures(groups: int) -> dict[str, int]:
+    """What the page of benchmarks says of an upsert into so many file groups."""
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\| {groups} \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert found, "docs/benchmarks.md has no row for so many file groups"
+    told = dict(zip(("metadata", "partitions", "written", "read"), map(int, found.groups()[:4]), strict=True))
+    assert int(found[5]) == sum(told.values())
+    return told
+
+
+@pytest.mark.parametrize("groups", [2, 8])
+def test_an_upsert_asks_no_more_often_than_the_page_says(
+    spark: Any, versitygw: Server, base: str, monkeypatch: Any, groups: int
+) -> None:
+    alone = {
+        "hoodie.write.lock.provider": "in_process",
+        "hudi_locks.foreign_writers": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+    }
+    monkeypatch.setattr("hudi_locks.transaction.known_timeline._LISTED_S", -1.0)  # as if each step took a second
+    with run_proxy(versitygw.options[ENDPOINT]) as proxy:
+        options = {**versitygw.options, **SHARED, **TYPES["COPY_ON_WRITE"], **alone, ENDPOINT: proxy.url}
+        table = HoodieTable.create(
+            spark, base, name="t", record_key="id", partition_by="region", ordering="ts", options=options
+        )
+
+        def upsert(ts: int) -> None:
+            rows = [(f"{number:03}", f"r{number % groups}", ts, 1.0, "x") for number in range(40)]
+            table.upsert(spark.createDataFrame(rows, SCHEMA).coalesce(1))
+
+        for ts in range(1, 4):
+            upsert(ts)
+        proxy.requests.clear()
+        upsert(4)
+        found = sort_out(proxy.requests, f"{base.split('/', 3)[3]}")
+    told = read_figures(groups)
+    assert found == told, f"docs/benchmarks.md says {told}"
+    assert found["written"] == 3 * groups
+    assert found["metadata"] <= 24

@@ -25,7 +25,8 @@ class S3Proxy:
     """One service behind it.
 
     Attributes:
-        requests: Kind and key of each, in order; kinds are those of S3's operations, such as `PutObject`.
+        requests: Kind and key of each, in order; kinds are those of S3's operations, such as `PutObject`. For a
+            listing the key is where it begins.
         rules: Asked before each request, with kind and key; the first that has a verdict decides.
     """
 
@@ -116,7 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         target = urlsplit(self.path)
         key = unquote(target.path.lstrip("/").partition("/")[2])
-        kind = _name_kind(self.command, parse_qs(target.query, keep_blank_values=True), key)
+        query = parse_qs(target.query, keep_blank_values=True)
+        kind = _name_kind(self.command, query, key)
+        key = key or query.get("prefix", [""])[0]
         verdict = self.proxy.judge(kind, key)
         if callable(verdict):
             verdict = verdict()

@@ -150,7 +150,8 @@ class GroupWriter:
         files = self._files
         with files.while_inflight():
             size = self._writer.close()
-            create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
+            if self._group.base is None:  # else the partition was marked before that was written
+                create_partition_metadata(files.storage, self._group.partition, instant=files.requested)
         stat = self._make_stat(size, ticket=files.seal(self._staged))
         self._is_finished = True
         return stat

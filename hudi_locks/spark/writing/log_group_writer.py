@@ -75,7 +75,8 @@ class LogGroupWriter:
         """
         with self._files.while_inflight():
             parts = self._writer.close()
-            create_partition_metadata(self._files.storage, self._group.partition, instant=self._files.requested)
+            if self._group.base is None:  # else the partition was marked before that was written
+                create_partition_metadata(self._files.storage, self._group.partition, instant=self._files.requested)
         stats = [self._seal(staged, part) for staged, part in zip(self._staged, parts, strict=True)]
         self._is_finished = True
         return stats
