@@ -24,7 +24,6 @@ PLAYS = (
 _THREADED = (
     "services.archival",
     "services.retention",
-    "services.cleaning",
     "services.janitor",
     "table.table",
     "table.data_files",

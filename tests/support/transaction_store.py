@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -168,6 +168,12 @@ class SteppedStorage(Storage):
         self._fail_sometimes(path)
         self._simulator.note_deletion(path)
         return self._simulator.files.delete(path)
+
+    def delete_all(self, paths: Iterable[str], *, threads: int = 1) -> None:
+        """One by one, each a step."""
+        del threads
+        for path in list(paths):
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
         self._simulator.step(f"delete {folder}/")
