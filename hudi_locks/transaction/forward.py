@@ -138,20 +138,15 @@ class RollForward:
                 self._seen_to = head.number
                 return head
 
-    def settle(self, claim: Claim, *, is_new: bool = False) -> bool:
+    def settle(self, claim: Claim) -> bool:
         """Name the data files of a PUBLISH, then make its completed file; True if it counts, False if it is voided.
-
-        Args:
-            claim: The claim.
-            is_new: Whether it was made a moment ago, so that a look whether it was voided before is spared.
 
         Raises:
             DamagedTable: Its tickets cannot be read.
             PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
-        while is_new or not self._is_voided(claim):
-            is_new = False
+        while not self._is_voided(claim):
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     return not self._is_voided(claim)

@@ -92,7 +92,6 @@ class Publish:
     ) -> None:
         self._table = coordinator
         self._has_markers = has_markers
-        self._claimed = 0
         self._state = state
         self._metadata = metadata
         self._concurrent = ConcurrentWrites(coordinator, state, metadata=metadata, reads=reads)
@@ -218,10 +217,7 @@ class Publish:
                 return self._give_up(f"the disk is full: {error}")
             self._is_unanswered = True
             return self._occupy(view, f"the store did not answer: {error}")
-        if entry is None:
-            return None
-        self._claimed = draft.number
-        return draft, view.timeline
+        return (draft, view.timeline) if entry is not None else None
 
     def _take_time(self, view: View) -> str:
         time = self._table.time_after(view, self._instant)
@@ -261,7 +257,7 @@ class Publish:
         if claim.kind is not ClaimKind.PUBLISH:
             return self._give_up(describe_rollback(claim))
         try:
-            if not self._table.forward.settle(claim, is_new=claim.number == self._claimed):
+            if not self._table.forward.settle(claim):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:

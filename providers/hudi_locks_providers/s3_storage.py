@@ -218,11 +218,6 @@ class S3Storage(Storage):
                 if found is not None:
                     yield found.instant, told["UploadId"], told["Key"][len(prefix) :]
 
-    def move_if_absent(self, source: str, target: str) -> bool:
-        """Raises StorageError: an object keeps its name."""
-        message = f"{source} cannot be moved to {target}: objects of {self.base} keep their names"
-        raise StorageError(message, path=source)
-
     def delete(self, path: str) -> bool:
         """See `Storage.delete`; whether it was there is asked before, since S3 does not tell."""
         self._known.pop(path, None)
@@ -270,10 +265,6 @@ class S3Storage(Storage):
         import pyarrow as pa
 
         return pa.PythonFile(ObjectReader(self._bucket, path), mode="r")
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        """Raises StorageError: what is written piece by piece is staged."""
-        raise StorageError(f"cannot write {path!r} piece by piece: {self.base} takes such files by stage", path=path)
 
     def address(self, path: str) -> str:
         """See `Storage.address`: with the scheme that the user wrote."""
