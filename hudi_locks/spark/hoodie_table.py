@@ -25,7 +25,13 @@ from hudi_locks.spark.partitions import check_partitions, choose_deleted_partiti
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
-from hudi_locks.spark.session import check_session, open_table_storage, prepare_session, show_progress
+from hudi_locks.spark.session import (
+    add_lock_settings,
+    check_session,
+    open_table_storage,
+    prepare_session,
+    show_progress,
+)
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
@@ -271,7 +277,8 @@ class HoodieTable(Readable):
             index.check(Snapshot.load(table))
             self._strategy = open_strategy(table.config, index)
             name = self.spark.sparkContext.applicationId
-            self._opened = TableWriter(table, self.options, clock=self._clock, metrics=self.metrics, application=name)
+            options = add_lock_settings(self.spark, self.options)
+            self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
 
     @cached_property

@@ -25,6 +25,7 @@ from hudi_locks.config.lock_keys import (
     AWS_ROLE_ARN,
     AWS_SECRET_KEY,
     AWS_SESSION_TOKEN,
+    PROVIDER,
     STORAGE_ALLOW_HTTP,
     STORAGE_ENDPOINT_URL,
     STORAGE_PATH_STYLE,
@@ -38,6 +39,7 @@ from hudi_locks.transaction import Conflict, Transaction
 __all__ = [
     "WAY_OUT",
     "EarlyConflictMet",
+    "add_lock_settings",
     "cancel_on_abort",
     "check_session",
     "open_table_storage",
@@ -89,6 +91,7 @@ _S3A: Final[Mapping[Key[Any], str]] = {
     STORAGE_PATH_STYLE: "path.style.access",
 }
 """Our keys, and how Spark's file system for S3 calls them."""
+_STORAGE_LOCKS: Final = ("storage", "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider")
 _SENT: Final = ("spark.submit.pyFiles", "spark.archives")
 """What may bring the package to workers whose Python lacks it."""
 _PROBE: Final = "import hudi_locks.spark._compat"
@@ -136,13 +139,18 @@ def open_table_storage(
 ) -> Storage:
     """The storage of the table at a path, reached as the options say, and else as the session's own file systems are.
 
-    Of the session `spark.hadoop.fs.s3a.*` is read: endpoint, region, keys, and whether connections are without TLS. It
-    must stand in the configuration with which the session's context was made.
+    Of the session `spark.hadoop.fs.s3a.*` is read: endpoint, region, keys, role, path style, and whether connections
+    are without TLS. It must stand in the configuration with which the session's context was made.
 
     Raises:
         ConfigError: See `open_storage`.
     """
     return open_storage(path, _add_store_settings(spark, Options(options)))
+
+
+def add_lock_settings(spark: SparkSession, options: Options) -> Options:
+    """The options of a writer, by which a lock that lies beside the table is reached as the table itself."""
+    return _add_store_settings(spark, options) if options.find(PROVIDER) in _STORAGE_LOCKS else options
 
 
 def _add_store_settings(spark: SparkSession, given: Options) -> Options:

@@ -12,7 +12,6 @@ from hudi_locks_conformance.servers import Server
 from other_readers import COLUMNS, Jvm
 from real_servers import copy_table, run_server
 
-from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import open_storage
 from hudi_locks.verification import verify_table
@@ -88,21 +87,20 @@ def _name(options: dict[str, str]) -> dict[str, str]:
 def test_the_session_says_how_the_bucket_is_reached(
     spark: Any, create: Callable[..., HoodieTable], frame: Any, versitygw: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for Spark's own file system; and a writer is told that it cannot write there, before anything is."""
+    """As for Spark's own file system; so is the lock that lies beside the table."""
     table = create()
     table.insert(frame(ROWS))
     base = copy_to(versitygw, table)
     told = {
         "endpoint": versitygw.options["hudi_locks.storage.endpoint_url"].removeprefix("http://"),
         "connection.ssl.enabled": "false",
+        "path.style.access": "true",
         "access.key": versitygw.options["hoodie.aws.access.key"],
         "secret.key": versitygw.options["hoodie.aws.secret.key"],
     }
     conf = {f"spark.hadoop.fs.s3a.{name}": value for name, value in told.items()}
     monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf)
-    found = HoodieTable.load(spark, base)
+    found = HoodieTable.load(spark, base, options={"hoodie.write.lock.provider": "storage"})
     assert read_ours(found) == sorted(ROWS)
-    there = sorted(path for path, _ in found.table.storage.walk(""))
-    with pytest.raises(UnsupportedTable, match="read only here"):
-        found.upsert(frame(ROWS[:1]))
-    assert sorted(path for path, _ in found.table.storage.walk("")) == there
+    found.upsert(frame([(*ROWS[0][:2], 2, 9.0, "on S3")]))
+    assert read_ours(found) == sorted([(*ROWS[0][:2], 2, 9.0, "on S3"), *ROWS[1:]])

@@ -15,7 +15,7 @@ from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
 from hudi_locks.transaction.operations import drop_void
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "60"))
 Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 
@@ -50,7 +50,7 @@ def let_clustering_win_always(patch: Patch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "likely"), [(let_the_unseen_stay, 231), (forget_what_is_replaced, 7), (let_clustering_win_always, 7)]
+    ("plant", "likely"), [(let_the_unseen_stay, 309), (forget_what_is_replaced, 7), (let_clustering_win_always, 7)]
 )
 def test_each_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
     plant(monkeypatch)
