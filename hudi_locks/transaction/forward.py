@@ -152,7 +152,6 @@ class RollForward:
                     return not self._is_voided(claim)
             elif self._context.is_inflight(claim):
                 if self._complete(claim):
-                    self._seen_to = max(self._seen_to, claim.number)
                     return True
             elif self._is_archived(claim):
                 return True

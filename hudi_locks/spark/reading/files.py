@@ -17,14 +17,23 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.spark._compat import FileIndexes
-from hudi_locks.spark.reading.merged_reading import read_by_arrow
+from hudi_locks.spark._compat import FileIndexes, run_in_workers
+from hudi_locks.spark.reading.merged_reading import MergeTask, SlicePart, pack_slices
 from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
-from hudi_locks.table import BaseFile, PartitionValues, StoredTypes, find_stored_types
+from hudi_locks.table import BaseFile, FileSlice, MergeRule, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline
 
-__all__ = ["Folders", "read_as_stored", "read_base_files", "read_files", "read_keys", "text_columns"]
+__all__ = [
+    "Folders",
+    "read_as_stored",
+    "read_base_files",
+    "read_by_arrow",
+    "read_files",
+    "read_keys",
+    "read_packs",
+    "text_columns",
+]
 
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
@@ -161,3 +170,29 @@ def read_base_files(
                 read_files(spark, paths, to_spark(columns), sizes=sizes, partitioned_by=names, folders=folders)
             )
     return reduce(DataFrame.unionByName, frames)
+
+
+def read_packs(spark: SparkSession, task: MergeTask) -> DataFrame:
+    """The rows of the task's slices, each pack in a Spark task of its own. Reads when they are used."""
+    numbers = spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
+    return run_in_workers(numbers, task, to_spark(task.columns))
+
+
+def read_by_arrow(
+    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
+) -> DataFrame:
+    """The rows of base files as they are stored, read on the executors by the storage itself.
+
+    Args:
+        spark: The session.
+        storage: Of the table.
+        files: Some; those whose size is not known are read in a task each.
+        columns: Of the rows, in types that Spark has; null where a file lacks them.
+        file_id: See `MergeTask`.
+    """
+    slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
+    cores = spark.sparkContext.defaultParallelism
+    is_known = all(file.size > 0 for file in files)
+    packs = pack_slices(slices, cores=cores) if is_known else tuple((SlicePart(piece),) for piece in slices)
+    told = PartitionValues(pa.schema([]), hive_style=False, url_encode=False)
+    return read_packs(spark, MergeTask(storage, packs, columns, MergeRule(), tuple(columns.names), told, file_id))

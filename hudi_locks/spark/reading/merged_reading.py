@@ -9,14 +9,11 @@ from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.spark._compat import run_in_workers
-from hudi_locks.spark.writing.rows import to_spark
 from hudi_locks.storage import Storage
-from hudi_locks.table import WHOLE, BaseFile, FileSlice, MergeRule, Part, PartitionValues, read_slice
+from hudi_locks.table import WHOLE, FileSlice, MergeRule, Part, PartitionValues, read_slice
 
-__all__ = ["MergeTask", "Pack", "SlicePart", "pack_slices", "read_by_arrow", "read_packs"]
+__all__ = ["MergeTask", "Pack", "SlicePart", "pack_slices"]
 
 _LEAST_BYTES: Final = 1 << 20
 """A PySpark task takes as long to begin as this many bytes take to be merged, whatever it does."""
@@ -145,29 +142,3 @@ class MergeTask:
         storage, piece = self.storage, one.slice
         found = read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
         return (self.values.apply(rows, piece.partition) for rows in found)
-
-
-def read_packs(spark: SparkSession, task: MergeTask) -> DataFrame:
-    """The rows of the task's slices, each pack in a Spark task of its own. Reads when they are used."""
-    numbers = spark.range(0, len(task.packs), 1, max(1, len(task.packs)))
-    return run_in_workers(numbers, task, to_spark(task.columns))
-
-
-def read_by_arrow(
-    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
-) -> DataFrame:
-    """The rows of base files as they are stored, read on the executors by the storage itself.
-
-    Args:
-        spark: The session.
-        storage: Of the table.
-        files: Some; those whose size is not known are read in a task each.
-        columns: Of the rows, in types that Spark has; null where a file lacks them.
-        file_id: See `MergeTask`.
-    """
-    slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
-    cores = spark.sparkContext.defaultParallelism
-    is_known = all(file.size > 0 for file in files)
-    packs = pack_slices(slices, cores=cores) if is_known else tuple((SlicePart(piece),) for piece in slices)
-    told = PartitionValues(pa.schema([]), hive_style=False, url_encode=False)
-    return read_packs(spark, MergeTask(storage, packs, columns, MergeRule(), tuple(columns.names), told, file_id))

@@ -14,8 +14,8 @@ from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
-from hudi_locks.spark.reading.files import read_as_stored, read_base_files
-from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices, read_packs
+from hudi_locks.spark.reading.files import read_as_stored, read_base_files, read_packs
+from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.table import (

@@ -15,8 +15,7 @@ from hudi_locks.errors import WriteAborted
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
 from hudi_locks.services import TableWriter
 from hudi_locks.spark.operation import WriteResult
-from hudi_locks.spark.reading.files import read_as_stored, read_files
-from hudi_locks.spark.reading.merged_reading import read_by_arrow
+from hudi_locks.spark.reading.files import read_as_stored, read_by_arrow, read_files
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from hudi_locks_providers._s3 import client
 from hudi_locks_providers._storage import stores
 from hudi_locks_providers.object_storage import ObjectStorage, open_object_storage
 
@@ -94,6 +95,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatc
     def miss(name: str) -> Any:
         raise ImportError(name)
 
+    monkeypatch.setattr(client, "_OPEN", {})
     monkeypatch.setattr("importlib.import_module", miss)
     with pytest.raises(ProviderLoadError, match=r"object stores need obstore: pip install 'hudi-locks\[s3\]'"):
         open_storage("gs://bucket/table").list("")
