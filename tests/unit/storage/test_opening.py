@@ -62,7 +62,9 @@ def test_other_places_are_refused_by_name(path: str) -> None:
 
 def test_an_unknown_scheme_is_refused_with_those_that_are_served() -> None:
     register_storage("oss", open_bucket)
-    with pytest.raises(ConfigError, match=r"scheme 'ftp'; served are plain paths and .*file, gs, hdfs, oss, s3") as caught:
+    with pytest.raises(
+        ConfigError, match=r"scheme 'ftp'; served are plain paths and .*file, gs, hdfs, oss, s3"
+    ) as caught:
         open_storage("ftp://bucket/t")
     assert caught.value.scheme == "ftp"
     assert {"file", "oss", "s3", "s3a", "abfss"} <= set(caught.value.known)
