@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -93,7 +94,9 @@ def _describe(options: Options, location: Location) -> tuple[object, ...]:
     role = tuple(options.find(key) for key in (lock_keys.AWS_ROLE_ARN, lock_keys.AWS_ROLE_EXTERNAL_ID))
     static = tuple(sorted(s3_credentials(options).items()))
     unsigned = options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE)
-    return (find_endpoint(options, location), find_region(options), _style(options, location), role, static, unsigned)
+    around = tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
+    place = (find_endpoint(options, location), find_region(options), _style(options, location))
+    return (*place, role, static, unsigned, around)
 
 
 def _open(options: Options, location: Location) -> Any:

@@ -56,6 +56,15 @@ def test_static_keys_go_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert find_credentials(open_client(Options({}), PLACE).api).access_key == "other"
 
 
+def test_keys_that_come_into_the_environment_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    before = open_client(Options({}), PLACE)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "later")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "later")
+    assert open_client(Options({}), PLACE) is not before
+    assert find_credentials(open_client(Options({}), PLACE).api).access_key == "later"
+
+
 def test_credentials_of_a_role_are_fetched_again_before_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
