@@ -16,6 +16,7 @@ from rich.table import Table
 from hudi_locks.cli.demo.comparison import Comparison, compare
 from hudi_locks.cli.demo.flights import KEY, plan_corrections
 from hudi_locks.cli.demo.report import render_report
+from hudi_locks.cli.demo.store import LOCAL, DemoStore, open_store
 from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError
 
@@ -30,27 +31,33 @@ _console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
 
 def demo(
-    provider: Annotated[str, typer.Option(help="Lock provider: a short name, class path or Java class name.")] = (
-        "filesystem"
-    ),
+    provider: Annotated[
+        str,
+        typer.Option(help="Lock provider: a short name, class path or Java class name; else one that suits the store."),
+    ] = "",
+    storage: Annotated[
+        str, typer.Option(metavar="local|s3|hdfs", help="Where the table lies; s3 and hdfs start a server for it.")
+    ] = LOCAL,
     option: Annotated[list[str] | None, typer.Option(help="A Hudi key for every writer, as KEY=VALUE.")] = None,
     writers: Annotated[int, typer.Option(min=2, max=15, help="How many writers, each a process.")] = 2,
     keep: Annotated[Path | None, typer.Option(help="An empty folder for the table; else it is removed.")] = None,
 ) -> None:
     """Let writers upsert one table of real flights at the same time, and read back with a reader that is not ours."""
     given = dict(pair.partition("=")[::2] for pair in option or ())
-    with _choose_folder(keep) as folder:
-        comparisons = _play(_set_stage(folder, _writer_options(provider, writers, given), writers), provider)
+    with _choose_folder(keep) as folder, open_store(storage, folder) as store:
+        named = provider or store.provider
+        options = _writer_options(named, writers, {**store.options, **given})
+        comparisons = _play(_set_stage(folder, store, options, writers), named)
     raise typer.Exit(0 if all(comparison.agrees for comparison in comparisons) else 1)
 
 
-def _set_stage(folder: Path, options: dict[str, str], writers: int) -> Stage:
+def _set_stage(folder: Path, store: DemoStore, options: dict[str, str], writers: int) -> Stage:
     try:
         from hudi_locks.cli.demo.stage import Stage
     except ImportError as error:
         message = f"the demonstration needs Spark ({error.name} is missing): pip install 'hudi-locks[demo]'"
         raise ConfigError(message, module=error.name) from error
-    return Stage(folder, options, plan_corrections(writers))
+    return Stage(folder, f"{store.base}/flights", options, plan_corrections(writers))
 
 
 def _writer_options(provider: str, writers: int, given: Mapping[str, str]) -> dict[str, str]:
@@ -82,6 +89,7 @@ def _play(stage: Stage, provider: str) -> list[Comparison]:
     _say("Loading 336,776 flights, all that left New York City in 2013, into a Hudi table …")
     loaded = stage.load()
     _say(f"  {loaded.rows_inserted:,} rows in {loaded.file_groups} file groups, instant {loaded.instant}")
+    _say(f"  at {stage.table_path}")
     names = "; ".join(correction.name for correction in stage.corrections)
     _say(f"{len(stage.corrections)} writers in {len(stage.corrections)} processes upsert at the same time: {names} …")
     writers = stage.run_writers()

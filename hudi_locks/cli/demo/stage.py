@@ -18,6 +18,7 @@ from hudi_locks.cli.demo.session import start_session
 from hudi_locks.cli.demo.writer import WriterOrder
 from hudi_locks.errors import WriteError
 from hudi_locks.spark import HoodieTable, WriteResult
+from hudi_locks.storage import LocalStorage, map_in_threads, open_storage
 
 __all__ = ["Stage"]
 
@@ -29,19 +30,16 @@ class Stage:
     """Where the demonstration takes place.
 
     Attributes:
-        folder: Empty, for the table and what the writers report.
+        folder: Empty, for what the writers report, and for the table unless a store keeps it.
+        table_path: Of the table.
         options: Hudi's keys for every writer.
         corrections: What each writer does.
     """
 
     folder: Path
+    table_path: str
     options: Mapping[str, str]
     corrections: Sequence[Correction]
-
-    @property
-    def table_path(self) -> str:
-        """The table."""
-        return str(self.folder / "flights")
 
     @property
     def flights_path(self) -> str:
@@ -84,16 +82,26 @@ class Stage:
         """All rows, by our DataFrame reader."""
         spark = start_session("read", self.folder, cores=2)
         path = self.folder / "read.parquet"
-        HoodieTable.load(spark, self.table_path).read(meta_columns=False).write.parquet(str(path))
+        table = HoodieTable.load(spark, self.table_path, options=self.options)
+        table.read(meta_columns=False).write.parquet(str(path))
         spark.stop()
         return pq.read_table(path)
 
     def read_with_hudi_rs(self) -> pa.Table:
-        """All rows, by hudi-rs."""
+        """All rows, by hudi-rs; of a table in a store from a copy of its files, since it does not reach every store."""
         from hudi import HudiTableBuilder
 
-        batches = HudiTableBuilder.from_base_uri(self.table_path).build().read()
+        batches = HudiTableBuilder.from_base_uri(self._bring_here()).build().read()
         return pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+
+    def _bring_here(self) -> str:
+        storage = open_storage(self.table_path, self.options)
+        if isinstance(storage, LocalStorage):
+            return self.table_path
+        copy = LocalStorage(str(self.folder / "copy"))
+        paths = [path for path, _ in storage.walk("") if not path.endswith(".crc")]
+        map_in_threads(lambda path: copy.create_if_absent(path, storage.read(path) or b""), paths)
+        return copy.base
 
     def compute_expected(self) -> pa.Table:
         """All rows as they must be, computed from the input without any table."""
