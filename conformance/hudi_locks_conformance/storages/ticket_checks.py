@@ -158,7 +158,7 @@ def nothing_late(bench: StorageBench) -> None:
 
 @ticket_check("ST10", "discarded-and-late", why="A task that was given up may go on, and seal what nobody wants.")
 def discarded_and_late(bench: StorageBench) -> None:
-    """A file that its task discards, or that was cancelled while it is written, is never redeemed."""
+    """A file that its task discards, or that was cancelled while it is sent to the store, is never redeemed."""
     staged = bench.stage()
     ticket = staged.seal()
     staged.discard()
@@ -166,7 +166,7 @@ def discarded_and_late(bench: StorageBench) -> None:
     _refuse(bench, lambda: bench.storage.redeem(ticket, bench.target()), "a discarded file was redeemed")
     late = bench.storage.stage(bench.target(), instant=bench.instant)
     out = late.open()
-    out.write(b"late")
+    out.write(b"0" * _LARGE)  # a store may begin with the first full part
     bench.storage.cancel_staged({bench.instant})
     try:
         out.close()
