@@ -75,20 +75,22 @@ def test_a_rollback_of_the_jvm_reads_the_markers_of_our_server(
     rare = {"hoodie.client.heartbeat.interval_in_ms": "3600000"}  # none comes while the JVM is at work
     table = create(options={"hoodie.write.markers.type": "TIMELINE_SERVER_BASED", **rare})
     table.bulk_insert(frame(rows))
-    seen: list[Path] = []
+    seen: list[str] = []
 
     def let_it_look_dead() -> None:
         [folder] = Path(table.path, ".hoodie/.temp").iterdir()
         assert sorted(path.name for path in folder.iterdir()) == ["MARKERS.type", "MARKERS0"]
-        seen.extend(path for path in Path(table.path).rglob("*.parquet") if folder.name in path.name)
+        assert table.table.storage.list_staged() == {folder.name}
+        seen.append(folder.name)
         for file in Path(table.path, ".hoodie/.heartbeat").iterdir():
             os.utime(file, (1_600_000_000, 1_600_000_000))
         jvm.write(table, [("c", "eu", 1, 0.0, "c")], hoodie__clean__automatic="true")
-        assert seen
-        assert not any(path.exists() for path in seen)
+        assert not folder.exists()
 
     after_job(let_it_look_dead)
     with pytest.raises(WriteError, match="roll"):
         table.upsert(frame([("a", "eu", 2, 2.0, "y")]))
     assert len(seen) == 1
+    assert table.table.storage.list_staged() == set()
+    assert not [path for path in Path(table.path).rglob("*.parquet") if seen[0] in path.name]
     assert {row[0] for row in jvm.read(table)} == {"a", "b", "c"}
