@@ -15,7 +15,7 @@ from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction
 from hudi_locks.services.log_compaction import LogCompaction
 from hudi_locks.services.table_services import TableServices
-from hudi_locks.storage import open_storage
+from hudi_locks.storage import check_service, open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
 
@@ -63,6 +63,7 @@ class TableWriter:
         metrics: Metrics | None = None,
         application: str = "",
     ) -> None:
+        check_service(table.storage)
         self.table = table
         self.options = identify_table(Options(options), name=table.config.name, base_path=table.storage.base)
         self.clock = clock or SystemClock()

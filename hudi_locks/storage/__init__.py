@@ -3,7 +3,7 @@
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
-from hudi_locks.storage.probe import probe_storage
+from hudi_locks.storage.probe import check_service, probe_storage
 from hudi_locks.storage.staged import MOST_TICKET_BYTES, StagedFile
 from hudi_locks.storage.storage import (
     Entry,
@@ -25,6 +25,7 @@ __all__ = [
     "StagedFile",
     "Storage",
     "StorageCapabilities",
+    "check_service",
     "local_path",
     "map_in_threads",
     "open_storage",

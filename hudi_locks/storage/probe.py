@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from hudi_locks.clock import Clock
-from hudi_locks.errors import StorageError
+from hudi_locks.errors import StorageError, UnsupportedTable
 from hudi_locks.lock import Finding
 from hudi_locks.storage.storage import Storage
 
-__all__ = ["probe_storage"]
+__all__ = ["check_service", "probe_storage"]
 
 _FOLDER: Final = ".hoodie/.hudi_locks/probe"
+_MARK: Final = ".hoodie/.hudi_locks/probed"
+"""Says that the store of the table was tried."""
 _INSTANT: Final = "19700101000000000"
 """Of no write: a sweep cancels what a probe that died left staged."""
 _NO_WRITES: Final = "do not write tables on this store: rows would be lost or doubled"
@@ -38,6 +40,26 @@ def probe_storage(storage: Storage, clock: Clock, *, drift_ms: int = 60_000) -> 
         yield _compare_clocks(storage, clock, drift_ms)
     finally:
         storage.delete_folder(folder)
+
+
+def check_service(storage: Storage) -> None:
+    """Try the service behind a table before it is written, once for each table: a mark tells later writers.
+
+    Raises:
+        UnsupportedTable: It breaks a promise, which the message and the fact `check` name.
+        StorageError: The store failed, or refuses a right that a writer needs.
+    """
+    if not storage.is_service or storage.exists(_MARK):
+        return
+    folder = f"{_FOLDER}/{uuid.uuid4().hex}"
+    for name, _, trial in _TRIALS:
+        broken = trial(storage, f"{folder}/{name}")
+        if broken:
+            storage.delete_folder(folder)
+            message = f"{storage.base} cannot be written: its store failed the check {name}: {broken}; {_NO_WRITES}"
+            raise UnsupportedTable(message, path=storage.base, check=name)
+    storage.delete_folder(folder)
+    storage.create_if_absent(_MARK, b"")
 
 
 def _judge(name: str, trial: Callable[[Storage, str], str], storage: Storage, folder: str) -> Finding:

@@ -103,11 +103,14 @@ class Storage(ABC):
         capabilities: What the store promises; without any a table can be read.
         is_read_by_spark: Whether Spark opens `address` by itself, wherever it runs; otherwise executors read the files
             by `open_input`.
+        is_service: Whether a service keeps the files of which nobody knows kind and release: what it promises is tried
+            once for each table before it is written; see `check_service`.
     """
 
     base: str
     capabilities: StorageCapabilities = StorageCapabilities()
     is_read_by_spark: bool = True
+    is_service: bool = False
 
     @property
     def place(self) -> Hashable:

@@ -23,7 +23,7 @@ from hudi_locks.format import (
     decode_properties,
     encode_properties,
 )
-from hudi_locks.storage import Storage, map_in_threads, refuse_unwritable
+from hudi_locks.storage import Storage, check_service, map_in_threads, refuse_unwritable
 from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
@@ -71,6 +71,7 @@ class Table:
         refuse_unwritable(storage)
         if storage.exists(PROPERTIES_PATH) or storage.exists(_BACKUP_PATH):
             raise _taken(storage)
+        check_service(storage)
         storage.make_folder(config.layout.archive)
         data = encode_properties(config.to_properties(), _COMMENT)
         if not storage.create_if_absent(PROPERTIES_PATH, data):

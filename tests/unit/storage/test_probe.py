@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from hudi_locks.clock import ManualClock, SystemClock
-from hudi_locks.errors import StorageError
-from hudi_locks.storage import LocalStorage, Storage, StorageCapabilities, probe_storage
+from hudi_locks.errors import StorageError, UnsupportedTable
+from hudi_locks.services import TableWriter
+from hudi_locks.storage import LocalStorage, Storage, StorageCapabilities, check_service, probe_storage
+from hudi_locks.table import Table, TableConfig
 
+CONFIG = TableConfig("t", record_key_fields=("id",))
 NAMES = (
     "creates-once",
     "renews-in-place",
@@ -97,3 +100,43 @@ def test_clocks_that_are_far_apart_are_told(storage: LocalStorage) -> None:
     found = {finding.name: finding for finding in probe_storage(storage, ManualClock())}
     assert not found["clocks"].ok
     assert found["clocks"].advice
+
+
+class TestFirstWrite:
+    """A service is tried before a table on it is made or written."""
+
+    @pytest.fixture(autouse=True)
+    def as_service(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(LocalStorage, "is_service", True)
+
+    def test_a_table_is_made_where_promises_are_kept_and_they_are_tried_once(
+        self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Table.create(storage, CONFIG)
+        assert storage.exists(".hoodie/.hudi_locks/probed")
+        assert list(storage.walk(".hoodie/.hudi_locks/probe")) == []
+        monkeypatch.setattr(LocalStorage, "touch", lambda *_: pytest.fail("it was tried again"))
+        check_service(storage)
+
+    def test_nothing_is_made_where_one_is_broken(self, tmp_path: Path) -> None:
+        with pytest.raises(UnsupportedTable, match="failed the check renews-in-place: a renewal wrote over") as caught:
+            Table.create(RevivingStorage(str(tmp_path)), CONFIG)
+        assert caught.value.check == "renews-in-place"
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+    def test_a_table_that_others_made_is_tried_before_it_is_written(self, tmp_path: Path) -> None:
+        Table.create(LocalStorage(str(tmp_path)), CONFIG)
+        (tmp_path / ".hoodie/.hudi_locks/probed").unlink()
+        table = Table.load(OverwritingStorage(str(tmp_path)))
+        with pytest.raises(UnsupportedTable, match="failed the check creates-once"):
+            TableWriter(table, {})
+
+    def test_a_right_that_lacks_is_the_error_of_the_store(
+        self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise StorageError("the service refuses to write it; grant s3:PutObject", path="x")
+
+        monkeypatch.setattr(LocalStorage, "create_if_absent", fail)
+        with pytest.raises(StorageError, match="grant s3:PutObject"):
+            Table.create(storage, CONFIG)
