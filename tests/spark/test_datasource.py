@@ -57,9 +57,9 @@ def test_the_operations_and_ordering(spark: Any, frame: Frame, rows_of: RowsOf, 
 
 
 class WeakStorage(LocalStorage):
-    """Of a scheme whose store cannot end what late tasks do."""
+    """Of a scheme whose store keeps no tickets."""
 
-    capabilities = replace(LocalStorage.capabilities, ended_folders=False)
+    capabilities = replace(LocalStorage.capabilities, tickets=False)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
@@ -69,7 +69,7 @@ def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
     monkeypatch.setattr(opening, "_registered", {})
     register_storage("weak", lambda address, _: WeakStorage(address.removeprefix("weak:"), base=address))
     write(frame(FIRST), path, OPTIONS)
-    with pytest.raises(UnsupportedTable, match=f"weak:{path} is read only here.*ended_folders"):
+    with pytest.raises(UnsupportedTable, match=f"weak:{path} is read only here.*tickets"):
         write(frame(SECOND), f"weak:{path}", OPTIONS, mode)
     assert rows_of(HoodieTable.load(spark, f"weak:{path}")) == FIRST
 
