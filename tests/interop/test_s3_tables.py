@@ -283,6 +283,7 @@ def test_an_upsert_asks_no_more_often_than_the_page_says(
         "hudi_locks.foreign_writers": "false",
         "hoodie.clean.automatic": "false",
         "hoodie.archive.automatic": "false",
+        "hoodie.client.heartbeat.interval_in_ms": "3600000",
     }
     monkeypatch.setattr("hudi_locks.transaction.known_timeline._LISTED_S", -1.0)  # as if each step took a second
     with run_proxy(versitygw.options[ENDPOINT]) as proxy:
@@ -301,5 +302,7 @@ def test_an_upsert_asks_no_more_often_than_the_page_says(
         upsert(4)
         found = sort_out(proxy.requests, f"{base.split('/', 3)[3]}")
     told = read_figures(groups)
-    assert found == told, f"docs/benchmarks.md says {told}"
+    hint = told["metadata"] - found.pop("metadata")  # where the head of the claims was is told once a second at most
+    assert hint in (0, 1), f"docs/benchmarks.md says {told}"
+    assert found == {name: count for name, count in told.items() if name != "metadata"}
     assert found["written"] == 3 * groups
