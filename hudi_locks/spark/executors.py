@@ -83,8 +83,10 @@ def check_executors(spark: SparkSession, storage: Storage) -> None:
         SessionRefused: An executor lacks this package, has another release of it, or does not see the table.
     """
     context: Any = spark.sparkContext
+    if _is_local(context.master):
+        return
     seen = (context.applicationId, storage.place)
-    if _is_local(context.master) or seen in _looked:
+    if seen in _looked:
         return
     tasks = max(2, min(context.defaultParallelism, _MOST_TASKS))
     with typed_task_errors():

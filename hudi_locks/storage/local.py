@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import posix
-from hudi_locks.storage.staged import StagedFile
+from hudi_locks.storage.staged import TICKETS_FOLDER, StagedFile
 from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities, reporting
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ _log = logging.getLogger(__name__)
 
 _STAGING = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here: JVM readers take every child of the timeline and marker folders for one of theirs."""
-_TICKETS: Final = ".hoodie/.hudi_locks/staging"
-"""Data files without a name, in a folder for each instant; a ticket is the path from here."""
 _TICKET: Final = re.compile(r"[^/]+/[0-9a-f]{32}")
 
 
@@ -245,12 +243,12 @@ class LocalStorage(Storage):
 
     def list_staged(self) -> set[str]:
         """See `Storage.list_staged`."""
-        return set(self.list_names(_TICKETS))
+        return set(self.list_names(TICKETS_FOLDER))
 
     def cancel_staged(self, instants: Collection[str]) -> None:
         """See `Storage.cancel_staged`."""
         for instant in instants:
-            self.delete_folder(f"{_TICKETS}/{instant}")
+            self.delete_folder(f"{TICKETS_FOLDER}/{instant}")
 
     def flush(self, paths: Iterable[str]) -> None:
         """See `Storage.flush`: each folder once."""
@@ -263,7 +261,7 @@ class LocalStorage(Storage):
         import pyarrow as pa
 
         place = self._locate_staged(ticket)
-        with reporting("write", f"{_TICKETS}/{ticket}"):
+        with reporting("write", f"{TICKETS_FOLDER}/{ticket}"):
             posix.make_parent(place)
             return pa.OSFile(place, "wb")
 
@@ -273,13 +271,13 @@ class LocalStorage(Storage):
         Raises:
             NoSuchFile: It is cancelled or lost.
         """
-        with reporting("flush", f"{_TICKETS}/{ticket}"):
+        with reporting("flush", f"{TICKETS_FOLDER}/{ticket}"):
             posix.flush(self._locate_staged(ticket))
 
     def _locate_staged(self, ticket: str) -> str:
         if not _TICKET.fullmatch(ticket):
             raise StorageError(f"{ticket!r} is no ticket of {self!r}", path=ticket)
-        return self._locate(f"{_TICKETS}/{ticket}")
+        return self._locate(f"{TICKETS_FOLDER}/{ticket}")
 
     def delete(self, path: str) -> bool:
         """See `Storage.delete`."""

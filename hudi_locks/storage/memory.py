@@ -8,20 +8,17 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import NoSuchFile, refuse_pickling
-from hudi_locks.storage.staged import StagedFile
+from hudi_locks.storage.staged import TICKETS_FOLDER, StagedFile
 from hudi_locks.storage.storage import Entry, Storage, StorageCapabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
 __all__ = ["MemoryStorage"]
-
-_TICKETS: Final = ".hoodie/.hudi_locks/staging"
-"""Data files without a name, in a folder for each instant; a ticket is the path from here."""
 
 
 class MemoryStorage(Storage):
@@ -121,12 +118,12 @@ class MemoryStorage(Storage):
 
     def list_staged(self) -> set[str]:
         """See `Storage.list_staged`."""
-        return set(self.list_names(_TICKETS))
+        return set(self.list_names(TICKETS_FOLDER))
 
     def cancel_staged(self, instants: Collection[str]) -> None:
         """See `Storage.cancel_staged`."""
         for instant in instants:
-            self.delete_folder(f"{_TICKETS}/{instant}")
+            self.delete_folder(f"{TICKETS_FOLDER}/{instant}")
 
     def open_staged(self, ticket: str) -> pa.NativeFile:
         """Where the bytes of a staged file go."""
@@ -207,7 +204,7 @@ class _MemoryFile(StagedFile):
 
 
 def _aside(ticket: str) -> str:
-    return f"{_TICKETS}/{ticket}"
+    return f"{TICKETS_FOLDER}/{ticket}"
 
 
 class _Written(io.BytesIO):

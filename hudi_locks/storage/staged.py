@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
 
-__all__ = ["MOST_TICKET_BYTES", "StagedFile"]
+__all__ = ["MOST_TICKET_BYTES", "TICKETS_FOLDER", "StagedFile"]
 
+TICKETS_FOLDER: Final = ".hoodie/.hudi_locks/staging"
+"""Where storages that keep staged files aside have a folder for each instant; a ticket is the path from here."""
 MOST_TICKET_BYTES: Final = 1_024
 """A ticket has at most so many bytes, since each claim holds one for each file."""
 

@@ -14,7 +14,15 @@ from urllib.parse import urlsplit
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import ConfigError, NoSuchFile, StorageError
 from hudi_locks.redaction import open_log
-from hudi_locks.storage import Entry, StagedFile, Storage, StorageCapabilities, map_in_threads, reporting
+from hudi_locks.storage import (
+    TICKETS_FOLDER,
+    Entry,
+    StagedFile,
+    Storage,
+    StorageCapabilities,
+    map_in_threads,
+    reporting,
+)
 from hudi_locks_providers._files.webhdfs import WebHdfs
 
 if TYPE_CHECKING:
@@ -24,8 +32,6 @@ __all__ = ["HdfsStorage", "open_hdfs_storage"]
 
 _STAGING: Final = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here, as on a disk."""
-_TICKETS: Final = ".hoodie/.hudi_locks/staging"
-"""Data files without a name, in a folder for each instant; a ticket is the path from here."""
 _PORT: Final = 9870
 """Where a name node speaks HTTP unless told otherwise."""
 _PIECE_BYTES: Final = 4 << 20
@@ -169,11 +175,11 @@ class HdfsStorage(Storage):
 
     def list_staged(self) -> set[str]:
         """See `Storage.list_staged`."""
-        return set(self.list_names(_TICKETS))
+        return set(self.list_names(TICKETS_FOLDER))
 
     def cancel_staged(self, instants: Collection[str]) -> None:
         """See `Storage.cancel_staged`."""
-        map_in_threads(lambda instant: self.delete_folder(f"{_TICKETS}/{instant}"), instants)
+        map_in_threads(lambda instant: self.delete_folder(f"{TICKETS_FOLDER}/{instant}"), instants)
 
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`."""
@@ -238,7 +244,7 @@ class HdfsStorage(Storage):
         instant, slash, name = ticket.partition("/")
         if not (slash and instant.isdigit() and len(name) == len(uuid.uuid4().hex) and name.isalnum()):
             raise StorageError(f"{ticket!r} is no ticket of {self.base}", path=ticket)
-        return self._locate(f"{_TICKETS}/{ticket}")
+        return self._locate(f"{TICKETS_FOLDER}/{ticket}")
 
     def _locate(self, path: str) -> str:
         root = urlsplit(self.base).path.rstrip("/")

@@ -10,23 +10,20 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_locks.errors import StorageError
-from hudi_locks.storage import Entry, MemoryStorage, StagedFile
+from hudi_locks.storage import TICKETS_FOLDER, Entry, MemoryStorage, StagedFile
 from hudi_locks_conformance.storages.broken.waiting import await_others
 
 __all__ = ["FAULTS"]
-
-_TICKETS: Final = ".hoodie/.hudi_locks/staging"
-"""Where memory keeps what is staged."""
 
 
 class _Staging(MemoryStorage):
     """Knows where its staged files lie."""
 
     def peek(self, ticket: str) -> bytes | None:
-        return MemoryStorage.read(self, f"{_TICKETS}/{ticket}")
+        return MemoryStorage.read(self, f"{TICKETS_FOLDER}/{ticket}")
 
     def put(self, ticket: str, data: bytes) -> None:
-        MemoryStorage.replace(self, f"{_TICKETS}/{ticket}", data)
+        MemoryStorage.replace(self, f"{TICKETS_FOLDER}/{ticket}", data)
 
     def take(self, ticket: str) -> bytes | None:
         data = self.peek(ticket)
