@@ -10,18 +10,14 @@ from typing import Any
 
 import pytest
 from hudi_locks_conformance.servers import Server
-from other_readers import COLUMNS, SCHEMA, Rows
 from real_servers import run_server
 from small_tables import archive_now
+from table_lives import TYPES, collect, make_rows, merge
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
-TYPES = {
-    "COPY_ON_WRITE": {"hoodie.index.type": "SIMPLE"},
-    "MERGE_ON_READ": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-}
 SHARED = {
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -50,23 +46,6 @@ def make(spark: Any, base: str) -> Callable[..., HoodieTable]:
         return HoodieTable.create(spark, base, table_type=table_type, options=given, **names)
 
     return make_one
-
-
-@pytest.fixture
-def frame(spark: Any) -> Callable[[Rows], Any]:
-    return lambda rows: spark.createDataFrame(list(rows), SCHEMA).coalesce(1)
-
-
-def make_rows(ids: range, ts: int, label: str) -> list[tuple[Any, ...]]:
-    return [(f"{number:03}", f"r{number % 2}", ts, float(number), label) for number in ids]
-
-
-def merge(*parts: Rows) -> list[tuple[Any, ...]]:
-    return sorted({row[0]: row for part in parts for row in part}.values())
-
-
-def collect(found: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in found.select(*COLUMNS).collect()), key=repr)
 
 
 @pytest.mark.parametrize("table_type", TYPES)

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable, fetch_s3a
-from other_readers import COLUMNS, SCHEMA, Jvm, Rows
+from other_readers import COLUMNS, SCHEMA, Jvm
 from real_servers import run_server
 from s3_proxy import run_proxy
 from small_tables import archive_now
+from table_lives import TYPES, collect, make_rows, merge
 
 from hudi_locks.cli import main
 from hudi_locks.spark import HoodieTable
@@ -24,10 +25,6 @@ from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
 ENDPOINT = "hudi_locks.storage.endpoint_url"
-TYPES = {
-    "COPY_ON_WRITE": {"hoodie.index.type": "SIMPLE"},
-    "MERGE_ON_READ": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-}
 SHARED = {
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -56,23 +53,6 @@ def make(spark: Any, versitygw: Server, base: str) -> Callable[..., HoodieTable]
         return HoodieTable.create(spark, base, table_type=table_type, options=given, **settings)
 
     return make_one
-
-
-@pytest.fixture
-def frame(spark: Any) -> Callable[[Rows], Any]:
-    return lambda rows: spark.createDataFrame(list(rows), SCHEMA).coalesce(1)
-
-
-def make_rows(ids: range, ts: int, label: str) -> list[tuple[Any, ...]]:
-    return [(f"{number:03}", f"r{number % 2}", ts, float(number), label) for number in ids]
-
-
-def merge(*parts: Rows) -> list[tuple[Any, ...]]:
-    return sorted({row[0]: row for part in parts for row in part}.values())
-
-
-def collect(found: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in found.select(*COLUMNS).collect()), key=repr)
 
 
 def read_rust(base: str, options: Any) -> list[tuple[Any, ...]]:
