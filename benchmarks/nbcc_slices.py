@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from benchmarks.figures import Figure
 from hudi_locks.cli.demo.flights import read_flights
 from hudi_locks.format import CommitMetadata, Instant, State, WriteStat, add_ms, avro_schema
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.spark import Operation
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
@@ -182,14 +182,14 @@ class _Bench:
             os.fsync(file.fileno())
 
     @contextmanager
-    def _committing(self, action: str, operation: str) -> Iterator[tuple[FinalFiles, list[WriteStat]]]:
+    def _committing(self, action: str, operation: str) -> Iterator[tuple[StagedFiles, list[WriteStat]]]:
         self.writes += 1
         requested = add_ms(_FIRST, 1000 * self.writes)
         storage, layout = self.table.storage, self.table.layout
         pending = Instant(requested, action, State.REQUESTED)
         storage.create_if_absent(layout.path(pending), b"")
         storage.create_if_absent(layout.path(Instant(requested, action, State.INFLIGHT)), b"")
-        files = FinalFiles(storage, layout, requested, action)
+        files = StagedFiles(storage, layout, requested, action)
         stats: list[WriteStat] = []
         yield files, stats
         done = pending.as_completed(add_ms(requested, 500))

@@ -1,7 +1,6 @@
 """Traces of files being written: what other writers look at and a rollback removes."""
 
 from hudi_locks.deprecation import forward_renamed
-from hudi_locks.markers.final_file import FinalFiles, MarkerMaker, drop_staged
 from hudi_locks.markers.marker_folder import (
     DIRECT,
     FALLBACK_NUMBERS,
@@ -11,10 +10,12 @@ from hudi_locks.markers.marker_folder import (
     FallbackMarkers,
     PeerMarkers,
     ServerFiles,
+    drop_staged,
     read_markers,
     staging_folder,
 )
 from hudi_locks.markers.marker_index import Hashes, MarkerIndex
+from hudi_locks.markers.staged_files import MarkerMaker, StagedFiles
 
 __all__ = [
     "DIRECT",
@@ -23,17 +24,19 @@ __all__ = [
     "TIMELINE_SERVER_BASED",
     "DirectMarkers",
     "FallbackMarkers",
-    "FinalFiles",
     "Hashes",
     "MarkerIndex",
     "MarkerMaker",
     "PeerMarkers",
     "ServerFiles",
+    "StagedFiles",
     "drop_staged",
     "read_markers",
     "staging_folder",
 ]
 
 __getattr__ = forward_renamed(
-    __name__, {"SpareMarkers": "FallbackMarkers", "SPARE_NUMBERS": "FALLBACK_NUMBERS"}, removed_in="0.3.0"
+    __name__,
+    {"FinalFiles": "StagedFiles", "SpareMarkers": "FallbackMarkers", "SPARE_NUMBERS": "FALLBACK_NUMBERS"},
+    removed_in="0.3.0",
 )

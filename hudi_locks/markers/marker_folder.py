@@ -14,7 +14,7 @@ import errno
 import logging
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -35,6 +35,7 @@ __all__ = [
     "FallbackMarkers",
     "PeerMarkers",
     "ServerFiles",
+    "drop_staged",
     "read_markers",
     "staging_folder",
 ]
@@ -52,6 +53,17 @@ _log = logging.getLogger(__name__)
 def staging_folder(requested: str) -> str:
     """Where tasks of an instant prepare their files: outside the marker folder, where a JVM would trip over them."""
     return f"{_STAGING}/{requested}"
+
+
+def drop_staged(storage: Storage, instants: Collection[str]) -> None:
+    """Cancel all that these instants have staged, and remove what they keep beside it.
+
+    Raises:
+        StorageError: The store failed; a sweep goes on.
+    """
+    storage.cancel_staged(instants)
+    for requested in instants:
+        storage.delete_folder(staging_folder(requested))
 
 
 @dataclass(frozen=True)

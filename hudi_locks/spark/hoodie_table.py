@@ -25,6 +25,7 @@ from hudi_locks.spark.partitions import check_partitions, choose_deleted_partiti
 from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
+from hudi_locks.spark.services.scheduled_service import ScheduledService
 from hudi_locks.spark.session import (
     add_lock_settings,
     check_session,
@@ -284,7 +285,8 @@ class HoodieTable(Readable):
     @cached_property
     def _writer(self) -> Writer:
         opened = self._open()
-        host = MarkerHost(ServerSettings.of(self.options), self.metrics)
+        server = ServerSettings.of(self.options)
+        host = MarkerHost(server, self.metrics) if server.is_wanted else None
         return Writer(opened.table, opened.transactions, self._strategy, self._clock, host)
 
     @cached_property
@@ -302,9 +304,15 @@ class HoodieTable(Readable):
         opened = self._open()
         return LogCompactionService(self.spark, opened, self._strategy.settings)
 
+    @cached_property
+    def _following(self) -> Sequence[ScheduledService[Any]]:
+        """The services that the options ask for after writes."""
+        services = (self._clustering, self._compaction, self._log_compaction)
+        return [service for service in services if service.cadence.follows_writes]
+
     def _follow(self, result: WriteResult, before: Sequence[str]) -> WriteResult:
         """Run the services that the options ask for after a write, and add what all of them warn of."""
-        for service in (self._clustering, self._compaction, self._log_compaction):
+        for service in self._following:
             result = service.follow(result)
         return replace(result, warnings=(*before, *result.warnings, *self._open().services.follow_write()))
 

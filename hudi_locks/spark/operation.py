@@ -1,20 +1,38 @@
-"""What a write does with its rows, and what it reports to its caller."""
+"""What a write does with its rows, what its tasks report to it, and what it reports to its caller."""
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from hudi_locks.format import WriteStat
 
 if TYPE_CHECKING:  # executors need the operations alone
     from hudi_locks.format import CommitMetadata
     from hudi_locks.transaction import Conflict, Outcome, PublishResult
 
-__all__ = ["Attempt", "Operation", "WriteResult"]
+__all__ = [
+    "STAT",
+    "Attempt",
+    "Operation",
+    "WriteResult",
+    "decode_report",
+    "decode_stat",
+    "encode_report",
+    "encode_stats",
+]
 
 _SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
 """These count the rows of their files as inserted, as the JVM does, and deletes of logs again; none of them is new."""
+STAT: Final = "stat"
+"""Column of what a task reports: a write stat as JSON."""
+_CHECK_S: Final = "early_conflict_check_s"
 
 
 class Operation(enum.Enum):
@@ -147,3 +165,35 @@ class WriteResult:
             begin_held_ms=published.begin_held_ms,
             warnings=published.warnings,
         )
+
+
+def encode_stats(stats: Sequence[WriteStat]) -> pa.RecordBatch:
+    """What a task reports: one row for each file."""
+    texts = [json.dumps(dataclasses.asdict(stat)) for stat in stats]
+    return pa.RecordBatch.from_pydict({STAT: pa.array(texts, pa.string())})
+
+
+def encode_report(stats: Sequence[WriteStat], check_s: float) -> pa.RecordBatch:
+    """The same, and how long the task looked at other writes before it wrote, if it did."""
+    batch = encode_stats(stats)
+    if not check_s:
+        return batch
+    checked = pa.array([*batch.column(STAT).to_pylist(), json.dumps({_CHECK_S: check_s})], pa.string())
+    return pa.RecordBatch.from_pydict({STAT: checked})
+
+
+def decode_stat(text: str) -> WriteStat:
+    """A write stat as a task reported it."""
+    return _decode(json.loads(text))
+
+
+def decode_report(texts: Iterable[str]) -> tuple[list[WriteStat], list[float]]:
+    """The write stats that tasks reported, and how long each that looked at other writes did so, in seconds."""
+    rows = [json.loads(text) for text in texts]
+    return [_decode(row) for row in rows if _CHECK_S not in row], [row[_CHECK_S] for row in rows if _CHECK_S in row]
+
+
+def _decode(row: dict[str, Any]) -> WriteStat:
+    """JSON has lists only."""
+    logs = row["log_files"]
+    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs)})

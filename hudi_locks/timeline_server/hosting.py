@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hudi_locks.early_conflict import GuardedMarkers
 from hudi_locks.errors import ConfigError
-from hudi_locks.markers import FALLBACK_NUMBERS, FallbackMarkers, FinalFiles, ServerFiles
+from hudi_locks.markers import FALLBACK_NUMBERS, FallbackMarkers, ServerFiles, StagedFiles
 from hudi_locks.observe import TIMELINE_SERVER_FALLBACK, Metrics
 from hudi_locks.redaction import open_log
 from hudi_locks.timeline_server.client import Endpoint, ServerMarkers, Unreachable
@@ -22,25 +22,22 @@ _log = open_log(__name__)
 
 @dataclass(frozen=True)
 class MarkerHost:
-    """Gives the tasks of each write what makes their markers, as the writer's options ask.
+    """Gives the tasks of each write what makes their markers by a timeline server.
 
     Attributes:
-        settings: Which kind of markers, and which server.
+        settings: Which server.
         metrics: Gets what the server does, and how often it could not be reached.
     """
 
-    settings: ServerSettings = field(default_factory=ServerSettings)
+    settings: ServerSettings
     metrics: Metrics = field(default_factory=Metrics)
 
     @contextmanager
-    def open(self, transaction: Transaction) -> Iterator[FinalFiles]:
+    def open(self, transaction: Transaction) -> Iterator[StagedFiles]:
         """What makes the data files of a write; send it to the executors. Ends when they are done.
 
-        Where a timeline server is asked for and cannot be had, the markers are direct ones, and a warning says so.
+        Where no timeline server can be had, the markers are direct ones, and a warning says so.
         """
-        if not self.settings.is_wanted:
-            yield transaction.files
-            return
         fallback = FallbackMarkers(transaction.markers.storage, transaction.instant)
         guarded = transaction.guard(fallback)
         with self._reach(transaction, guarded) as endpoint:

@@ -12,7 +12,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata
-from hudi_locks.markers import DirectMarkers, FinalFiles, MarkerMaker, drop_staged
+from hudi_locks.markers import DirectMarkers, MarkerMaker, StagedFiles, drop_staged
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
@@ -74,7 +74,7 @@ class Transaction:
         return self._state.claim_head
 
     @cached_property
-    def files(self) -> FinalFiles:
+    def files(self) -> StagedFiles:
         """Makes data files; send it to the executors.
 
         They are announced by direct markers where somebody reads those: JVM writers, early conflict detection, or
@@ -84,10 +84,10 @@ class Transaction:
         direct = DirectMarkers(self._table.storage, self.instant)
         return self.files_by(self.guard(direct) or (direct if are_read else None))
 
-    def files_by(self, maker: MarkerMaker | None) -> FinalFiles:
+    def files_by(self, maker: MarkerMaker | None) -> StagedFiles:
         """Makes data files that `maker` announces; None for no markers."""
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
-        return FinalFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker)
+        return StagedFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hudi_locks.format import CommitMetadata, avro_schema
 from hudi_locks.spark import Operation
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.writing.placement import GROUP, ListedGroups
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import LocalStorage

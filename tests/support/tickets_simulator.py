@@ -21,7 +21,7 @@ from transaction_store import SimulatorLock, SteppedFile, SteppedStorage
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, WriteStat, find_writer
 from hudi_locks.format.claim import ClaimKind, decode_tickets
-from hudi_locks.markers import FinalFiles, staging_folder
+from hudi_locks.markers import StagedFiles, staging_folder
 from hudi_locks.storage import MemoryStorage, StagedFile
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.transaction import Transaction
@@ -127,7 +127,7 @@ class TicketsSimulator(Simulator):
         ticket = write_file(tx.files, "p", file_name, json.dumps(rows).encode())
         return WriteStat("p", group, f"p/{file_name}", ticket=ticket)
 
-    def _attempt_late(self, files: FinalFiles, group: str) -> None:
+    def _attempt_late(self, files: StagedFiles, group: str) -> None:
         for _ in range(self.rng.choice(_DELAYS)):
             self.step("a task hangs")
         with contextlib.suppress(StorageError, WriteError):

@@ -16,7 +16,7 @@ from hudi_locks.errors import AcquireTimeout, LockLost, StorageError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
 from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import MemoryStorage, StagedFile, Storage
 from hudi_locks.timeline import LAYOUT_2, Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
@@ -29,7 +29,7 @@ def write_staged(staged: StagedFile, data: bytes) -> None:
         out.write(data)
 
 
-def write_file(files: FinalFiles, partition: str, name: str, data: bytes, *, io_type: IOType = IOType.CREATE) -> str:
+def write_file(files: StagedFiles, partition: str, name: str, data: bytes, *, io_type: IOType = IOType.CREATE) -> str:
     """Make a data file as a task does; its ticket."""
     staged = files.start(partition, name, io_type=io_type)
     write_staged(staged, data)

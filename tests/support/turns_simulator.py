@@ -14,7 +14,7 @@ from transaction_harness import write_file
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, IOType, WriteStat
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, find_changed
 from hudi_locks.timeline import Timeline
@@ -74,7 +74,7 @@ class TurnsSimulator(RowsSimulator):
         ticket = write_file(files, "p", file_name, json.dumps(rows).encode(), io_type=IOType.MERGE)
         return WriteStat("p", group, f"p/{file_name}", ticket=ticket)
 
-    def _write_late(self, files: FinalFiles, file_name: str, rows: list[str]) -> None:
+    def _write_late(self, files: StagedFiles, file_name: str, rows: list[str]) -> None:
         for _ in range(self.rng.choice((1, 30, 100, 200))):
             self.step("a task hangs")
         with contextlib.suppress(StorageError, WriteError):

@@ -243,6 +243,8 @@ def _expect_renewed(stop: _Stop, taken: Lease, where: str) -> None:
     try:
         stop.next.renew(taken)
     except LockLost as error:
+        if is_over(stop.bench, taken):  # a slow lock service let it end meanwhile
+            return
         raise Violation(f"the next holder lost the lock ({error}), {where}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,6 +28,9 @@ _MOST_STOPS: Final = 80
 _MOST_REAL_STOPS: Final = 30
 _SPARE: Final = 4
 """Locks for those that cannot be judged, since the lock service did not answer."""
+_MORE_HOLDERS: Final = 12
+_FEWEST: Final = 4
+"""Locks that one dead holder leaves, where the lock service is too slow for more within a lease."""
 _WHY: Final = "whoever removes by name what was over removes what the first taker has just made, and both write"
 
 
@@ -36,16 +40,22 @@ class _Dead:
     def __init__(self, bench: Bench, number: int) -> None:
         self.bench, self.options = bench, leased_options(bench)
         self.takers = [bench.provider(self.options) for _ in range(2)]
-        self._scopes = self._die(number)
+        self._places, self._number, self._more = itertools.count(), number, iter(range(_MORE_HOLDERS))
+        self._scopes = self._die()
 
-    def _die(self, number: int) -> Iterator[LockScope]:
+    def _die(self) -> Iterator[LockScope]:
+        """Locks of one more dead holder."""
         holder, bench = self.bench.provider(self.options), self.bench
-        scopes = [bench.scope(place) for place in range(number)]
+        scopes = [bench.scope(next(self._places)) for _ in range(self._number)]
         leases = [ask_again(bench, partial(bench.acquire, holder, scope, "dead"), times=1) for scope in scopes]
         lease_s = lease_length_s(bench, leases[-1])
         seen = [scope for scope in scopes if self._is_seen(scope)]
-        bench.expect(bool(seen), "the locks of a living holder were granted")
-        self._outlast(lease_s, seen.pop())
+        may_be_slow = not bench.is_virtual and self._number > _FEWEST
+        bench.expect(bool(seen) or may_be_slow, "the locks of a living holder were granted")
+        if len(seen) < self._number // 2:
+            self._number = max(_FEWEST, self._number // 2)
+        if seen:
+            self._outlast(lease_s, seen.pop())
         return iter(seen)
 
     def _is_seen(self, scope: LockScope) -> bool:
@@ -69,11 +79,13 @@ class _Dead:
         """The next lock whose holder is dead.
 
         Raises:
-            NotRun: None is left, since leases ended while the lock service was asked for others.
+            NotRun: None is left, since leases ended while the lock service was asked for others; not until so many
+                more holders have died, of fewer locks each.
         """
-        scope = next(self._scopes, None)
-        if scope is None:
-            raise NotRun("leases end before the kit has asked for as many locks as it needs (hook: lease_options)")
+        while (scope := next(self._scopes, None)) is None:
+            if self.bench.is_virtual or next(self._more, None) is None:
+                raise NotRun("leases end before the kit has asked for as many locks as it needs (hook: lease_options)")
+            self._scopes = self._die()
         return scope
 
     def take(self, place: int, scope: LockScope) -> Lease | None:

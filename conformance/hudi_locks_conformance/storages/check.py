@@ -18,6 +18,7 @@ from hudi_locks_conformance.check import NotRun, Violation
 __all__ = ["STORAGE_CHECKS", "StorageBench", "StorageCheck", "race", "require", "storage_check"]
 
 T = TypeVar("T")
+_LONGEST_START_S: Final = 60.0
 _DAY: Final = "19990101"
 """Instants of checks lie before any table's, since a check cancels all that its instant has staged."""
 
@@ -75,8 +76,12 @@ def require(kept: object, message: str) -> None:
 
 
 def race(*calls: Callable[[], T]) -> list[T]:
-    """What each call returns, all begun together, each on a thread of its own; the first error is raised."""
-    start = Barrier(len(calls))
+    """What each call returns, all begun together, each on a thread of its own; the first error is raised.
+
+    Raises:
+        BrokenBarrierError: A thread did not come, since the machine could not start it.
+    """
+    start = Barrier(len(calls), timeout=_LONGEST_START_S)
 
     def contend(call: Callable[[], T]) -> T:
         start.wait()

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from hudi_locks.config import compaction_keys
 from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.services import TableWriter, planned_slice
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
@@ -78,7 +78,7 @@ class CompactionJob(PlanJob[CompactionPlan]):
         return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)
 
     def _make_task(
-        self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
+        self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> CompactTask | LogCompactTask:
         return CompactTask(files, schema, self.settings.base_file_format(avro), self.table.config.merge_rule, slices)
 
@@ -95,7 +95,7 @@ class LogCompactionJob(CompactionJob):
     doing = "merging the logs of"
 
     def _make_task(
-        self, files: FinalFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
+        self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> LogCompactTask:
         form = self.settings.log_format(avro)
         return LogCompactTask(files, schema, form, self.table.config.merge_rule, slices)

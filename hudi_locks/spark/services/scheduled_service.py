@@ -13,11 +13,10 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.services import Plan, PlannedService
 from hudi_locks.spark._compat import WorkerTask, run_in_workers
-from hudi_locks.spark.operation import Attempt, WriteResult
+from hudi_locks.spark.operation import STAT, Attempt, WriteResult, decode_stat
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
 from hudi_locks.spark.session import cancel_on_abort, raise_if_rolled_back, show_progress, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.table import Table
 from hudi_locks.transaction import Outcome, Transaction
 
@@ -69,6 +68,11 @@ class Cadence:
     async_commits: int = 0
     is_only_scheduled: bool = False
 
+    @property
+    def follows_writes(self) -> bool:
+        """Whether anything is due by itself."""
+        return bool(self.inline_commits or self.async_commits)
+
 
 class ScheduledService(Generic[P]):
     """Plans of one service of one table: made, run, taken back. Thread-safe. Lives on the driver.
@@ -90,7 +94,7 @@ class ScheduledService(Generic[P]):
         self._planning = planning
         self._job = job
         self._clock = clock
-        self._cadence = cadence
+        self.cadence = cadence
         self._beside = BackgroundThread(job.name, lambda: self._run_if_due(cadence.async_commits))
 
     def run(self) -> WriteResult | None:
@@ -141,12 +145,12 @@ class ScheduledService(Generic[P]):
 
     def follow(self, result: WriteResult) -> WriteResult:
         """Do what is due after a commit, here or beside; the commit stands, and what failed is one of its warnings."""
-        if self._cadence.async_commits:
+        if self.cadence.async_commits:
             self._beside.ask()
-        if not self._cadence.inline_commits:
+        if not self.cadence.inline_commits:
             return result
         try:
-            self._do_inline(self._cadence.inline_commits)
+            self._do_inline(self.cadence.inline_commits)
         except SERVICE_ERRORS as error:
             return replace(result, warnings=(*result.warnings, f"inline {self._job.name} failed: {error}"))
         return result
@@ -156,7 +160,7 @@ class ScheduledService(Generic[P]):
         return f"{self._job.name} of {self._planning.table.storage.base}"
 
     def _do_inline(self, commits: int) -> None:
-        if not self._cadence.is_only_scheduled:
+        if not self.cadence.is_only_scheduled:
             self._run_if_due(commits)
         elif self._is_due(commits):
             self.schedule()

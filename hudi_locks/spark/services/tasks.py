@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_locks.format import WriteStat
-from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.writing.group_writer import GroupWriter, encode_stats
+from hudi_locks.markers import StagedFiles
+from hudi_locks.spark.operation import encode_stats
+from hudi_locks.spark.writing.group_writer import GroupWriter
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.spark.writing.task import split_by_group
@@ -45,7 +46,7 @@ class CompactTask:
         slices: What the plan merges.
     """
 
-    files: FinalFiles
+    files: StagedFiles
     schema: pa.Schema
     form: BaseFileFormat
     rule: MergeRule
@@ -81,7 +82,7 @@ class LogCompactTask:
         slices: What the plan merges.
     """
 
-    files: FinalFiles
+    files: StagedFiles
     schema: pa.Schema
     form: LogFormat
     rule: MergeRule
@@ -123,7 +124,7 @@ class ClusterTask:
         seed: Makes the ids of the file groups, so that every attempt of a task makes the same.
     """
 
-    files: FinalFiles
+    files: StagedFiles
     schema: pa.Schema
     form: BaseFileFormat
     seed: uuid.UUID

@@ -1,18 +1,15 @@
-"""The file that a task makes of one file group, and what it reports of it. Runs on executors."""
+"""The file that a task makes of one file group. Runs on executors."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
 
 import pyarrow as pa
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import (
     BaseFileFormat,
@@ -25,20 +22,7 @@ from hudi_locks.table import (
     stamp_rows,
 )
 
-__all__ = [
-    "STAT",
-    "GroupWriter",
-    "decode_report",
-    "decode_stat",
-    "encode_report",
-    "encode_stats",
-    "name_marker",
-    "seqno_prefix",
-]
-
-STAT: Final = "stat"
-"""Column of what a task reports: a write stat as JSON."""
-_CHECK_S: Final = "early_conflict_check_s"
+__all__ = ["GroupWriter", "name_marker", "seqno_prefix"]
 
 
 class GroupWriter:
@@ -54,7 +38,7 @@ class GroupWriter:
 
     def __init__(
         self,
-        files: FinalFiles,
+        files: StagedFiles,
         schema: pa.Schema,
         *,
         form: BaseFileFormat,
@@ -192,35 +176,3 @@ def name_marker(group: FileGroup, requested: str) -> MarkerName:
     """The marker by which the write begun at `requested` announces its file of a file group."""
     io_type = IOType.MERGE if group.base else IOType.CREATE
     return MarkerName(group.partition, str(BaseFileName(group.file_id, requested)), io_type)
-
-
-def encode_stats(stats: Sequence[WriteStat]) -> pa.RecordBatch:
-    """What a task reports: one row for each file."""
-    texts = [json.dumps(dataclasses.asdict(stat)) for stat in stats]
-    return pa.RecordBatch.from_pydict({STAT: pa.array(texts, pa.string())})
-
-
-def encode_report(stats: Sequence[WriteStat], check_s: float) -> pa.RecordBatch:
-    """The same, and how long the task looked at other writes before it wrote, if it did."""
-    batch = encode_stats(stats)
-    if not check_s:
-        return batch
-    checked = pa.array([*batch.column(STAT).to_pylist(), json.dumps({_CHECK_S: check_s})], pa.string())
-    return pa.RecordBatch.from_pydict({STAT: checked})
-
-
-def decode_stat(text: str) -> WriteStat:
-    """A write stat as a task reported it."""
-    return _decode(json.loads(text))
-
-
-def decode_report(texts: Iterable[str]) -> tuple[list[WriteStat], list[float]]:
-    """The write stats that tasks reported, and how long each that looked at other writes did so, in seconds."""
-    rows = [json.loads(text) for text in texts]
-    return [_decode(row) for row in rows if _CHECK_S not in row], [row[_CHECK_S] for row in rows if _CHECK_S in row]
-
-
-def _decode(row: dict[str, Any]) -> WriteStat:
-    """JSON has lists only."""
-    logs = row["log_files"]
-    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs)})

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.storage import StagedFile
 from hudi_locks.table import LogFormat, LogPart, LogWriter, create_partition_metadata
@@ -36,7 +36,7 @@ class LogGroupWriter:
 
     def __init__(
         self,
-        files: FinalFiles,
+        files: StagedFiles,
         form: LogFormat,
         *,
         group: FileGroup,

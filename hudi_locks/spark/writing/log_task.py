@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_locks.format import WriteStat
-from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.writing.group_writer import encode_report, seqno_prefix
+from hudi_locks.markers import StagedFiles
+from hudi_locks.spark.operation import Operation, encode_report
+from hudi_locks.spark.writing.group_writer import seqno_prefix
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup, Groups
 from hudi_locks.spark.writing.task import input_schema, refuse_keyless, select_input, split_by_group
@@ -53,7 +53,7 @@ class LogTask:
         memory_bytes: How much of the input stays in memory; more goes to local disk.
     """
 
-    files: FinalFiles
+    files: StagedFiles
     schema: pa.Schema
     form: LogFormat
     groups: Groups

@@ -14,7 +14,7 @@ from hudi_locks.config import datasource_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import avro_schema
 from hudi_locks.format.claim import FileGroupId
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.settings import PipelineSettings
@@ -70,7 +70,7 @@ class WriteStrategy(ABC):
 
     @abstractmethod
     def make_task(
-        self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups
+        self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
     ) -> WriteTask | LogTask:
         """What executors get.
 
@@ -123,7 +123,7 @@ class CopyOnWrite(WriteStrategy):
         """See `WriteStrategy.action`."""
         return operation.action
 
-    def make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> WriteTask:
+    def make_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> WriteTask:
         """See `WriteStrategy.make_task`."""
         written, avro = self._meta_schema(schema)
         return WriteTask(
@@ -185,7 +185,7 @@ class MergeOnRead(WriteStrategy):
         del operation
         return "deltacommit"
 
-    def make_task(self, files: FinalFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
+    def make_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
         """See `WriteStrategy.make_task`."""
         written, avro = self._meta_schema(schema)
         rule = self.settings.merge_rule(operation, self.config)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from hudi_locks.errors import BadInput
 from hudi_locks.format import WriteStat
-from hudi_locks.markers import FinalFiles
-from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.writing.group_writer import GroupWriter, encode_report, name_marker
+from hudi_locks.markers import StagedFiles
+from hudi_locks.spark.operation import Operation, encode_report
+from hudi_locks.spark.writing.group_writer import GroupWriter, name_marker
 from hudi_locks.spark.writing.placement import GROUP, FileGroup, Groups
 from hudi_locks.table import (
     COMMIT_SEQNO,
@@ -57,7 +57,7 @@ class WriteTask:
         memory_bytes: How much of the input stays in memory; more goes to local disk.
     """
 
-    files: FinalFiles
+    files: StagedFiles
     schema: pa.Schema
     form: BaseFileFormat
     groups: Groups

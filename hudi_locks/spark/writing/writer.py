@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
+from hudi_locks.markers import StagedFiles
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.index import Index
-from hudi_locks.spark.operation import Attempt, Operation, WriteResult
+from hudi_locks.spark.operation import STAT, Attempt, Operation, WriteResult, decode_report
 from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.group_writer import STAT, decode_report
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
@@ -139,14 +139,14 @@ class Writer:
         transactions: Begins and publishes its instants.
         strategy: Of the table's type.
         clock: Its source of time.
-        host: Gives tasks what makes their markers.
+        host: Gives tasks what makes their markers; None for those that the transaction makes by itself.
     """
 
     table: Table
     transactions: Transactions
     strategy: WriteStrategy
     clock: Clock
-    host: MarkerHost = field(default_factory=MarkerHost)
+    host: MarkerHost | None = None
 
     @property
     def settings(self) -> PipelineSettings:
@@ -228,7 +228,7 @@ class Writer:
         index = self.strategy.index
 
         def run(placement: Placement) -> list[WriteStat]:
-            with self.host.open(transaction) as files:
+            with self._open_files(transaction) as files:
                 task = self.strategy.make_task(files, operation, schema, placement.groups)
                 return self._run_job(task, placement, keyed, asked.report)
 
@@ -240,9 +240,15 @@ class Writer:
             index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
         ):
             made = WrittenFiles(snapshot, placement, *self._run_around(transaction, operation, placement, run))
-            going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
-            with going.finish(made, most=turns if self.strategy.may_go_on(operation) else 0) as made:
+            if not turns or not self.strategy.may_go_on(operation):
                 yield draft(made)
+                return
+            going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
+            with going.finish(made, most=turns) as made:
+                yield draft(made)
+
+    def _open_files(self, transaction: Transaction) -> AbstractContextManager[StagedFiles]:
+        return nullcontext(transaction.files) if self.host is None else self.host.open(transaction)
 
     def _draft(self, transaction: Transaction, asked: _Asked, made: WrittenFiles, schema: pa.Schema) -> _Draft:
         metadata = CommitMetadata.of(

@@ -14,9 +14,9 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager
 from hudi_locks.services import TableServices
 from hudi_locks.spark import Operation
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.placement import GROUP, ListedGroups
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import Storage

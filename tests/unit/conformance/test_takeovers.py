@@ -8,8 +8,11 @@ from types import SimpleNamespace
 import pytest
 from hudi_locks_conformance import Harness, Status, run_check, select_checks
 from hudi_locks_conformance.broken.takeovers import TakesOverByName
+from hudi_locks_conformance.checks import late, takeover
 from hudi_locks_conformance.interleaving import find_lines, stop_at
 from hudi_locks_conformance.sample import SampleLockProvider
+
+from hudi_locks import Lease, LockScope, Owner, SystemClock
 
 KIND = SampleLockProvider
 
@@ -57,3 +60,34 @@ def test_errors_of_both_are_handed_back(tmp_path: Path) -> None:
     stopped, other = stop_at(("nowhere", 1), KIND, lambda: 1 / 0, tmp_path.iterdir().__next__)
     assert isinstance(stopped.error, ZeroDivisionError)
     assert isinstance(other.error, StopIteration)
+
+
+class Slow(SampleLockProvider):
+    """Its service takes longer for as many locks as the kit would like than a lease lasts."""
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        SystemClock().sleep(0.06)
+        return super().try_acquire(scope, owner, timeout_s)
+
+
+class SlowToRenew(SampleLockProvider):
+    """Each answer to a renewal comes when the lease is over."""
+
+    def renew(self, lease: Lease) -> Lease:
+        assert lease.deadline_s is not None
+        SystemClock().sleep(max(0.0, lease.deadline_s - SystemClock().monotonic()) + 0.01)
+        return super().renew(lease)
+
+
+@pytest.mark.parametrize(("kind", "check_id"), [(Slow, "E16"), (SlowToRenew, "B13")])
+def test_a_lease_that_ends_while_the_service_is_asked_is_no_fault(
+    kind: type[SampleLockProvider], check_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (takeover, late):
+        monkeypatch.setattr(module, "_MOST_REAL_STOPS", 4)
+    monkeypatch.setattr(takeover, "_RACES", 4)
+    options = {"hoodie.sample.folder": str(tmp_path), "hoodie.sample.lease_s": "1"}
+    harness = Harness("of this module", options, virtual_time=False)
+    harness.__dict__["kind"] = kind  # which cannot be loaded by name
+    outcome = run_check(select_checks(only=[check_id])[0], harness)
+    assert (outcome.status, outcome.message) == (Status.PASS, "")

@@ -15,8 +15,8 @@ from hudi_locks.markers import (
     FALLBACK_NUMBERS,
     DirectMarkers,
     FallbackMarkers,
-    FinalFiles,
     ServerFiles,
+    StagedFiles,
     drop_staged,
     read_markers,
     staging_folder,
@@ -34,9 +34,9 @@ def storage() -> MemoryStorage:
 
 
 @pytest.fixture
-def files(storage: MemoryStorage) -> FinalFiles:
+def files(storage: MemoryStorage) -> StagedFiles:
     storage.replace(LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT)), b"")
-    return FinalFiles(storage, LAYOUT_2, T, "commit")
+    return StagedFiles(storage, LAYOUT_2, T, "commit")
 
 
 def name(file_id: str) -> str:
@@ -105,13 +105,13 @@ def test_an_unknown_type_is_named_and_stops_nobody(storage: MemoryStorage, caplo
     assert "MARKERS.type says 'DIRECT'" in caplog.text
 
 
-def test_each_attempt_has_a_ticket_of_its_own_and_names_nothing(storage: MemoryStorage, files: FinalFiles) -> None:
+def test_each_attempt_has_a_ticket_of_its_own_and_names_nothing(storage: MemoryStorage, files: StagedFiles) -> None:
     tickets = {write_file(files, "p", name("f"), data) for data in (b"first", b"second")}
     assert len(tickets) == 2
     assert storage.list("p") == []
 
 
-def test_nothing_is_announced_where_nobody_reads_markers(storage: MemoryStorage, files: FinalFiles) -> None:
+def test_nothing_is_announced_where_nobody_reads_markers(storage: MemoryStorage, files: StagedFiles) -> None:
     marker = MarkerName("p", name("f"), IOType.CREATE)
     files.announce([marker])
     assert read_markers(storage, T).names == frozenset()
@@ -124,7 +124,7 @@ def test_a_staged_file_that_is_gone_says_why(tmp_path: Path, is_rolled_back: boo
     """A rollback removes what tasks staged; without one the store is to blame."""
     storage, inflight = LocalStorage(str(tmp_path)), LAYOUT_2.path(Instant(T, "commit", State.INFLIGHT))
     storage.create_if_absent(inflight, b"")
-    files = FinalFiles(storage, LAYOUT_2, T, "commit")
+    files = StagedFiles(storage, LAYOUT_2, T, "commit")
     staged = files.start("p", "f", io_type=IOType.CREATE)
     write_staged(staged, b"rows")
     drop_staged(storage, [T])
@@ -134,7 +134,7 @@ def test_a_staged_file_that_is_gone_says_why(tmp_path: Path, is_rolled_back: boo
         files.seal(staged)
 
 
-def test_what_an_instant_staged_goes_with_what_lies_beside_it(storage: MemoryStorage, files: FinalFiles) -> None:
+def test_what_an_instant_staged_goes_with_what_lies_beside_it(storage: MemoryStorage, files: StagedFiles) -> None:
     ticket = write_file(files, "p", name("f"), b"rows")
     storage.replace(f"{staging_folder(T)}/early-conflict.json", b"{}")
     drop_staged(storage, [T])
@@ -143,7 +143,7 @@ def test_what_an_instant_staged_goes_with_what_lies_beside_it(storage: MemorySto
 
 
 def test_what_executors_get_can_travel(tmp_path: Path) -> None:
-    files = FinalFiles(LocalStorage(str(tmp_path)), LAYOUT_2, T, "commit")
+    files = StagedFiles(LocalStorage(str(tmp_path)), LAYOUT_2, T, "commit")
     copy = pickle.loads(pickle.dumps(files))
     ticket = write_file(copy, "p", "f", b"rows")
     assert files.storage.redeem(ticket, "p/f")

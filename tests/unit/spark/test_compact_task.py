@@ -15,10 +15,10 @@ from transaction_harness import name_files, without_tickets
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, LogFileName, State, WriteStat, add_ms, avro_schema
 from hudi_locks.format import fixed_bucket_file_id as name_bucket
 from hudi_locks.format.log_block import decode_blocks
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.spark import Operation
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage
@@ -51,9 +51,9 @@ def table(tmp_path: Path) -> Table:
     return Table.create(LocalStorage(str(tmp_path / "table")), config)
 
 
-def open_files(table: Table, requested: str, action: str) -> FinalFiles:
+def open_files(table: Table, requested: str, action: str) -> StagedFiles:
     table.storage.create_if_absent(table.layout.path(Instant(requested, action, State.INFLIGHT)), b"")
-    return FinalFiles(table.storage, table.layout, requested, action)
+    return StagedFiles(table.storage, table.layout, requested, action)
 
 
 def complete(table: Table, requested: str, action: str, stats: list[WriteStat]) -> str:

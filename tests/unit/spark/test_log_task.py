@@ -15,9 +15,9 @@ from transaction_harness import name_files, without_tickets
 
 from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, LogFileName, State, WriteStat, avro_schema, fixed_bucket_file_id
-from hudi_locks.markers import DirectMarkers, FinalFiles, drop_staged
+from hudi_locks.markers import DirectMarkers, StagedFiles, drop_staged
 from hudi_locks.spark import Operation
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.placement import GROUP, FixedBuckets
 from hudi_locks.storage import LocalStorage, StagedFile
@@ -54,7 +54,7 @@ def make_task(table: Table) -> MakeTask:
     table.storage.create_if_absent(table.layout.path(Instant(INSTANT, "deltacommit", State.INFLIGHT)), b"")
 
     def make(**changes: Any) -> LogTask:
-        files = FinalFiles(table.storage, table.layout, INSTANT, "deltacommit")
+        files = StagedFiles(table.storage, table.layout, INSTANT, "deltacommit")
         defaults: dict[str, Any] = {
             "files": files,
             "schema": add_meta_schema(USER),
@@ -184,14 +184,14 @@ def test_an_attempt_that_dies_leaves_nothing_of_its_logs(
     table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else each attempt would leave some more on a full disk."""
-    seal = FinalFiles.seal
+    seal = StagedFiles.seal
 
-    def die_at_second(self: FinalFiles, staged: StagedFile) -> str:
+    def die_at_second(self: StagedFiles, staged: StagedFile) -> str:
         if staged.target.endswith(".log.2_0-0-0"):
             raise KeyboardInterrupt
         return seal(self, staged)
 
-    monkeypatch.setattr(FinalFiles, "seal", die_at_second)
+    monkeypatch.setattr(StagedFiles, "seal", die_at_second)
     with pytest.raises(KeyboardInterrupt):
         attempt(make_task(form=SMALL), batch(["a", "b"]))
     assert list(table.storage.walk(".hoodie/.hudi_locks/staging")) == []
@@ -200,14 +200,14 @@ def test_an_attempt_that_dies_leaves_nothing_of_its_logs(
 def test_a_task_of_a_rolled_back_instant_hears_of_it_where_its_files_are_gone(
     table: Table, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seal = FinalFiles.seal
+    seal = StagedFiles.seal
 
-    def be_late(self: FinalFiles, staged: StagedFile) -> str:
+    def be_late(self: StagedFiles, staged: StagedFile) -> str:
         table.storage.delete(table.layout.path(Instant(INSTANT, "deltacommit", State.INFLIGHT)))
         drop_staged(table.storage, [INSTANT])
         return seal(self, staged)
 
-    monkeypatch.setattr(FinalFiles, "seal", be_late)
+    monkeypatch.setattr(StagedFiles, "seal", be_late)
     with pytest.raises(WriteAborted, match=INSTANT):
         attempt(make_task(), batch(["a"]))
     assert logs(table) == []

@@ -15,9 +15,9 @@ from transaction_harness import name_files, without_tickets
 
 from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.format import Instant, State, WriteStat, avro_schema
-from hudi_locks.markers import FinalFiles, drop_staged
+from hudi_locks.markers import StagedFiles, drop_staged
 from hudi_locks.spark import Operation
-from hudi_locks.spark.writing.group_writer import STAT, decode_stat
+from hudi_locks.spark.operation import STAT, decode_stat
 from hudi_locks.spark.writing.placement import GROUP, ListedGroups
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.storage import LocalStorage
@@ -53,7 +53,7 @@ def make_task(table: Table) -> MakeTask:
 
     def make(requested: str = FIRST, bases: list[BaseFile] | None = None, **changes: Any) -> WriteTask:
         table.storage.create_if_absent(table.layout.path(Instant(requested, "commit", State.INFLIGHT)), b"")
-        files = FinalFiles(table.storage, table.layout, requested, "commit")
+        files = StagedFiles(table.storage, table.layout, requested, "commit")
         defaults: dict[str, Any] = {
             "files": files,
             "schema": add_meta_schema(USER),

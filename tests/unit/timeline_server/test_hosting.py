@@ -48,15 +48,13 @@ class Job:
 def test_direct_markers_unless_a_server_is_asked_for(harness: Harness) -> None:
     harness.foreign = True
     job = Job(harness)
-    with job.host.open(job.transaction) as files:
-        files.announce([job.name()])
+    job.transaction.files.announce([job.name()])
     assert job.entries() == [str(job.name())]
 
 
 def test_no_markers_where_nobody_reads_them(harness: Harness) -> None:
     job = Job(harness)
-    with job.host.open(job.transaction) as files:
-        files.announce([job.name()])
+    job.transaction.files.announce([job.name()])
     assert job.entries() == []
 
 

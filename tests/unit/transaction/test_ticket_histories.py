@@ -15,7 +15,7 @@ from tickets_simulator import TicketsSimulator, play_object_tickets, play_ticket
 from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import MemoryStorage, StagedFile
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.transaction.forward import RollForward
@@ -46,14 +46,14 @@ def test_histories_name_what_is_claimed_and_nothing_else() -> None:
 
 
 def let_tasks_name(patch: Patch) -> None:
-    seal = FinalFiles.seal
+    seal = StagedFiles.seal
 
-    def name(self: FinalFiles, staged: StagedFile) -> str:
+    def name(self: StagedFiles, staged: StagedFile) -> str:
         ticket = seal(self, staged)
         self.storage.redeem(ticket, staged.target)
         return ticket
 
-    patch.setattr(FinalFiles, "seal", name)
+    patch.setattr(StagedFiles, "seal", name)
 
 
 def keep_tickets_that_were_used(patch: Patch) -> None:

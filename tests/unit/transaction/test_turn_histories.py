@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from turns_simulator import play_turns
 
-from hudi_locks.markers import FinalFiles
+from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import StagedFile
 from hudi_locks.transaction.transaction import Transaction
 
@@ -40,14 +40,14 @@ def build_on_what_began_later(patch: Patch) -> None:
 
 def let_tasks_name(patch: Patch) -> None:
     """As soon as they are done, whatever the driver makes of it."""
-    seal = FinalFiles.seal
+    seal = StagedFiles.seal
 
-    def name(self: FinalFiles, staged: StagedFile) -> str:
+    def name(self: StagedFiles, staged: StagedFile) -> str:
         ticket = seal(self, staged)
         self.storage.redeem(ticket, staged.target)
         return ticket
 
-    patch.setattr(FinalFiles, "seal", name)
+    patch.setattr(StagedFiles, "seal", name)
 
 
 # To list the timeline before the log is read is none of them: what came in between is then taken for a JVM writer's,

@@ -6,18 +6,17 @@ So tasks name nothing. What a retried, speculative or late attempt staged has no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import Instant, IOType, MarkerName, State
-from hudi_locks.markers.marker_folder import staging_folder
 from hudi_locks.storage import StagedFile, Storage
 from hudi_locks.timeline import TimelineLayout
 
-__all__ = ["FinalFiles", "MarkerMaker", "drop_staged"]
+__all__ = ["MarkerMaker", "StagedFiles"]
 
 
 class MarkerMaker(Protocol):
@@ -32,7 +31,7 @@ class MarkerMaker(Protocol):
 
 
 @dataclass(frozen=True)
-class FinalFiles:
+class StagedFiles:
     """Makes the data files of one instant. Runs on executors; picklable if its storage is.
 
     Attributes:
@@ -98,14 +97,3 @@ class FinalFiles:
                 raise
             message = f"instant {self.requested} is no longer inflight: it was rolled back; begin a new write"
             raise WriteAborted(message, instant=self.requested) from None
-
-
-def drop_staged(storage: Storage, instants: Collection[str]) -> None:
-    """Cancel all that these instants have staged, and remove what they keep beside it.
-
-    Raises:
-        StorageError: The store failed; a sweep goes on.
-    """
-    storage.cancel_staged(instants)
-    for requested in instants:
-        storage.delete_folder(staging_folder(requested))
