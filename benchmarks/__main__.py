@@ -37,6 +37,7 @@ def main(
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
     scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
     growth_alone: Annotated[bool, typer.Option(help="commits: only beside so many active instants.")] = False,  # noqa: FBT002
+    on_s3: Annotated[bool, typer.Option(help="commits: of tables on S3, 20 ms away.")] = False,  # noqa: FBT002
     rounds: Annotated[int, typer.Option(help="lineitem: how often each side takes its turn.")] = 3,
 ) -> None:
     """Run one benchmark and print its figures."""
@@ -45,7 +46,7 @@ def main(
     module = importlib.import_module(f"benchmarks.{name}")
     own: dict[str, dict[str, Any]] = {
         "lineitem": {"scale": scale, "rounds": rounds},
-        "commits": {"growth_alone": growth_alone},
+        "commits": {"growth_alone": growth_alone, "on_s3": on_s3},
     }
     figures = module.run(quick=quick, **own.get(name, {}))
     print_figures(figures)

@@ -8,9 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from hudi_locks_conformance.servers import fetch_bundle
+from hudi_locks_conformance.servers import KINDS, fetch_bundle, start_server
 
-from benchmarks.commits_side import SIDES, grow, prepare
+from benchmarks.commits_side import SIDES, Place, grow, prepare
+from benchmarks.contention import distant
 from benchmarks.figures import Figure
 
 __all__ = ["run"]
@@ -23,28 +24,38 @@ _JVM_WRITERS = (1, 4)
 _LENGTHS = (100, 1_000, 10_000)
 
 
-def run(*, quick: bool, growth_alone: bool = False) -> list[Figure]:
+def run(*, quick: bool, growth_alone: bool = False, on_s3: bool = False) -> list[Figure]:
     seconds, writers = (1.0, _WRITERS[:2]) if quick else (_SECONDS, _WRITERS)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         if growth_alone:
             return _growth(folder, seconds, _LENGTHS, archives=False)
-        figures = [
-            figure
-            for kind in ("metadata", "rows")
-            for count in writers
-            for figure in _beside_peers(folder, kind, count, seconds)
-        ]
+        if on_s3:
+            return _on_s3(folder, writers, 4 * seconds)
+        figures = _beside_peers(folder, writers, seconds)
         figures += _beside_jvm(folder, seconds, _JVM_WRITERS[: len(writers) - 1])
         lengths = _LENGTHS[: 2 if quick else 3]
         figures += _growth(folder, seconds, lengths, archives=True)
         return figures + _growth(folder, seconds, lengths, archives=False)
 
 
-def _beside_peers(folder: Path, kind: str, writers: int, seconds: float) -> list[Figure]:
-    rates = {side: _rate(_fresh(folder, side), side, kind, writers, seconds) for side in SIDES}
-    title = f"commits of {'no rows' if kind == 'metadata' else '100 rows'}, {writers} writers"
-    return [Figure(title, rates["ours"], peer, rates[peer], "commits/s", "higher") for peer in _PEERS]
+def _on_s3(folder: Path, writers: tuple[int, ...], seconds: float) -> list[Figure]:
+    """On versitygw, an S3 service of this machine, 20 ms away each way."""
+    with start_server(KINDS["versitygw"]) as server, distant(server.port) as port:
+        return _beside_peers(folder, writers, seconds, endpoint=f"http://127.0.0.1:{port}")
+
+
+def _beside_peers(folder: Path, writers: tuple[int, ...], seconds: float, *, endpoint: str = "") -> list[Figure]:
+    figures = []
+    for kind, what in (("metadata", "no rows"), ("rows", "100 rows")):
+        for count in writers:
+            rates = {
+                side: _rate(_fresh(folder, side, endpoint), side, kind, count, seconds, endpoint=endpoint)
+                for side in SIDES
+            }
+            title = f"commits of {what}, {count} writers"
+            figures += [Figure(title, rates["ours"], peer, rates[peer], "commits/s", "higher") for peer in _PEERS]
+    return figures
 
 
 def _beside_jvm(folder: Path, seconds: float, writers: tuple[int, ...]) -> list[Figure]:
@@ -80,17 +91,19 @@ def _growth(folder: Path, seconds: float, lengths: tuple[int, ...], *, archives:
     ]
 
 
-def _fresh(folder: Path, side: str) -> Path:
+def _fresh(folder: Path, side: str, endpoint: str = "") -> Path:
     table = folder / f"{side.replace(' ', '-')}-{time.monotonic_ns()}"
-    prepare(side.split()[0], table, foreign=side.endswith("JVM writers"))
+    prepare(side.split()[0], Place(table, endpoint), foreign=side.endswith("JVM writers"))
     return table
 
 
-def _rate(table: Path, side: str, kind: str, writers: int, seconds: float) -> float:
+def _rate(table: Path, side: str, kind: str, writers: int, seconds: float, *, endpoint: str = "") -> float:
     """Commits a second of all writers together, from the moment at which all are ready."""
     words = [sys.executable, "-m", "benchmarks.commits_side", side, kind, str(table)]
     processes = [
-        subprocess.Popen([*words, f"w{number}", str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*words, f"w{number}", str(seconds), endpoint], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for number in range(writers)
     ]
     for process in processes:

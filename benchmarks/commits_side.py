@@ -1,10 +1,11 @@
 """One writer of the commits benchmark, in a process of its own.
 
-usage: python -m benchmarks.commits_side SIDE KIND FOLDER WRITER SECONDS
+usage: python -m benchmarks.commits_side SIDE KIND FOLDER WRITER SECONDS [ENDPOINT]
 
 SIDE is ours, deltalake or pyiceberg; KIND is `metadata` (a commit that adds a file by name only), `archived` (the same,
-and old instants are archived when there are too many) or `rows` (one that writes a hundred rows). It prints `ready`,
-waits for a line, commits for so many seconds and prints how often.
+and old instants are archived when there are too many) or `rows` (one that writes a hundred rows). With ENDPOINT, an S3
+service, the table lies in its bucket under the name of the folder, and so does the lock; the folder keeps pyiceberg's
+catalog. It prints `ready`, waits for a line, commits for so many seconds and prints how often.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ from hudi_locks.table import Table, TableConfig, add_meta_schema
 from hudi_locks.timeline import read_instant
 from hudi_locks.transaction import Outcome, Transactions
 
-__all__ = ["LOCK", "SIDES", "grow", "prepare"]
+__all__ = ["LOCK", "SIDES", "Place", "grow", "prepare"]
+
+_BUCKET, _REGION, _KEY = "locks", "us-east-1", "lockstest"
+"""Of the S3 service that the conformance kit starts; the secret key is the same."""
 
 ROWS = pa.table({"id": [f"key-{number:05d}" for number in range(100)], "value": list(range(100))})
 LOCK = {
@@ -62,18 +66,58 @@ _KEPT = replace(ArchiveSettings.of({}), min_age_ms=0)
 Commit = Callable[[], None]
 
 
-def prepare(side: str, folder: Path, *, foreign: bool = False) -> None:
+@dataclass(frozen=True)
+class Place:
+    """Where a table lies.
+
+    Attributes:
+        folder: The table on a local disk; of one on S3 its name, and what pyiceberg keeps of it.
+        endpoint: Of an S3 service; "" for a local disk.
+    """
+
+    folder: Path
+    endpoint: str = ""
+
+    @property
+    def base(self) -> str:
+        return f"s3://{_BUCKET}/{self.folder.name}" if self.endpoint else str(self.folder)
+
+    @property
+    def lock(self) -> dict[str, str]:
+        return {"hoodie.write.lock.provider": "storage"} if self.endpoint else {}
+
+    @property
+    def service(self) -> dict[str, str]:
+        """Our options."""
+        keys = {"hoodie.aws.access.key": _KEY, "hoodie.aws.secret.key": _KEY}
+        given = {"hudi_locks.storage.endpoint_url": self.endpoint, "hudi_locks.storage.allow_http": "true"}
+        return {**keys, **given} if self.endpoint else {}
+
+    @property
+    def delta_options(self) -> dict[str, str] | None:
+        named = {"ENDPOINT_URL": self.endpoint, "REGION": _REGION, "ACCESS_KEY_ID": _KEY, "SECRET_ACCESS_KEY": _KEY}
+        given = {f"AWS_{name}": value for name, value in named.items()}
+        return {**given, "AWS_ALLOW_HTTP": "true", "conditional_put": "etag"} if self.endpoint else None
+
+    @property
+    def iceberg_properties(self) -> dict[str, str]:
+        named = {"endpoint": self.endpoint, "region": _REGION, "access-key-id": _KEY, "secret-access-key": _KEY}
+        return {f"s3.{name}": value for name, value in named.items()} if self.endpoint else {}
+
+
+def prepare(side: str, place: Place, *, foreign: bool = False) -> None:
     """Make the table that all writers of a side share."""
     if side == "ours":
         known = {} if foreign else {"hudi_locks.foreign_writers": "false"}
         config = TableConfig(name="commits", record_key_fields=("id",), extra=known)
-        Table.create(open_storage(str(folder)), config)
+        Table.create(open_storage(place.base, options=place.service), config)
     elif side == "deltalake":
         import deltalake
 
-        deltalake.DeltaTable.create(str(folder), deltalake.Schema.from_arrow(ROWS.schema))
+        schema = deltalake.Schema.from_arrow(ROWS.schema)
+        deltalake.DeltaTable.create(place.base, schema, storage_options=place.delta_options)
     else:
-        with _catalog(folder) as catalog:
+        with _catalog(place) as catalog:
             catalog.create_namespace("n")
             catalog.create_table("n.commits", schema=ROWS.schema, properties=_PATIENCE)
 
@@ -83,14 +127,14 @@ def grow(folder: Path, commits: int, *, archives: bool) -> None:
     if not archives:
         _fill(folder, commits)
         return
-    with _ours(folder, "archived", "before") as commit:
+    with _ours(Place(folder), "archived", "before") as commit:
         for _ in range(commits):
             commit()
 
 
 def _fill(folder: Path, commits: int) -> None:
     """A commit, and before it copies of its instant, a second apart."""
-    with _ours(folder, "metadata", "before") as commit:
+    with _ours(Place(folder), "metadata", "before") as commit:
         commit()
     table = Table.load(open_storage(str(folder)))
     [made] = table.timeline().instants
@@ -104,10 +148,10 @@ def _fill(folder: Path, commits: int) -> None:
 
 
 @contextlib.contextmanager
-def _ours(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
-    table = Table.load(open_storage(str(folder)), for_writing=True)
+def _ours(place: Place, kind: str, writer: str) -> Iterator[Commit]:
+    options = {"hoodie.base.path": place.base, **LOCK, **place.lock, **place.service}
+    table = Table.load(open_storage(place.base, options=options), for_writing=True)
     schema = avro_schema(ROWS.schema, table.config.name)
-    options = {"hoodie.base.path": str(folder), **LOCK}
     counter = iter(range(sys.maxsize))
     with LockManager.from_options(options) as locks:
         transactions = Transactions(table, locks, options=options)
@@ -137,7 +181,7 @@ def _write_file(transaction: Any, name: str) -> str:
 
 
 @contextlib.contextmanager
-def _deltalake(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
+def _deltalake(place: Place, kind: str, writer: str) -> Iterator[Commit]:
     import deltalake
     from deltalake.transaction import AddAction
 
@@ -146,9 +190,11 @@ def _deltalake(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
 
     def commit() -> None:
         if kind == "rows":
-            deltalake.write_deltalake(str(folder), ROWS, mode="append", commit_properties=patience)
+            deltalake.write_deltalake(
+                place.base, ROWS, mode="append", commit_properties=patience, storage_options=place.delta_options
+            )
             return
-        table = deltalake.DeltaTable(str(folder))
+        table = deltalake.DeltaTable(place.base, storage_options=place.delta_options)
         add = AddAction(f"{writer}-{next(counter)}.parquet", 1000, {}, 0, True, "{}")
         table.create_write_transaction([add], mode="append", schema=table.schema(), commit_properties=patience)
 
@@ -156,22 +202,24 @@ def _deltalake(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
 
 
 @contextlib.contextmanager
-def _catalog(folder: Path) -> Iterator[Any]:
+def _catalog(place: Place) -> Iterator[Any]:
     from pyiceberg.catalog.sql import SqlCatalog
 
-    folder.mkdir(parents=True, exist_ok=True)
-    catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    place.folder.mkdir(parents=True, exist_ok=True)
+    warehouse = place.base if place.endpoint else f"file://{place.folder}/warehouse"
+    uri = f"sqlite:///{place.folder}/catalog.db"
+    catalog = SqlCatalog("bench", uri=uri, warehouse=warehouse, **place.iceberg_properties)
     yield catalog
     catalog.engine.dispose()
 
 
 @contextlib.contextmanager
-def _pyiceberg(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
+def _pyiceberg(place: Place, kind: str, writer: str) -> Iterator[Commit]:
     from pyiceberg.exceptions import CommitFailedException
     from sqlalchemy.exc import OperationalError
 
     counter = iter(range(sys.maxsize))
-    with _catalog(folder) as catalog:
+    with _catalog(place) as catalog:
 
         def commit() -> None:
             while True:
@@ -187,15 +235,15 @@ def _pyiceberg(folder: Path, kind: str, writer: str) -> Iterator[Commit]:
         yield commit
 
 
-SIDES: dict[str, Callable[[Path, str, str], contextlib.AbstractContextManager[Commit]]] = {
+SIDES: dict[str, Callable[[Place, str, str], contextlib.AbstractContextManager[Commit]]] = {
     "ours": _ours,
     "deltalake": _deltalake,
     "pyiceberg": _pyiceberg,
 }
 
 
-def main(side: str, kind: str, folder: str, writer: str, seconds: str) -> None:
-    with SIDES[side](Path(folder), kind, writer) as commit:
+def main(side: str, kind: str, folder: str, writer: str, seconds: str, endpoint: str = "") -> None:
+    with SIDES[side](Place(Path(folder), endpoint), kind, writer) as commit:
         commit()
         print("ready", flush=True)
         sys.stdin.readline()

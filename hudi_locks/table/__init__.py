@@ -78,7 +78,7 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
-from hudi_locks.table.table import Table, read_commit
+from hudi_locks.table.table import Table, read_commit, remember_completed
 
 __all__ = [
     "COMMIT_SEQNO",
@@ -163,6 +163,7 @@ __all__ = [
     "refuse_cleaned",
     "refuse_inexact",
     "refuse_removed",
+    "remember_completed",
     "rename_file",
     "slice_file_groups",
     "slices_changed",

@@ -32,7 +32,7 @@ from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 from hudi_locks.timeline.archive import find_archived_content, refuse_empty
 
-__all__ = ["CommitFiles", "Table", "read_commit", "read_commit_files", "read_completed"]
+__all__ = ["CommitFiles", "Table", "read_commit", "read_commit_files", "read_completed", "remember_completed"]
 
 _BACKUP_PATH: Final = f"{PROPERTIES_PATH}.backup"
 _COMMENT: Final = "Properties of an Apache Hudi table"
@@ -253,21 +253,37 @@ def read_completed(storage: Storage, timeline: Timeline, *, instant: Instant) ->
     return known
 
 
+def remember_completed(storage: Storage, instant: Instant, data: bytes) -> None:
+    """Spare this process reading back what it has just written.
+
+    Args:
+        storage: Of the table.
+        instant: Completed.
+        data: Content of its file.
+    """
+    _find_memory(storage).remember(instant, data)
+
+
 class _Memory:
     """What was read of one table. Thread-safe: two that read the same at once read it twice."""
 
     def __init__(self) -> None:
         self._known: dict[Instant, CommitFiles] = {}
-        self._recent: OrderedDict[Instant, CommitMetadata] = OrderedDict()
+        self._recent: OrderedDict[Instant, CommitMetadata | bytes] = OrderedDict()
         self._lock = threading.Lock()
 
     def recall(self, write: Instant) -> CommitMetadata | None:
         """Of the last few all that they say."""
         with self._lock:
-            return self._recent.get(write)
+            known = self._recent.get(write)
+        if not isinstance(known, bytes):
+            return known
+        decoded = CommitMetadata.decode(known, write.requested)
+        self.remember(write, decoded)
+        return decoded
 
-    def remember(self, write: Instant, commit: CommitMetadata) -> None:
-        """One more, and one less where there are many."""
+    def remember(self, write: Instant, commit: CommitMetadata | bytes) -> None:
+        """One more, decoded or not, and one less where there are many."""
         with self._lock:
             self._recent[write] = commit
             while len(self._recent) > _RECENT:

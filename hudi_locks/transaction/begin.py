@@ -135,7 +135,7 @@ class Begin:
     def _read(self) -> View:
         head = self._table.forward.to_head()
         self._table.trace(StopPoint.BEGIN_FORWARDED)
-        timeline = self._table.follow_timeline(head)
+        timeline = self._table.follow_timeline(head, for_begin=True)
         self._table.trace(StopPoint.BEGIN_LISTED)
         return View(head, timeline)
 

@@ -15,6 +15,7 @@ from hudi_locks.format.claim import Claim
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived, list_archived_since
+from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive
 from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
 from hudi_locks.transaction.context import TableContext
@@ -70,17 +71,29 @@ class ConcurrentWrites:
         """Whether `timeline` shows writes that none of `claims` tells of: foreign ones, or claimed a moment ago."""
         return bool(self._unclaimed(timeline, claims, known=self._state.timeline))
 
-    def look_ahead(self) -> None:
+    def look_ahead(self) -> ClaimEntry | None:
         """Look for absent keys that others brought while the table lock is not held yet: that reads files.
 
+        Returns:
+            The last claim, seen to, where the claims tell all that others wrote; else None.
+
         Raises:
-            DamagedTable: The metadata of a completed instant is unreadable.
+            DamagedTable: A claim, or the metadata of a completed instant, is unreadable.
+            StorageError: The store failed.
         """
-        if self._absent_keys is not None:
-            timeline = self._table.load_timeline()
+        if self._table.goes_by_claims:
+            head = self._table.forward.to_head()
+            claims = self._table.log.since(self._state.claim_head, head)
+            others = [*claimed_operations(claims, self._state.timeline)]
+        elif self._absent_keys is not None:
+            head, timeline = None, self._table.load_timeline()
             came = self._unclaimed(timeline, (), known=self._state.timeline)
-            for instant in came:
-                self._brought_keys(completed_operation(self._table.storage, timeline, instant))
+            others = [completed_operation(self._table.storage, timeline, instant) for instant in came]
+        else:
+            return None
+        for other in others:
+            self._brought_keys(other)
+        return head
 
     def find_conflict(self, timeline: Timeline, claims: list[Claim]) -> Conflict | None:
         """The first conflict with anything that came after the snapshot of the write.

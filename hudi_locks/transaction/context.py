@@ -91,12 +91,16 @@ class TableContext:
         """What is on the timeline now."""
         return self.reader.load()
 
-    def follow_timeline(self, head: ClaimEntry) -> Timeline:
+    def follow_timeline(self, head: ClaimEntry, *, for_begin: bool = False) -> Timeline:
         """As `load_timeline`, once `head` was seen to; where all writers claim, mostly by what they claimed.
 
         Pending instants of the last second may be missing then, and archived ones be there.
+
+        Args:
+            head: The last claim.
+            for_begin: Whether times that other writes are about to begin with are to be known too.
         """
-        return self.known_timeline.at(head) if self.goes_by_claims else self.load_timeline()
+        return self.known_timeline.at(head, for_begin=for_begin) if self.goes_by_claims else self.load_timeline()
 
     def path(self, instant: Instant, state: State) -> str:
         """The pending file of `instant` in `state`."""

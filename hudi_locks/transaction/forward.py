@@ -146,7 +146,9 @@ class RollForward:
             PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
-        while not self._is_voided(claim):
+        is_last = self._context.goes_by_claims  # as it was a moment ago; where a JVM can take it back, look once more
+        while is_last or not self._is_voided(claim):
+            is_last = False
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     return not self._is_voided(claim)
@@ -158,6 +160,11 @@ class RollForward:
             elif not self._void(claim) and not self._is_voided(claim):
                 self._report_undone(claim)
         return False
+
+    def note_settled(self, claim: Claim) -> None:
+        """Take the word of who settled a claim for it, where nobody but those who claim can undo that."""
+        if self._context.goes_by_claims:
+            self._seen_to = claim.number
 
     def _name_files(self, claim: Claim) -> bool:
         """Redeem every ticket of a claim, and no other; False if a file has no name and will never get one.

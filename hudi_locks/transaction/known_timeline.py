@@ -73,27 +73,38 @@ class KnownTimeline:
         self._clock = clock
         self._known: _Known | None = None
 
-    def at(self, head: ClaimEntry) -> Timeline:
+    def peek(self) -> Timeline | None:
+        """What was known at the last look, however long ago that was; None before the first."""
+        return self._known.timeline if self._known is not None else None
+
+    def at(self, head: ClaimEntry, *, for_begin: bool) -> Timeline:
         """The timeline with all that the claims up to `head` decide, and perhaps more.
 
         Args:
             head: A claim that was seen to, so that nothing which it decides is still to be done.
+            for_begin: Whether times of writes that are not on the timeline yet are to be known too.
 
         Raises:
             DamagedTable: See `Timeline.load`.
             StorageError: The store failed.
         """
-        beats = {entry.name: entry for entry in self._storage.list(HEARTBEAT_FOLDER)}
         before = self._known
-        known = (before and self._carry_on(before, head, beats)) or self._list(head, before)
+        is_known = before is not None and self._serves(before, head)
+        beats: _Beats = {}
+        if is_known or for_begin:
+            beats = {entry.name: entry for entry in self._storage.list(HEARTBEAT_FOLDER)}
+        known = self._carry_on(before, head, beats) if before is not None and is_known else None
+        known = known or self._list(head, before)
         reserved = max(filter(str.isdigit, beats), default="")
         self._known = known = replace(known, timeline=known.timeline.reserving(reserved))
         return known.timeline
 
+    def _serves(self, known: _Known, head: ClaimEntry) -> bool:
+        is_fresh = self._clock.monotonic() - known.listed_s <= _LISTED_S
+        return is_fresh and head.number - known.number <= _CLAIMS
+
     def _carry_on(self, known: _Known, head: ClaimEntry, beats: _Beats) -> _Known | None:
         """What is known once the claims after it are added; None if they may not tell all that changed."""
-        if self._clock.monotonic() - known.listed_s > _LISTED_S or head.number - known.number > _CLAIMS:
-            return None
         writes = _find_published(known, self._log.since(known.number, head))
         if writes is None:
             return None
@@ -106,13 +117,14 @@ class KnownTimeline:
         listed_s = self._clock.monotonic()
         timeline = self._reader.load()
         if before is not None:
-            self._look_for_strangers(before, timeline)
+            self._look_for_strangers(before, timeline, head)
         return _Known(timeline, head.number, listed_s, timeline.newest_time() or "")
 
-    def _look_for_strangers(self, before: _Known, timeline: Timeline) -> None:
-        if not timeline.completed_since(before.timeline):
+    def _look_for_strangers(self, before: _Known, timeline: Timeline, head: ClaimEntry) -> None:
+        claims = self._log.since(before.number, head)
+        if not find_unclaimed(timeline, known=before.timeline, claims=claims):
             return
-        claims = self._log.since(before.number, self._log.read_head())
+        claims = self._log.since(before.number, self._log.read_head())  # what was claimed a moment ago is listed too
         for instant in find_unclaimed(timeline, known=before.timeline, claims=claims):
             # A publisher that slept may bring an archived instant back for a moment.
             if not is_archived(self._storage, timeline.layout, requested=instant.requested):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from hudi_locks.errors import ClockRefused, LockLost, StorageError, TableError, WriteAborted
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, encode_tickets
 from hudi_locks.markers import DirectMarkers, drop_staged
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
+from hudi_locks.redaction import open_log
+from hudi_locks.table import remember_completed
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.abort import abort_write
@@ -31,6 +34,10 @@ from hudi_locks.transaction.write_state import (
 __all__ = ["Publish", "Unless", "check_conflict", "remove_work_files"]
 
 Unless = Callable[[Timeline], str]
+
+_log = open_log(__name__)
+_AT_ONCE_MS: Final = 250
+"""Longer waits for a lock are mostly for somebody who publishes."""
 
 
 def check_conflict(
@@ -98,10 +105,11 @@ class Publish:
         self._unless = unless
         self._instant = state.requested
         self._is_unanswered = False
+        self._seen: ClaimEntry | None = None
 
     def run(self) -> PublishResult:
         """See `Transaction.publish`."""
-        self._concurrent.look_ahead()
+        self._seen = self._look_ahead()
         with self._table.hold() as hold:
             self._table.trace(StopPoint.PUBLISH_LOCKED)
             try:
@@ -121,6 +129,13 @@ class Publish:
             warnings=(*result.warnings, *hold.warnings, *left),
         )
 
+    def _look_ahead(self) -> ClaimEntry | None:
+        try:
+            return self._concurrent.look_ahead()
+        except StorageError as error:  # asked again under the lock, where the write is given up for it
+            _log.info("%s was not looked ahead for: %s", self._instant, error)
+            return None
+
     def _remove_work_files(self) -> list[str]:
         return remove_work_files(self._table, self._state, has_markers=self._has_markers)
 
@@ -133,7 +148,7 @@ class Publish:
 
     def _attempt(self, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
         """The claim about the write, and the timeline on which was decided; or the end of it; None to try anew."""
-        head = self._table.forward.to_head()
+        head = self._find_head(hold)
         self._table.trace(StopPoint.PUBLISH_FORWARDED)
         claims = self._table.log.since(self._state.claim_head, head)
         self._is_unanswered = False
@@ -150,6 +165,14 @@ class Publish:
             return self._give_up("a conflict", conflict=found)
         self._table.trace(StopPoint.PUBLISH_CHECKED)
         return self._prepare(view.timeline) or self._claim(view, hold)
+
+    def _find_head(self, hold: TableHold) -> ClaimEntry:
+        """The last claim, seen to; the one that was last before the lock was asked for, if it was had at once.
+
+        Somebody may have claimed since, with a lock that was lost or none: then the number of ours is taken.
+        """
+        seen, self._seen = self._seen, None
+        return seen if seen is not None and hold.wait_ms < _AT_ONCE_MS else self._table.forward.to_head()
 
     def _find_own(self, head: ClaimEntry, claims: list[Claim]) -> Claim | None:
         own = next((claim for claim in reversed(claims) if claim.instant == self._instant), None)
@@ -170,10 +193,11 @@ class Publish:
         return "" if self._is_own_attempt() else "another process runs the same plan"
 
     def _is_inflight(self, timeline: Timeline) -> bool:
-        if self._table.goes_by_claims:  # `timeline` may be of before the begin
-            return self._table.storage.exists(self._table.path(self._state.instant, State.INFLIGHT))
         found = timeline.get(self._instant)
-        return found is not None and found.state is State.INFLIGHT
+        if found is not None and found.state is State.INFLIGHT:
+            return True
+        is_older = self._table.goes_by_claims  # `timeline` may be of before the begin
+        return is_older and self._table.storage.exists(self._table.path(self._state.instant, State.INFLIGHT))
 
     def _is_own_attempt(self) -> bool:
         """A JVM writer takes a pending clustering for its own to run, after it has removed what was written for it."""
@@ -259,10 +283,17 @@ class Publish:
         try:
             if not self._table.forward.settle(claim):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
+            self._table.forward.note_settled(claim)
+            self._remember(claim)
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:
             return self._unknown(f"claim {claim.number} stands, and its completed file is not certain: {error}")
         return PublishResult(self._instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(endangered))
+
+    def _remember(self, claim: Claim) -> None:
+        if claim.content is not None and claim.content.data is not None:
+            completed = self._state.instant.as_completed(claim.time)
+            remember_completed(self._table.storage, completed, claim.content.data)
 
     def _give_up(self, reason: str, *, conflict: Conflict | None = None) -> PublishResult:
         return abort_write(self._table, self._state, str(conflict or reason), conflict=conflict)

@@ -10,6 +10,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
 from hudi_locks.observe import Metrics
+from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
 from hudi_locks.transaction.abort import resolve_instant
@@ -106,6 +107,10 @@ class Transactions:
     def metrics(self) -> Metrics:
         """What was counted and measured so far; names in `hudi_locks.observe`."""
         return self.coordinator.metrics
+
+    def recall_timeline(self) -> Timeline | None:
+        """The timeline as this object last saw it, however long ago, without a request; None if it has seen none."""
+        return self.coordinator.known_timeline.peek() if self.coordinator.goes_by_claims else None
 
     def begin(self, action: str, operation: str) -> Transaction:
         """Begin a write, after rolling back what failed writers left.

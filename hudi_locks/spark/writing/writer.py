@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
+from hudi_locks.errors import BadInput
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
@@ -35,6 +36,7 @@ from hudi_locks.spark.writing.rows import (
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
+from hudi_locks.timeline import Timeline
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
 
@@ -97,10 +99,12 @@ class _InputPreparer:
     Attributes:
         table: The table.
         index: Of the table.
+        recalled: Its timeline as it was known lately; None if it is to be looked at.
     """
 
     table: Table
     index: Index
+    recalled: Timeline | None = None
 
     def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
         """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
@@ -115,8 +119,15 @@ class _InputPreparer:
             return count_rows(frame, self.table.config)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        snapshot, settings = Snapshot.load(self.table), self.index.settings
-        user = select_user_columns(rows)
+        """By the columns as they are known, unless others may have added some that matter: the write looks anyway."""
+        known, fills = self.recalled, self.index.settings.fills_columns
+        if known is not None and not fills and self.table.config.prefixes_keys is not None:
+            with suppress(BadInput):
+                return self._key_for(Snapshot(self.table, known), operation, rows)
+        return self._key_for(Snapshot.load(self.table), operation, rows)
+
+    def _key_for(self, snapshot: Snapshot, operation: Operation, rows: DataFrame) -> KeyedRows:
+        settings, user = self.index.settings, select_user_columns(rows)
         if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
         columns = make_key_columns(
@@ -167,7 +178,8 @@ class Writer:
         """
         self.strategy.refuse(operation)
         report("reading the input")
-        with _InputPreparer(self.table, self.strategy.index).prepare(operation, rows) as keyed:
+        preparer = _InputPreparer(self.table, self.strategy.index, self.transactions.recall_timeline())
+        with preparer.prepare(operation, rows) as keyed:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 

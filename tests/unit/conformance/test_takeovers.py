@@ -11,6 +11,7 @@ from hudi_locks_conformance.broken.takeovers import TakesOverByName
 from hudi_locks_conformance.checks import late, takeover
 from hudi_locks_conformance.interleaving import find_lines, stop_at
 from hudi_locks_conformance.sample import SampleLockProvider
+from waiting import until
 
 from hudi_locks import Lease, LockScope, Owner, SystemClock
 
@@ -62,11 +63,15 @@ def test_errors_of_both_are_handed_back(tmp_path: Path) -> None:
     assert isinstance(other.error, StopIteration)
 
 
+def stand_still(seconds: float) -> None:
+    assert not until(lambda: False, seconds)
+
+
 class Slow(SampleLockProvider):
     """Its service takes longer for as many locks as the kit would like than a lease lasts."""
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
-        SystemClock().sleep(0.06)
+        stand_still(0.06)
         return super().try_acquire(scope, owner, timeout_s)
 
 
@@ -75,7 +80,7 @@ class SlowToRenew(SampleLockProvider):
 
     def renew(self, lease: Lease) -> Lease:
         assert lease.deadline_s is not None
-        SystemClock().sleep(max(0.0, lease.deadline_s - SystemClock().monotonic()) + 0.01)
+        stand_still(lease.deadline_s - SystemClock().monotonic() + 0.01)
         return super().renew(lease)
 
 

@@ -13,7 +13,7 @@ from transaction_harness import At, FailingStorage, Harness, Killed, kill, move_
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State, add_ms
-from hudi_locks.format.claim import INLINE_LIMIT, Claim, ClaimKind, Content
+from hudi_locks.format.claim import INLINE_LIMIT, Claim, ClaimKind, Content, claim_path
 from hudi_locks.services import Cleaner, CleanSettings
 from hudi_locks.storage import MemoryStorage, Storage
 from hudi_locks.timeline import LAYOUT_2, create_instant, read_instant
@@ -379,3 +379,28 @@ def test_a_claim_that_tells_of_more_than_a_write_leads_to_a_listing(harness: Any
         tx = transactions.begin("commit", "UPSERT")
         assert storage.listings > before
         assert tx.timeline.get(time) == harness.timeline().get(time)
+
+
+# ---- the log is read before the lock is asked for ----
+
+
+@pytest.mark.parametrize(("theirs", "is_committed"), [("g-1", True), ("g-0", False)])
+def test_a_claim_between_the_last_look_and_the_lock_is_seen(
+    harness: Any, at: At, theirs: str, is_committed: bool
+) -> None:
+    others = harness.open()
+    tracer = at(StopPoint.PUBLISH_LOCKED, lambda: commit(harness, others, theirs))
+    tx = harness.open(trace=tracer).begin("commit", "UPSERT")
+    result = tx.publish(harness.write(tx, "g-0"))
+    assert result.is_committed is is_committed
+    assert is_committed or result.conflict.groups[0].file_id.startswith(theirs)
+
+
+def test_the_log_is_read_once_for_a_publish_that_has_the_lock_at_once(harness: Any) -> None:
+    storage = CountingStorage(harness.storage)
+    tx = harness.open(storage=storage).begin("commit", "UPSERT")
+    metadata = harness.write(tx, "g-0")
+    storage.calls.clear()
+    assert tx.publish(metadata).is_committed
+    assert [path for verb, path in storage.calls if verb == "read" and "/claims/" in path] == [claim_path(1)]
+    assert storage.calls["read", claim_path(1)] == 1
