@@ -161,11 +161,6 @@ class RollForward:
                 self._report_undone(claim)
         return False
 
-    def note_settled(self, claim: Claim) -> None:
-        """Take the word of who settled a claim for it, where nobody but those who claim can undo that."""
-        if self._context.goes_by_claims:
-            self._seen_to = claim.number
-
     def _name_files(self, claim: Claim) -> bool:
         """Redeem every ticket of a claim, and no other; False if a file has no name and will never get one.
 

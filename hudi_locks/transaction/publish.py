@@ -283,7 +283,6 @@ class Publish:
         try:
             if not self._table.forward.settle(claim):
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
-            self._table.forward.note_settled(claim)
             self._remember(claim)
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:
