@@ -36,6 +36,8 @@ _ADDRESSES: Final[Mapping[str, Callable[[Objects], str]]] = {
 """Who tells the time."""
 _MARKER: Final = "_$folder$"
 """How a name ends by which older Hadoop says that there is a folder."""
+_KEPT: Final = ".folder"
+"""Name of an empty object by which a folder is there before a file is; obstore makes no names that end in a slash."""
 _MAKER: Final = "hudilocksmaker"
 """What is kept beside an object that tells which request made it, so that a lost answer is found out."""
 _SECOND_MS: Final = 1000
@@ -83,7 +85,7 @@ class ObjectStorage(Storage):
         found = {name: Entry(name, 0, 0, is_folder=True) for name in map(_last, folders)}
         for meta in objects:
             name = _last(meta["path"])
-            if meta["path"] != self._key(folder) and not name.endswith(_MARKER):
+            if meta["path"] != self._key(folder) and not _is_marker(name):
                 found.setdefault(name, _entry(meta))
         return [found[name] for name in sorted(found)]
 
@@ -94,7 +96,7 @@ class ObjectStorage(Storage):
         files = {meta["path"]: meta for meta in metas}
         parents = {path.rpartition("/")[0] for path in files}
         for path, meta in sorted(files.items()):
-            is_marker = path.endswith(_MARKER) or (meta["size"] == 0 and path in parents)
+            is_marker = _is_marker(_last(path)) or (meta["size"] == 0 and path in parents)
             if path != self._key(folder) and not is_marker:
                 yield path[below:], _entry(meta)
 
@@ -176,7 +178,8 @@ class ObjectStorage(Storage):
         self._repeat(key, lambda: self._objects.remove(key))
 
     def make_folder(self, folder: str) -> None:
-        """Nothing: an object needs no folder."""
+        """Mark it by an empty object in it, which listings leave out: some readers ask for folders before files."""
+        self.replace(f"{folder}/{_KEPT}", b"")
 
     def open_input(self, path: str) -> pa.NativeFile:
         """See `Storage.open_input`."""
@@ -287,6 +290,10 @@ def _entry(meta: Mapping[str, Any]) -> Entry:
     version = str(meta["e_tag"] or meta["version"] or "").strip('"')
     modified_ms = stamp_ms(meta) // _SECOND_MS * _SECOND_MS  # listings may tell more than other answers do
     return Entry(_last(meta["path"]), int(meta["size"]), modified_ms, is_folder=False, version=version)
+
+
+def _is_marker(name: str) -> bool:
+    return name == _KEPT or name.endswith(_MARKER)
 
 
 def _last(path: str) -> str:

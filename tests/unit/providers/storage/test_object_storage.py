@@ -33,13 +33,18 @@ def test_files_are_created_replaced_and_removed(storage: GcsStorage) -> None:
 
 
 def test_a_folder_is_there_while_something_is_in_it(storage: GcsStorage) -> None:
-    storage.make_folder("x")
     assert storage.stat("x") is None
-    storage.create_if_absent("x/y/z", b"1")
+    storage.make_folder("x")
+    assert storage.list("x") == list(storage.walk("")) == []
+    for folder in ("x", "x/y"):
+        found = storage.stat(folder)
+        assert found is not None
+        assert found.is_folder
+        storage.create_if_absent("x/y/z", b"1")
     assert [(entry.name, entry.is_folder) for entry in storage.list("")] == [("x", True)]
-    assert storage.exists("x/y")
+    assert not storage.exists("x/y")
     storage.delete_folder("x")
-    assert not storage.exists("x")
+    assert storage.stat("x") is None
 
 
 def test_markers_of_folders_are_no_files(storage: GcsStorage) -> None:
