@@ -78,15 +78,16 @@ class AzureStorage(ObjectStorage):
         if self.exists(find_staged(name, self.base)):
             key, who = self._key(target), name.partition("/")[2]
             if any(block.startswith(who) for block in self._send(target, lambda: self._blocks.list_unnamed(key))):
-                self._drop(target, who)
-            self._send(target, lambda: self._blocks.remove_void(key, who))
+                self._drop(target, name, who)
+            self._send(target, lambda: self._blocks.remove_void(key, who=who))
             self.forget(name)
 
-    def _drop(self, target: str, who: str) -> None:
+    def _drop(self, target: str, name: str, who: str) -> None:
+        """Sent once: where no answer comes it may be done later, and who asks again finds out."""
         try:
-            self._send(target, lambda: self._blocks.drop(self._key(target), who))
-        except PreconditionFailed:
-            return  # somebody named them
+            self._send(target, lambda: self._blocks.drop(self._key(target), _block(name, 0), who=who))
+        except (PreconditionFailed, FileNotFoundError):
+            return  # somebody named them, or dropped them
 
     def list_staged(self) -> set[str]:
         """See `Storage.list_staged`."""

@@ -36,7 +36,8 @@ _KEY_VARIABLES: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY"
 _SAS_VARIABLES: Final = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
 _NAME: Final = re.compile(r"<Name>([^<]*)</Name>")
 _NOTE: Final = "x-ms-meta-hudilocksvoid"
-"""Beside a blob without bytes that stands for a moment, since its blocks were given up."""
+"""Beside a blob that stands for a moment, since its blocks were given up."""
+_VOID: Final = b"\0"
 _ASKED: Final = {"GET": "read", "HEAD": "read", "PUT": "write", "DELETE": "remove"}
 
 
@@ -88,15 +89,19 @@ class Blocks:
         names = _NAME.findall(found.body.decode())
         return [base64.b64decode(name).decode(errors="replace") for name in names]
 
-    def drop(self, key: str, who: str) -> None:
-        """Drop all blocks that were not named: by a blob of none of them, which `remove_void` is to take away.
+    def drop(self, key: str, block: str, *, who: str) -> None:
+        """Drop all blocks that were not named: by a blob of another one, which `remove_void` is to take away.
+
+        It names a block of its own, which is used up by that: sent again, and come late, it makes nothing.
 
         Raises:
             PreconditionFailed: The blob is there.
+            FileNotFoundError: Another one dropped them meanwhile.
         """
-        self._name(key, (), {_NOTE: who})
+        self.put(key, block, _VOID)
+        self._name(key, [block], {_NOTE: who})
 
-    def remove_void(self, key: str, who: str) -> None:
+    def remove_void(self, key: str, *, who: str) -> None:
         """Take away what `drop` made for `who`, and nothing else."""
         try:
             found = self._send("HEAD", key, {})

@@ -127,7 +127,7 @@ def test_who_has_neither_key_nor_signature_is_signed_for_by_obstore(
     found = open_blocks(**{f"hoodie__write__lock__azure__client__{name}": value for name, value in given.items()})
     found.put("t/f", "b", b"x")
     service.told = [(200, {"x-ms-meta-hudilocksvoid": "other"}, b"")]
-    found.remove_void("t/f", "me")
+    found.remove_void("t/f", who="me")
     assert asked == [("PUT", "t/f"), ("GET", "t/f")]
     assert [read_query(request)["sig"] for request in service.asked] == ["token", "token"]
 
@@ -173,12 +173,14 @@ def test_blocks_that_wait_are_listed(service: Service) -> None:
 
 def test_what_stands_for_dropped_blocks_is_removed_by_its_tag_alone(service: Service) -> None:
     found = keyed()
-    found.drop("t/f", "me")
-    assert service.asked[0].get_header("X-ms-meta-hudilocksvoid") == "me"
+    found.drop("t/f", "b", who="me")
+    assert [read_query(request)["comp"] for request in service.asked] == ["block", "blocklist"]
+    assert service.asked[1].get_header("X-ms-meta-hudilocksvoid") == "me"
+    assert b"<Uncommitted>Yg==</Uncommitted>" in bytes(service.asked[1].data or b"")  # type: ignore[arg-type]
     service.told = [(200, {"x-ms-meta-hudilocksvoid": "me", "ETag": '"1"'}, b"")]
-    found.remove_void("t/f", "me")
-    assert [request.method for request in service.asked] == ["PUT", "HEAD", "DELETE"]
+    found.remove_void("t/f", who="me")
+    assert [request.method for request in service.asked] == ["PUT", "PUT", "HEAD", "DELETE"]
     assert service.asked[-1].get_header("If-match") == '"1"'
     service.told = [(404, {}, b"")]
-    found.remove_void("t/f", "me")
+    found.remove_void("t/f", who="me")
     assert service.asked[-1].method == "HEAD"

@@ -62,11 +62,12 @@ class MemoryBlocks:
     def list_unnamed(self, key: str) -> Sequence[str]:
         return list(self.apart.get(key, ()))
 
-    def drop(self, key: str, who: str) -> None:
-        self.name(key, (), void=who)
+    def drop(self, key: str, block: str, *, who: str) -> None:
+        self.put(key, block, b"0")
+        self.name(key, [block], void=who)
         self._note("dropped")
 
-    def remove_void(self, key: str, who: str) -> None:
+    def remove_void(self, key: str, *, who: str) -> None:
         self._note("remove_void")
         if self.voids.get(key) == who:
             self.storage._objects.remove(key)
@@ -158,10 +159,23 @@ def test_a_cancellation_without_an_answer_is_done_again_by_who_comes_later(
     blocks.lost["dropped"] = lambda: None
     with pytest.raises(StorageError, match="no answer"):
         storage.cancel(ticket, TARGET)
-    assert storage.read(TARGET) == b""
+    assert storage.read(TARGET) == b"0"
     assert storage.list_staged() == {INSTANT}
     storage.cancel_staged({INSTANT})
     assert (storage.exists(TARGET), storage.list_staged()) == (False, set())
+
+
+def test_a_cancellation_that_comes_late_leaves_nothing(storage: AzureStorage, blocks: MemoryBlocks) -> None:
+    """The request that drops the blocks gets no answer, is sent again, and lands once all is done."""
+    ticket = write(storage).seal()
+    who = ticket.partition("/")[2].partition(" ")[0]
+    blocks.lost["drop"] = lambda: None
+    with pytest.raises(StorageError, match="no answer"):
+        storage.cancel(ticket, TARGET)
+    storage.cancel(ticket, TARGET)
+    with pytest.raises(FileNotFoundError):
+        blocks.name(KEY, [f"{who}00000"], void=who)
+    assert not storage.exists(TARGET)
 
 
 def test_who_names_the_blocks_first_is_not_cancelled(storage: AzureStorage, blocks: MemoryBlocks) -> None:
