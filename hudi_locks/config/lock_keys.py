@@ -260,6 +260,12 @@ STORAGE_ALLOW_HTTP = Key(
 STORAGE_SKIP_SIGNATURE = Key(
     "hudi_locks.storage.skip_signature", bool, False, "whether requests go out unsigned, as emulators want it"
 )
+STORAGE_SERVICE_ACCOUNT_FILE = Key(
+    "hudi_locks.storage.service_account_file",
+    str,
+    None,
+    "file with the key of a Google service account, on every machine; GOOGLE_APPLICATION_CREDENTIALS when absent",
+)
 AZURE_CONNECTION_STRING = Key(
     "hoodie.write.lock.azure.connection.string", str, None, "Azure connection string", since="1.2.0", secret=True
 )

@@ -278,7 +278,7 @@ class HoodieTable(Readable):
             index.check(Snapshot.load(table))
             self._strategy = open_strategy(table.config, index)
             name = self.spark.sparkContext.applicationId
-            options = add_lock_settings(self.spark, self.options)
+            options = add_lock_settings(self.spark, self.options, self.path)
             self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
 

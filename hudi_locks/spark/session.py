@@ -19,20 +19,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hudi_locks import errors
-from hudi_locks.config import Key, Options
-from hudi_locks.config.lock_keys import (
-    AWS_ACCESS_KEY,
-    AWS_ROLE_ARN,
-    AWS_SECRET_KEY,
-    AWS_SESSION_TOKEN,
-    PROVIDER,
-    STORAGE_ALLOW_HTTP,
-    STORAGE_ENDPOINT_URL,
-    STORAGE_PATH_STYLE,
-    STORAGE_REGION,
-)
+from hudi_locks.config import Options
+from hudi_locks.config.lock_keys import PROVIDER
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
 from hudi_locks.spark._compat import is_stopped
+from hudi_locks.spark.store_settings import add_store_settings
 from hudi_locks.storage import Storage, open_storage
 from hudi_locks.transaction import Conflict, Transaction
 
@@ -81,16 +72,6 @@ WAY_OUT: Final = (
 )
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _SETTINGS: Final = ("spark.sql.execution.pyspark.python", "spark.pyspark.python")
-_S3A: Final[Mapping[Key[Any], str]] = {
-    STORAGE_ENDPOINT_URL: "endpoint",
-    STORAGE_REGION: "endpoint.region",
-    AWS_ACCESS_KEY: "access.key",
-    AWS_SECRET_KEY: "secret.key",
-    AWS_SESSION_TOKEN: "session.token",
-    AWS_ROLE_ARN: "assumed.role.arn",
-    STORAGE_PATH_STYLE: "path.style.access",
-}
-"""Our keys, and how Spark's file system for S3 calls them."""
 _STORAGE_LOCKS: Final = ("storage", "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider")
 _SENT: Final = ("spark.submit.pyFiles", "spark.archives")
 """What may bring the package to workers whose Python lacks it."""
@@ -139,29 +120,21 @@ def open_table_storage(
 ) -> Storage:
     """The storage of the table at a path, reached as the options say, and else as the session's own file systems are.
 
-    Of the session `spark.hadoop.fs.s3a.*` is read: endpoint, region, keys, role, path style, and whether connections
-    are without TLS. It must stand in the configuration with which the session's context was made.
+    What is read of the session must stand in the configuration with which its context was made; see
+    `add_store_settings`.
 
     Raises:
         ConfigError: See `open_storage`.
     """
-    return open_storage(path, _add_store_settings(spark, Options(options)))
+    told = spark.sparkContext.getConf()
+    return open_storage(path, add_store_settings(Options(options), os.fspath(path), told))
 
 
-def add_lock_settings(spark: SparkSession, options: Options) -> Options:
+def add_lock_settings(spark: SparkSession, options: Options, path: str) -> Options:
     """The options of a writer, by which a lock that lies beside the table is reached as the table itself."""
-    return _add_store_settings(spark, options) if options.find(PROVIDER) in _STORAGE_LOCKS else options
-
-
-def _add_store_settings(spark: SparkSession, given: Options) -> Options:
-    conf = spark.sparkContext.getConf()
-    told = {key: conf.get(f"spark.hadoop.fs.s3a.{name}") for key, name in _S3A.items()}
-    if told[STORAGE_ENDPOINT_URL] and "://" not in told[STORAGE_ENDPOINT_URL]:
-        is_plain = (conf.get("spark.hadoop.fs.s3a.connection.ssl.enabled") or "true").lower() == "false"
-        told[STORAGE_ENDPOINT_URL] = f"{'http' if is_plain else 'https'}://{told[STORAGE_ENDPOINT_URL]}"
-    if (told[STORAGE_ENDPOINT_URL] or "").startswith("http://"):
-        told[STORAGE_ALLOW_HTTP] = "true"
-    return given | {key.name: value for key, value in told.items() if value and given.name_used(key) is None}
+    if options.find(PROVIDER) not in _STORAGE_LOCKS:
+        return options
+    return add_store_settings(options, path, spark.sparkContext.getConf())
 
 
 def _find_setting(context: Any) -> str | None:

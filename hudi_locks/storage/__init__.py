@@ -4,7 +4,7 @@ from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
 from hudi_locks.storage.opening import local_path, open_storage, register_storage
 from hudi_locks.storage.probe import check_service, probe_storage
-from hudi_locks.storage.staged import MOST_TICKET_BYTES, TICKETS_FOLDER, StagedFile
+from hudi_locks.storage.staged import MOST_TICKET_BYTES, TICKETS_FOLDER, StagedFile, draw_staged, find_staged
 from hudi_locks.storage.storage import (
     Entry,
     Output,
@@ -27,6 +27,8 @@ __all__ = [
     "Storage",
     "StorageCapabilities",
     "check_service",
+    "draw_staged",
+    "find_staged",
     "local_path",
     "map_in_threads",
     "open_storage",

@@ -20,6 +20,8 @@ from hudi_locks.storage import (
     StagedFile,
     Storage,
     StorageCapabilities,
+    draw_staged,
+    find_staged,
     map_in_threads,
     reporting,
 )
@@ -157,7 +159,7 @@ class HdfsStorage(Storage):
 
     def stage(self, target: str, *, instant: str) -> StagedFile:
         """See `Storage.stage`: a file aside, which `redeem` gives its name and `cancel` removes."""
-        return _HdfsFile(self, target, f"{instant}/{uuid.uuid4().hex}")
+        return _HdfsFile(self, target, draw_staged(instant))
 
     def redeem(self, ticket: str, target: str) -> bool:
         """See `Storage.redeem`."""
@@ -241,10 +243,7 @@ class HdfsStorage(Storage):
         Raises:
             StorageError: The text is no ticket.
         """
-        instant, slash, name = ticket.partition("/")
-        if not (slash and instant.isdigit() and len(name) == len(uuid.uuid4().hex) and name.isalnum()):
-            raise StorageError(f"{ticket!r} is no ticket of {self.base}", path=ticket)
-        return self._locate(f"{TICKETS_FOLDER}/{ticket}")
+        return self._locate(find_staged(ticket, self.base))
 
     def _locate(self, path: str) -> str:
         root = urlsplit(self.base).path.rstrip("/")

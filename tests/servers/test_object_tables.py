@@ -14,9 +14,8 @@ from real_servers import copy_table
 
 from hudi_locks import ConfigError, SystemClock
 from hudi_locks.cli import main
-from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
-from hudi_locks.services import TableWriter
-from hudi_locks.storage import LocalStorage, Storage, map_in_threads, open_storage, refuse_unwritable
+from hudi_locks.errors import NoSuchFile, StorageError
+from hudi_locks.storage import LocalStorage, Storage, check_service, map_in_threads, open_storage
 from hudi_locks.table import Table, TableConfig
 
 pytestmark = pytest.mark.servers
@@ -51,13 +50,7 @@ def test_nothing_is_there_at_first(storage: Storage) -> None:
         storage.open_input("a/b")
 
 
-def refuse_sizeless(service: Server) -> None:
-    if service.options["hoodie.base.path"].startswith("gs:"):
-        pytest.skip("unsupported: fake-gcs-server tells no size where it is asked for an object's facts alone")
-
-
-def test_what_is_known_of_a_file_is_what_the_listing_says(storage: Storage, service: Server) -> None:
-    refuse_sizeless(service)
+def test_what_is_known_of_a_file_is_what_the_listing_says(storage: Storage) -> None:
     storage.create_if_absent("x/b", b"content")
     assert storage.list("x") == [storage.stat("x/b")]
 
@@ -114,8 +107,7 @@ def test_a_beat_renews_what_is_there_and_brings_nothing_back(storage: Storage) -
     assert storage.read("beat") is None
 
 
-def test_arrow_reads_parts_of_a_file(storage: Storage, service: Server) -> None:
-    refuse_sizeless(service)
+def test_arrow_reads_parts_of_a_file(storage: Storage) -> None:
     rows, sink = (
         pa.table({"id": list(range(50_000)), "text": [f"row {n}" for n in range(50_000)]}),
         pa.BufferOutputStream(),
@@ -145,32 +137,14 @@ def test_folders_that_others_mark_are_folders(storage: Storage) -> None:
     assert [path for path, _ in storage.walk("")] == ["p/file"]
 
 
-only_read = pytest.mark.parametrize("service", ["fake_gcs", "azurite"], indirect=True)
-
-
-@only_read
-def test_a_writer_is_refused_before_anything_is_written(storage: Storage, service: Server) -> None:
-    with pytest.raises(UnsupportedTable, match=r"read only here.*tickets") as caught:
-        Table.create(storage, TableConfig("t", ("id",)))
-    assert caught.value.lacking == ("tickets",)
-    with pytest.raises(UnsupportedTable):
-        refuse_unwritable(storage)
-    assert list(storage.walk("")) == []
-    with pytest.raises(StorageError, match="keep their names"):
-        storage.move_if_absent("a", "b")
-    with pytest.raises(StorageError, match="keeps no tickets"):
-        storage.stage("a", instant="1")
-
-
-@only_read
-def test_a_table_is_loaded_and_only_read(storage: Storage, base: str, service: Server, tmp_path: Path) -> None:
-    local = LocalStorage(str(tmp_path))
-    Table.create(local, TableConfig("t", ("id",)))
-    local.create_if_absent(".hoodie/timeline/20260101000000000.commit.requested", b"")
-    copy_table(local, storage)
+def test_a_table_is_made_loaded_and_tried_once(storage: Storage, base: str, service: Server) -> None:
+    Table.create(storage, TableConfig("t", ("id",)))
     assert Table.load(storage).config.name == "t"
-    with pytest.raises(UnsupportedTable, match="read only here"):
-        TableWriter.open(base, service.options)
+    check_service(storage)
+    assert storage.exists(".hoodie/.hudi_locks/probed")
+    assert not storage.stat(".hoodie/.hudi_locks/probe")
+    assert [entry.name for entry in storage.list(".hoodie")][-2:] == ["hoodie.properties", "timeline"]
+    assert open_storage(base, service.options).place == storage.place
 
 
 def test_secrets_travel_to_executors_and_are_shown_by_nothing(versitygw: Server) -> None:

@@ -6,7 +6,6 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from hudi_locks.clock import Clock, SystemClock
@@ -15,45 +14,16 @@ from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
 from hudi_locks_providers._storage.location import Location
+from hudi_locks_providers._storage.service_time import ServiceTime
 from hudi_locks_providers._storage.stores import find_endpoint, find_region
 
-__all__ = ["S3Client", "ServiceTime", "open_client"]
+__all__ = ["S3Client", "open_client"]
 
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
 _CONNECTIONS: Final = 64
-_FRESH_S: Final = 30.0
-_SECOND_MS: Final = 1000
 _OPEN: Final[dict[object, S3Client]] = {}
 _GUARD: Final = threading.Lock()
-
-
-class ServiceTime:
-    """The service's clock, by the dates of its answers and the time since. Thread-safe."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._told_ms = 0
-        self._told_at_s = float("-inf")
-        self._heard_at_s = float("-inf")
-
-    def note(self, date: str) -> None:
-        """Take the date of an answer, which has whole seconds: it was that late at least, and less than one more."""
-        told_ms, now_s = round(parsedate_to_datetime(date).timestamp() * 1000), self._clock.monotonic()
-        with self._lock:
-            self._heard_at_s = now_s
-            if not told_ms <= self._reckon(now_s) < told_ms + _SECOND_MS:
-                self._told_ms, self._told_at_s = told_ms, now_s
-
-    def read_ms(self) -> int | None:
-        """Milliseconds since the epoch; None if the service said nothing for half a minute."""
-        with self._lock:
-            now_s = self._clock.monotonic()
-            return round(self._reckon(now_s)) if now_s - self._heard_at_s < _FRESH_S else None
-
-    def _reckon(self, now_s: float) -> float:
-        return self._told_ms + (now_s - self._told_at_s) * 1000
 
 
 class S3Client:

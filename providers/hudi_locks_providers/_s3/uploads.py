@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_locks.errors import NoSuchFile, StorageError
 from hudi_locks.storage import MOST_TICKET_BYTES, StagedFile
 from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
+from hudi_locks_providers._storage.parts import PartsOutput
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -23,7 +21,6 @@ _PART_BYTES: Final = 8 << 20
 _LARGE_PART_BYTES: Final = 64 << 20
 _SMALL_PARTS: Final = 1_000
 """So many are small; S3 takes 10,000 in all, of which these and the large ones make 570 GB."""
-_AT_ONCE: Final = 2
 _COUNTED: Final = "#"
 
 
@@ -99,7 +96,7 @@ class StagedUpload(StagedFile):
         """See `StagedFile.seal`."""
         if self._parts is None or not self._parts.is_whole:
             raise NoSuchFile(f"{self.target!r} was not written to its end, and gets no ticket", path=self.target)
-        return Ticket.of(self._parts.upload, self._parts.tags).encode()
+        return Ticket.of(self._parts.upload_id, self._parts.tags).encode()
 
     def discard(self) -> None:
         """See `StagedFile.discard`."""
@@ -111,96 +108,36 @@ class StagedUpload(StagedFile):
         return StagedUpload, (self._bucket, self.target)
 
 
-class _Parts(io.RawIOBase):
-    """Takes the bytes of one file, and sends a part whenever it has enough. One thread writes."""
+class _Parts(PartsOutput):
+    """An upload under way; it is begun with its first part."""
 
     def __init__(self, bucket: Bucket, path: str) -> None:
-        super().__init__()
+        super().__init__(path)
         self._bucket = bucket
-        self._path = path
-        self._waiting = bytearray()
-        self._sent: deque[Future[str]] = deque()
-        self._pool: ThreadPoolExecutor | None = None
-        self._count = 0
-        self.tags: list[str] = []
-        self.upload = ""
-        self.is_whole = False
+        self.upload_id = ""
 
-    def writable(self) -> bool:
-        """Always."""
-        return True
+    def find_size(self, count: int) -> int:
+        return _PART_BYTES if count < _SMALL_PARTS else _LARGE_PART_BYTES
 
-    def write(self, data: Any) -> int:
-        """Take all of the bytes; waits while two parts are on their way."""
-        if self.closed:
-            raise NoSuchFile(f"the upload of {self._path!r} was given up or closed", path=self._path)
-        self._waiting += data
-        while len(self._waiting) >= (size := self._size):
-            with memoryview(self._waiting) as view:
-                part = bytes(view[:size])
-            del self._waiting[:size]
-            self._send(part)
-        return len(data)
-
-    @property
-    def _size(self) -> int:
-        return _PART_BYTES if self._count < _SMALL_PARTS else _LARGE_PART_BYTES
-
-    def _send(self, part: bytes) -> None:
-        self._begin()
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hudi-locks-upload")
-        while len(self._sent) >= _AT_ONCE:
-            self.tags.append(self._sent.popleft().result())
-        self._count += 1
-        self._sent.append(self._pool.submit(self._upload, self._count, part))
-
-    def _begin(self) -> None:
-        if not self.upload:
+    def begin(self) -> None:
+        if not self.upload_id:
             told = self._bucket.ask("create_multipart_upload", self._path, "write")
-            self.upload = told["UploadId"]
+            self.upload_id = told["UploadId"]
 
-    def _upload(self, number: int, part: bytes) -> str:
+    def upload(self, number: int, part: bytes) -> str:
         try:
             told = self._bucket.ask(
-                "upload_part", self._path, "write", UploadId=self.upload, PartNumber=number, Body=part
+                "upload_part", self._path, "write", UploadId=self.upload_id, PartNumber=number, Body=part
             )
         except NothingThere:
             message = f"the upload of {self._path!r} is gone: it was cancelled, or a life cycle rule ended it"
             raise NoSuchFile(message, path=self._path) from None
         return str(told["ETag"]).strip('"')
 
-    def close(self) -> None:
-        """Send what is left, and wait until all parts are there; the last one may be of any size."""
-        if self.closed:
-            return
-        try:
-            self._finish()
-        finally:
-            self._end()
-            super().close()
-
-    def _finish(self) -> None:
-        self._begin()
-        is_last_needed = self._waiting or not self._count
-        last = [self._upload(self._count + 1, bytes(self._waiting))] if is_last_needed else []
-        self.tags += [*(sent.result() for sent in self._sent), *last]
-        self.is_whole = True
-
-    def _end(self) -> None:
-        self._sent.clear()
-        self._waiting.clear()
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
-
     def give_up(self) -> None:
-        """Cancel the upload, if there is one; the file cannot be written any more."""
-        self._end()
-        super().close()
-        self.is_whole = False
-        if self.upload:
-            cancel_upload(self._bucket, self.upload, self._path)
+        super().give_up()
+        if self.upload_id:
+            cancel_upload(self._bucket, self.upload_id, self._path)
 
 
 def redeem_upload(bucket: Bucket, ticket: Ticket, path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -14,7 +15,7 @@ from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
 from hudi_locks_providers._storage.stores import RequestPolicy, find_endpoint, import_obstore, open_store
 
-__all__ = ["Objects", "PreconditionFailed", "Stored", "stamp_ms"]
+__all__ = ["ObjectOutput", "Objects", "PreconditionFailed", "Stored", "stamp_ms"]
 
 _STATUS: Final = re.compile(r"status(?: code:?)? (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
@@ -48,7 +49,13 @@ T = TypeVar("T")
 
 
 class PreconditionFailed(Exception):  # an answer, not an error
-    """The condition of a write did not hold, or another write was under way."""
+    """The condition of a write did not hold, or another write was under way.
+
+    Attributes:
+        is_doubtful: Whether the same request was sent before, and got no answer: that one may be why.
+    """
+
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,13 @@ class Stored:
         data: Its bytes.
         version: What `Objects.put` compares.
         modified_ms: When it was written, by the service's clock, in whole seconds on most services.
+        notes: What was kept beside it by `Objects.put`, among what the service keeps there itself.
     """
 
     data: bytes
     version: Any = field(repr=False)
     modified_ms: int
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Objects:
@@ -105,7 +114,7 @@ class Objects:
 
         def fetch() -> Stored:
             found = import_obstore().get(self._reads, key)
-            return Stored(bytes(found.bytes()), _version(found.meta), stamp_ms(found.meta))
+            return Stored(bytes(found.bytes()), _version(found.meta), stamp_ms(found.meta), found.attributes)
 
         return self._ask(key, "get", fetch)
 
@@ -133,49 +142,66 @@ class Objects:
 
     def _ask(self, key: str, name: str, request: Callable[[], T]) -> T | None:
         """What a read gives; None if there is nothing under the key."""
+        try:
+            return self.attempt(key, name, request, asked="list" if name == "list" else "read")
+        except FileNotFoundError:
+            return None
+
+    def attempt(self, key: str, name: str, request: Callable[[], T], *, asked: str) -> T:
+        """What a request to obstore gives.
+
+        Raises:
+            PreconditionFailed: Its condition does not hold.
+            FileNotFoundError: There is nothing under the key.
+        """
         obstore = import_obstore()
         try:
             found: T = self.send(name, request)
         except (obstore.exceptions.BaseError, OSError) as error:
-            told = self._translate(error, key, "list" if name == "list" else "read")
+            told = self._translate(error, key, asked)  # raised below, so that it brings no text of obstore's
         else:
             return found
-        if isinstance(told, FileNotFoundError):
-            return None
         raise told
 
-    def put(self, key: str, data: bytes, mode: Any) -> Any:
+    def put(self, key: str, data: bytes, mode: Any, *, notes: Mapping[str, str] | None = None) -> Any:
         """Write an object, and return its version.
 
         Args:
             key: Where.
             data: All of it.
             mode: The version to write over; "create" to write only what is not there; "overwrite" for no condition.
+            notes: What is kept beside it; see `Stored.notes`.
 
         Raises:
             PreconditionFailed: The condition does not hold.
         """
-        obstore = import_obstore()
+        beside = {"attributes": dict(notes)} if notes else {}
+        request = partial(import_obstore().put, self._store, key, data, mode=mode, use_multipart=False, **beside)
         try:
-            request = partial(obstore.put, self._store, key, data, mode=mode, use_multipart=False)
-            return _version(self.send("put", request))
-        except (obstore.exceptions.BaseError, OSError) as error:
-            told = self._translate(error, key, "write")
-        if isinstance(told, FileNotFoundError):
+            return _version(self.attempt(key, "put", request, asked="write"))
+        except FileNotFoundError:
             told = self._bucket_missing() if mode == "create" else PreconditionFailed()
         raise told
 
     def remove(self, key: str) -> None:
         """Delete the object under `key`; quiet if there is none."""
-        obstore = import_obstore()
-        try:
-            self.send("delete", partial(obstore.delete, self._store, key))
-        except (obstore.exceptions.BaseError, OSError) as error:
-            told = self._translate(error, key, "remove")
-        else:
-            return
-        if not isinstance(told, FileNotFoundError):
-            raise told
+        request = partial(import_obstore().delete, self._store, key)
+        with suppress(FileNotFoundError):
+            self.attempt(key, "delete", request, asked="remove")
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Let the service copy an object to a name that is free.
+
+        Raises:
+            PreconditionFailed: The name is taken.
+            FileNotFoundError: There is no object to copy.
+        """
+        request = partial(import_obstore().copy, self._reads, source, target, overwrite=False)
+        self.attempt(target, "copy", request, asked="write")
+
+    def open_output(self, key: str, *, part_bytes: int) -> ObjectOutput:
+        """Where the bytes of a large object go, which is there, and replaces what was, once that was closed."""
+        return ObjectOutput(self, key, import_obstore().open_writer(self._reads, key, buffer_size=part_bytes))
 
     def _translate(self, error: Exception, key: str, asked: str) -> Exception:
         """What an error of obstore means.
@@ -194,12 +220,31 @@ class Objects:
     def _say_failure(self, key: str, asked: str, *, name: str, text: str) -> LockError:
         status = int(found[1]) if (found := _STATUS.search(text)) else 0
         code = found[1] if (found := _CODE.search(text)) else ""
-        where = f"{self.location.url(key)}{f' at {self.endpoint}' if self.endpoint else ''}"
-        facts = {"key": key, "status": status or None, "code": code}
-        told = " ".join(str(part) for part in (status or "", code) if part) or name
         if any(word in text for word in _CREDENTIAL_SERVICES):
+            where, told, facts = self._describe(key, status, code, name=name)
             message = f"{where}: no credentials could be fetched ({told}); give keys, or a role to this machine"
             return (BackendRefused if 400 <= status < 500 else BackendUnavailable)(message, **facts)
+        return self.explain(key, asked, status=status, code=code, name=name)
+
+    def _describe(self, key: str, status: int, code: str, *, name: str) -> tuple[str, str, dict[str, Any]]:
+        """Where it failed, what was told of it, and the facts of the error."""
+        where = f"{self.location.url(key)}{f' at {self.endpoint}' if self.endpoint else ''}"
+        told = " ".join(str(part) for part in (status or "", code) if part) or name
+        return where, told, {"key": key, "status": status or None, "code": code}
+
+    def explain(self, key: str, asked: str, *, status: int, code: str, name: str) -> LockError:
+        """The error of a request that failed.
+
+        Args:
+            key: Of the object.
+            asked: What was to be done with it, such as "read".
+            status: Of the answer; 0 if there was none.
+            code: What the service called the reason; "" if it did not.
+            name: Of what the client raised, for want of both.
+        """
+        where, told, facts = self._describe(key, status, code, name=name)
+        if code in _NO_BUCKET:
+            return self._bucket_missing()
         if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
             right = _RIGHTS.get(self.location.service, {}).get(asked, asked)
             message = f"{where}: the service refuses to {asked} it ({told}); grant {right}, or check the credentials"
@@ -215,6 +260,23 @@ class Objects:
         return BackendRefused(
             f"{where}: there is no such bucket; make it, or mend hoodie.base.path", key=self.location.bucket
         )
+
+
+class ObjectOutput:
+    """Where the bytes of one object go; see `Objects.open_output`."""
+
+    def __init__(self, objects: Objects, key: str, writer: Any) -> None:
+        self._objects = objects
+        self._key = key
+        self._writer = writer
+
+    def write(self, data: bytes) -> None:
+        """Take all of the bytes."""
+        self._objects.attempt(self._key, "part", lambda: self._writer.write(data), asked="write")
+
+    def close(self) -> None:
+        """Make the object."""
+        self._objects.attempt(self._key, "part", self._writer.close, asked="write")
 
 
 def stamp_ms(meta: Mapping[str, Any]) -> int:

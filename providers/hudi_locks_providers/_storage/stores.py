@@ -166,6 +166,8 @@ def _settings(options: Options, location: Location) -> dict[str, Any]:
         settings[_ENDPOINTS[location.service]] = endpoint
     if options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE):
         settings |= _UNSIGNED_GCS if location.service == "gcs" else {"skip_signature": True}
+    if location.service == "gcs" and (file := options.find(lock_keys.STORAGE_SERVICE_ACCOUNT_FILE)):
+        settings["service_account"] = file
     if location.service == "s3":
         settings |= {**s3_credentials(options), "region": find_region(options), "conditional_put": "etag"}
     return settings

@@ -10,9 +10,10 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 from hudi_locks_providers._s3 import client as s3_client
 from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
-from hudi_locks_providers._s3.client import ServiceTime, open_client
+from hudi_locks_providers._s3.client import open_client
 from hudi_locks_providers._s3.uploads import Ticket
 from hudi_locks_providers._storage.location import parse_location
+from hudi_locks_providers._storage.service_time import ServiceTime
 
 from hudi_locks import ManualClock
 from hudi_locks.config import Options
