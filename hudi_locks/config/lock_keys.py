@@ -165,7 +165,8 @@ FILESYSTEM_WEBHDFS_URL = Key(
     "hudi_locks.filesystem.webhdfs_url",
     str,
     None,
-    "WebHDFS of the name nodes of an hdfs path, as http://host:9870,http://host:9870; without it a lock needs libhdfs,"
+    "WebHDFS of the name nodes of an hdfs path, as http://host:9870,http://host:9870; without it the Hadoop"
+    " configuration of the running Spark or of HADOOP_CONF_DIR is asked; where that says nothing a lock needs libhdfs,"
     " and a table asks port 9870 of the host in its path",
 )
 ATOMIC_CREATION_SUPPORT = Key(

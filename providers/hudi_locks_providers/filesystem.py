@@ -25,6 +25,7 @@ from hudi_locks_providers._files.hdfs import HdfsLockFolder
 from hudi_locks_providers._files.hooks import FileSystemHooks
 from hudi_locks_providers._files.local import LocalLockFolder
 from hudi_locks_providers._files.lock_file import Found, LockFile, LockFolder, translate_errors
+from hudi_locks_providers._files.name_nodes import WEB_SCHEMES, find_name_nodes
 from hudi_locks_providers._files.remote import RemoteLockFolder
 from hudi_locks_providers._files.truth import FolderTruth
 from hudi_locks_providers._files.webhdfs import WebHdfs
@@ -34,8 +35,7 @@ __all__ = ["FileSystemLockProvider"]
 
 _logger = open_log(__name__)
 _HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
-_WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
-_ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *_WEB_SCHEMES})
+_ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *WEB_SCHEMES})
 _MS_PER_MINUTE: Final = 60_000
 
 
@@ -120,12 +120,10 @@ class FileSystemLockProvider(LockProvider):
         has_scheme = self._folder_url.startswith("file:")
         return LocalLockFolder(_local_path(self._folder_url) if has_scheme else self._folder_url)
 
-    def _name_nodes(self) -> list[str]:
+    def _name_nodes(self) -> tuple[str, ...]:
         """Addresses of WebHDFS, if the folder is to be reached by that."""
-        if self._scheme in _WEB_SCHEMES:
-            return [f"{_WEB_SCHEMES[self._scheme]}://{urlsplit(self._folder_url).netloc}"]
-        given = self.options.find(lock_keys.FILESYSTEM_WEBHDFS_URL) if self._scheme in _HDFS_SCHEMES else None
-        return given.split(",") if given else []
+        is_hdfs = self._scheme in _HDFS_SCHEMES or self._scheme in WEB_SCHEMES
+        return find_name_nodes(self._folder_url, self.options) if is_hdfs else ()
 
     def _open_remote(self) -> LockFolder:
         try:

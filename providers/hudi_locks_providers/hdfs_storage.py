@@ -25,6 +25,7 @@ from hudi_locks.storage import (
     map_in_threads,
     reporting,
 )
+from hudi_locks_providers._files.name_nodes import find_name_nodes, guess_name_node
 from hudi_locks_providers._files.webhdfs import WebHdfs
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = ["HdfsStorage", "open_hdfs_storage"]
 
 _STAGING: Final = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here, as on a disk."""
-_PORT: Final = 9870
-"""Where a name node speaks HTTP unless told otherwise."""
 _PIECE_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 20
 _log = open_log(__name__)
@@ -47,25 +46,24 @@ def open_hdfs_storage(path: str, options: Mapping[str, object]) -> HdfsStorage:
     Args:
         path: `hdfs://namenode:8020/table`, or `webhdfs://namenode:9870/table` and `swebhdfs://` for HTTPS.
         options: `hudi_locks.filesystem.webhdfs_url` says where the name nodes of an `hdfs://` path speak HTTP; without
-            it port 9870 of the host in the path.
+            it the Hadoop configuration of the running Spark or of HADOOP_CONF_DIR; without that port 9870 of the host.
 
     Raises:
-        ConfigError: The path names no host, and the options do not say where to ask.
+        ConfigError: The path names no host, and neither options nor Hadoop's configuration say where to ask; or that
+            configuration is not whole.
     """
     base = path.rstrip("/")
     return HdfsStorage(base, _find_addresses(base, Options({**options})))
 
 
 def _find_addresses(base: str, options: Options) -> tuple[str, ...]:
-    parts, key = urlsplit(base), lock_keys.FILESYSTEM_WEBHDFS_URL
-    if parts.scheme != "hdfs":
-        return (f"{'https' if parts.scheme == 'swebhdfs' else 'http'}://{parts.netloc}",)
-    if told := options.find(key):
-        return tuple(address for address in told.split(",") if address.strip())
-    if not parts.hostname:
-        message = f"{base} names no name node; give {key.name}, such as http://namenode:{_PORT}"
-        raise ConfigError(message, key=key.name, path=base)
-    return (f"http://{parts.hostname}:{_PORT}",)
+    if found := find_name_nodes(base, options):
+        return found
+    if guessed := guess_name_node(base):
+        return (guessed,)
+    key = lock_keys.FILESYSTEM_WEBHDFS_URL.name
+    message = f"{base} names no name node; give {key}, such as http://namenode:9870, or set HADOOP_CONF_DIR"
+    raise ConfigError(message, key=key, path=base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +330,8 @@ class _Reader(io.RawIOBase):
         length = min(len(buffer), self._size - self._at)
         if length <= 0:
             return 0
-        data = self._hdfs.read(self._place, offset=self._at, length=length)
+        with reporting("read", self._place):  # Arrow calls damage what is an OSError without a number
+            data = self._hdfs.read(self._place, offset=self._at, length=length)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

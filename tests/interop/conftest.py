@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import ServerUnavailable
+from hudi_locks_conformance.servers import Server, ServerUnavailable
 from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA, Jvm, Rows, read_rust
+from real_servers import run_server
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
@@ -113,3 +115,24 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path / "gate")
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[Server]:
+    yield from run_server("zookeeper")
+
+
+@pytest.fixture
+def zookeeper_lock(zookeeper: Server) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of the lock that both take, as ours and as the JVM's."""
+    own = f"/{uuid.uuid4().hex}"
+    given = {
+        "hoodie.write.lock.zookeeper.url": zookeeper.options["hoodie.write.lock.zookeeper.url"],
+        "hoodie.write.lock.zookeeper.base_path": own,
+        "hoodie.write.lock.zookeeper.lock_key": "t",
+    }
+    java = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+    return (
+        {**given, "hoodie.write.lock.provider": "zookeeper"},
+        {**given, "hoodie.write.lock.provider": java},
+    )

@@ -209,27 +209,6 @@ def test_the_jvm_reads_and_writes_the_same_table(
     assert verify_table(table.table.storage).damages == ()
 
 
-@pytest.fixture(scope="session")
-def zookeeper() -> Iterator[Server]:
-    yield from run_server("zookeeper")
-
-
-@pytest.fixture
-def zookeeper_lock(zookeeper: Server) -> tuple[dict[str, str], dict[str, str]]:
-    """Options of the lock that both take, as ours and as the JVM's."""
-    own = f"/{uuid.uuid4().hex}"
-    given = {
-        "hoodie.write.lock.zookeeper.url": zookeeper.options["hoodie.write.lock.zookeeper.url"],
-        "hoodie.write.lock.zookeeper.base_path": own,
-        "hoodie.write.lock.zookeeper.lock_key": "t",
-    }
-    java = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
-    return (
-        {**given, "hoodie.write.lock.provider": "zookeeper"},
-        {**given, "hoodie.write.lock.provider": java},
-    )
-
-
 def sort_out(requests: list[tuple[str, str]], folder: str) -> dict[str, int]:
     """How many were for the table's metadata, for partitions' listings, and for data files."""
     found = dict.fromkeys(("metadata", "partitions", "written", "read"), 0)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hudi_locks_conformance.servers import Server
 from other_readers import read_rust
-from real_servers import run_server
 from soak.fleet import FleetPlan
 from soak.judgement import Readers, read_ours
 from soak.plan import OPTIONS
@@ -19,11 +17,6 @@ from soak.soaking import render_outcome, soak, soak_fleet
 from soak.streams import StreamsPlan, render_streams, soak_streams
 
 pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])]
-
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[Server]:
-    yield from run_server("zookeeper")
 
 
 @pytest.fixture

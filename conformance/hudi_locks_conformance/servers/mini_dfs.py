@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import re
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
-from hudi_locks_conformance.servers.cache import compile_java, fetch_maven, find_tool
+from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, fetch_maven, find_tool
 from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
+from hudi_locks_conformance.servers.local import LocalServer
 
-__all__ = ["MiniDfs"]
+__all__ = ["MiniDfs", "find_rpc_port"]
 
 _HADOOP: Final = "3.4.1"
 _JARS: Final = (
@@ -26,6 +28,7 @@ _JARS: Final = (
 _SOURCE: Final = Path(__file__).parent / "java" / "LoopbackDfs.java"
 _OPENED: Final = ("lang", "lang.reflect", "net", "nio", "util", "util.concurrent")
 _ANSWER_S: Final = 5.0
+_RPC_PORT: Final = re.compile(r"^rpc port (\d+)$", re.MULTILINE)
 
 
 class MiniDfs(ServerKind):
@@ -70,6 +73,18 @@ class MiniDfs(ServerKind):
             "hoodie.write.lock.filesystem.path": f"webhdfs://127.0.0.1:{port}/locks/conformance",
             "hoodie.fs.atomic_creation.support": "webhdfs",
         }
+
+
+def find_rpc_port(server: LocalServer) -> int:
+    """The port at which Hadoop's own clients, such as Spark's, reach the name node: `hdfs://127.0.0.1:<port>`.
+
+    Raises:
+        ServerUnavailable: The server told none.
+    """
+    told = _RPC_PORT.findall((server.folder / "log").read_text(errors="replace"))
+    if not told:
+        raise ServerUnavailable(f"{server.kind.name} told no port for Hadoop's clients: {server.process.log_tail()}")
+    return int(told[-1])  # of the last start
 
 
 def _put(url: str) -> tuple[int, str]:

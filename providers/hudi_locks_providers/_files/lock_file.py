@@ -96,6 +96,7 @@ class translate_errors:  # noqa: N801  # reads as the verb that it is
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, HudiLocksError):
-            raised = BackendRefused if error.errno in _FINAL_ERRNOS else BackendUnavailable
+            is_final = isinstance(error, PermissionError) or error.errno in _FINAL_ERRNOS
+            raised = BackendRefused if is_final else BackendUnavailable
             reason = error.strerror or str(error)
             raise raised(f"{self._path}: {reason}", key=self._path, errno=error.errno) from error

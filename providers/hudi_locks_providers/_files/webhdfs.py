@@ -11,6 +11,7 @@ import http.client
 import io
 import json
 import os
+import socket
 import threading
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
@@ -28,20 +29,27 @@ _ERRNOS: Final = {
     "AccessControlException": errno.EACCES,
     "AlreadyBeingCreatedException": errno.EEXIST,
     "AuthorizationException": errno.EACCES,
+    "DSQuotaExceededException": errno.EDQUOT,
     "FileAlreadyExistsException": errno.EEXIST,
     "FileNotFoundException": errno.ENOENT,
+    "NSQuotaExceededException": errno.EDQUOT,
     "ParentNotDirectoryException": errno.ENOTDIR,
     "PathIsNotDirectoryException": errno.ENOTDIR,
     "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
     "SecurityException": errno.EACCES,
 }
+_WHERE: Final = (
+    "where the name nodes of a name service speak HTTP is told by hudi_locks.filesystem.webhdfs_url, or by"
+    " hdfs-site.xml in HADOOP_CONF_DIR"
+)
 _STANDBY: Final = "StandbyException"
 
 
 class WebHdfs:
     """One HDFS. Thread-safe; every call makes its own connection, and is made once.
 
-    Every call raises `OSError`, with the errno that a local file system would give where there is one.
+    Every call raises `OSError`, of the class that a local file system would give where there is one, and with its errno
+    where that says all there is to say.
 
     Args:
         addresses: Of its name nodes, such as `http://namenode:9870`; the active one is found among them.
@@ -154,15 +162,22 @@ class WebHdfs:
     def _send_to_active(self, method: str, path: str, **query: str) -> tuple[int, dict[str, str], bytes]:
         """Ask the name node; the next one where this one is not there, or is not the active one."""
         told = f"/webhdfs/v1{quote(path)}?{urlencode({**query, 'user.name': self._user})}"
-        for _ in self._addresses[1:]:
+        *others, last = self._addresses  # threads that find out at once which one is active do not disturb each other
+        for address in others:
             try:
-                answer = _send(method, self._addresses[0] + told, None)
+                answer = _send(method, address + told, None)
             except ConnectionRefusedError:
-                answer = None
-            if answer is not None and _STANDBY not in answer[2].decode("utf-8", "replace"):
+                continue
+            if _STANDBY not in answer[2].decode("utf-8", "replace"):
+                self._prefer(address)
                 return answer
-            self._addresses = [*self._addresses[1:], self._addresses[0]]
-        return _send(method, self._addresses[0] + told, None)
+        self._prefer(last)
+        return _send(method, last + told, None)
+
+    def _prefer(self, address: str) -> None:
+        """Ask this one first from now on."""
+        if self._addresses[0] != address:
+            self._addresses = [address, *(other for other in self._addresses if other != address)]
 
 
 class ServerClock:
@@ -271,6 +286,8 @@ def _send(method: str, url: str, data: bytes | None) -> tuple[int, dict[str, str
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
     except http.client.HTTPException as error:
         raise OSError(errno.EIO, f"{parts.scheme}://{parts.netloc}: {error!r}") from error
+    except socket.gaierror as error:
+        raise OSError(f"{parts.scheme}://{parts.netloc}: {error}; {_WHERE}") from error
     except OSError as error:
         raise OSError(error.errno or errno.EIO, f"{parts.scheme}://{parts.netloc}: {error}") from error
     finally:
@@ -281,10 +298,20 @@ def _check(status: int, said: bytes, path: str) -> None:
     if status < http.HTTPStatus.MULTIPLE_CHOICES:
         return
     if status == http.HTTPStatus.UNAUTHORIZED:
-        raise PermissionError(errno.EACCES, "WebHDFS asks for Kerberos, which is not spoken here", path)
+        raise PermissionError("WebHDFS asks for Kerberos, which is not spoken here")
     try:
         told = json.loads(said)["RemoteException"]
         kind, message = str(told["exception"]), str(told["message"]).splitlines()[0]
     except (ValueError, KeyError, TypeError, IndexError):
         kind, message = "", f"status {status}"
-    raise OSError(_ERRNOS.get(kind, errno.EIO), f"{kind}: {message}" if kind else message, path)
+    raise _make_error(kind, message, path)
+
+
+def _make_error(kind: str, message: str, path: str) -> OSError:
+    """What the name node said is kept, where no errno says as much: who lacks which right, and why it is not ready."""
+    number = _ERRNOS.get(kind)
+    if number == errno.EACCES:
+        return PermissionError(message)
+    if number is None:
+        return OSError(f"{kind}: {message}" if kind else message)
+    return OSError(number, f"{kind}: {message}", path)

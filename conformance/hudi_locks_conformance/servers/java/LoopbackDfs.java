@@ -1,7 +1,10 @@
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 
-/** One name node and one data node, reached over loopback alone. Arguments: folder, HTTP port of the name node. */
+/**
+ * One name node and one data node, reached over loopback alone. Arguments: folder, HTTP port of the name node. A line
+ * of its output tells the port for Hadoop's own clients, before anything can be written.
+ */
 public final class LoopbackDfs {
     public static void main(String[] arguments) throws Exception {
         Configuration settings = new Configuration();
@@ -17,6 +20,7 @@ public final class LoopbackDfs {
                 .nameNodeHttpPort(Integer.parseInt(arguments[1]))
                 .build();
         cluster.waitActive();
+        System.out.println("rpc port " + cluster.getNameNodePort());
         cluster.getFileSystem().setPermission(
                 new org.apache.hadoop.fs.Path("/"), new org.apache.hadoop.fs.permission.FsPermission((short) 0777));
         System.out.println("active");

@@ -1,4 +1,4 @@
-"""Where the metastores are: by key, by hive-site.xml, by the running Spark session."""
+"""Where the metastores are: by key, by hive-site.xml, by the running Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING = Options({})
 def no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HIVE_CONF_DIR", "HADOOP_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
 
 
 def write_site(folder: Path, **properties: str) -> None:
@@ -57,11 +57,11 @@ def test_hive_comes_before_hadoop(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_addresses(NOTHING) == [("hive", 2)]
 
 
-def test_the_spark_session_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_running_spark_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     hadoop = {"hive.metastore.uris": "thrift://spark:3"}
-    session = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
-    fake = SimpleNamespace(SparkSession=SimpleNamespace(getActiveSession=lambda: session))
-    monkeypatch.setitem(sys.modules, "pyspark.sql", fake)
+    context = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
+    fake = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=context))
+    monkeypatch.setitem(sys.modules, "pyspark", fake)
     assert find_addresses(NOTHING) == [("spark", 3)]
 
 
