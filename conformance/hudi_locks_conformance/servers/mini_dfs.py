@@ -29,7 +29,7 @@ _ANSWER_S: Final = 5.0
 
 
 class MiniDfs(ServerKind):
-    """HDFS 3.4; its port is the name node's HTTP port. A new start begins empty."""
+    """HDFS 3.4; its port is the name node's HTTP port."""
 
     name: ClassVar[str] = "minidfs"
     provider: ClassVar[str] = "filesystem"

@@ -1,7 +1,10 @@
+import java.io.File;
+
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 
-/** One name node and one data node, reached over loopback alone. Arguments: folder, HTTP port of the name node. */
+/** One name node and one data node, reached over loopback alone. Arguments: folder, HTTP port of the name node.
+ * A folder that is there is taken up with all that is in it. */
 public final class LoopbackDfs {
     public static void main(String[] arguments) throws Exception {
         Configuration settings = new Configuration();
@@ -13,6 +16,7 @@ public final class LoopbackDfs {
         // a writer asks again this soon whether its block arrived; the default of 400 ms makes small files slow
         settings.setInt("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", 10);
         MiniDFSCluster cluster = new MiniDFSCluster.Builder(settings)
+                .format(!new File(arguments[0]).exists())
                 .numDataNodes(1)
                 .nameNodeHttpPort(Integer.parseInt(arguments[1]))
                 .build();
