@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -68,8 +69,7 @@ class HttpProxy(ABC):
         self.requests: list[tuple[str, str]] = []
         self.rules: list[Rule] = []
         self.guard = threading.Lock()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
-        self.server.daemon_threads = True
+        self.server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     @abstractmethod
@@ -113,6 +113,16 @@ class HttpProxy(ABC):
         with self.guard:
             self.requests.append((kind, key))
             return next((told for rule in self.rules if (told := rule(kind, key)) is not None), None)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Quiet where the client went away, as one that is killed does."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

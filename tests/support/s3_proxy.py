@@ -12,7 +12,7 @@ __all__ = ["Late", "S3Proxy", "Verdict", "run_proxy"]
 
 
 class S3Proxy(HttpProxy):
-    """See `HttpProxy`. Kinds are those of S3's operations, such as `PutObject`; the key of a listing is where it begins."""
+    """See `HttpProxy`. Kinds are those of S3's operations, as `PutObject`; the key of a listing is where it begins."""
 
     def read_request(self, method: str, target: str) -> Request:
         """See `HttpProxy.read_request`."""

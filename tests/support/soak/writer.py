@@ -113,7 +113,7 @@ def main(text: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     spec = WriterSpec.decode(text)
     clock = SkewedClock(spec.skew_ms)
-    table = Table.load(open_storage(spec.path), for_writing=True)
+    table = Table.load(open_storage(spec.path, spec.options), for_writing=True)
     with LockManager.from_options(spec.options, clock=clock) as locks:
         writer = DeedWriter(table, locks, options=spec.options, clock=clock, trace=Fate(spec))
         tell("ready")
