@@ -62,12 +62,14 @@ class HttpProxy(ABC):
     Attributes:
         requests: Kind and key of each, in order.
         rules: Asked before each request, with kind and key; the first that has a verdict decides.
+        late: How many requests are still to come to the service.
     """
 
     def __init__(self, upstream: str) -> None:
         self.upstream = urlsplit(upstream).netloc
         self.requests: list[tuple[str, str]] = []
         self.rules: list[Rule] = []
+        self.late = 0
         self.guard = threading.Lock()
         self.server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
@@ -144,9 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(verdict, int):
             self._answer(verdict, [], f"<Error><Code>Told{verdict}</Code></Error>".encode())
         elif isinstance(verdict, Late):
-            self._hang_up()
-            SystemClock().sleep(verdict.by_s)
-            self._pass_on(request, body or b"")
+            self._pass_on_late(request, body or b"", verdict)
         else:
             self._serve_now(request, body or b"", verdict)
 
@@ -156,6 +156,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(*answer)
         else:
             self._hang_up()
+
+    def _pass_on_late(self, request: Request, body: bytes, verdict: Late) -> None:
+        proxy = self.proxy
+        with proxy.guard:
+            proxy.late += 1
+        try:
+            self._hang_up()
+            SystemClock().sleep(verdict.by_s)
+            self._pass_on(request, body)
+        finally:
+            with proxy.guard:
+                proxy.late -= 1
 
     def _read_body(self) -> bytes | None:
         """All of it; None if the client went away before."""

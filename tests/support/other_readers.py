@@ -180,11 +180,12 @@ class Jvm:
         self._process.wait(DEADLINE_S)
 
 
-def open_jvm_on_s3(options: Mapping[str, str]) -> Jvm:
+def open_jvm_on_s3(options: Mapping[str, str], version: str = "1.2.0") -> Jvm:
     """A JVM that opens s3a; folder markers stay, since versitygw refuses to remove those of folders in use.
 
     Args:
         options: Of versitygw, by our names.
+        version: Of the bundle; one that writes tables of version 9.
 
     Raises:
         ServerUnavailable: This machine lacks a tool.
@@ -198,7 +199,7 @@ def open_jvm_on_s3(options: Mapping[str, str]) -> Jvm:
         "directory.marker.retention": "keep",
     }
     jars = ",".join(map(str, fetch_s3a()))
-    return Jvm("1.2.0", 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
+    return Jvm(version, 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
 
 
 def read_rust_on_s3(path: str, options: Mapping[str, str]) -> list[tuple[Any, ...]]:

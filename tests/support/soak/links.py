@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from http_proxy import HttpProxy, Late, Verdict
+from waiting import until
 
 from hudi_locks import SystemClock
 
@@ -60,6 +61,7 @@ class Link:
 
     def __init__(self, proxy: HttpProxy, risks: Risks, *, seed: int, restart: Callable[[], None] | None = None) -> None:
         self.met: Counter[str] = Counter()
+        self._proxy = proxy
         self._risks = risks
         self._restart = restart
         self._rng = random.Random(f"{seed} link")
@@ -68,7 +70,6 @@ class Link:
         self._is_open = True
         self._ends_s = 0.0
         self._outage: Verdict = None
-        self._late_until_s = 0.0
         self._restarting: threading.Thread | None = None
         self._failure: BaseException | None = None
         proxy.rules.append(self._judge)
@@ -97,7 +98,7 @@ class Link:
             self._restarting.join()
         if self._failure is not None:
             raise self._failure
-        self._clock.sleep(max(0.0, self._late_until_s - self._clock.monotonic()) + 1)
+        until(lambda: self._proxy.late == 0)
 
     def _is_restarting(self) -> bool:
         return self._restarting is not None and self._restarting.is_alive()
@@ -142,9 +143,7 @@ class Link:
             delay_s = self._rng.uniform(0, _MOST_DELAY_S)
             return lambda: self._clock.sleep(delay_s)
         if name == "late":
-            by_s = self._rng.uniform(0, _MOST_LATE_S)
-            self._late_until_s = max(self._late_until_s, self._clock.monotonic() + by_s)
-            return Late(by_s)
+            return Late(self._rng.uniform(0, _MOST_LATE_S))
         return {"dropped": "drop", "answers lost": "lose", "busy": _BUSY, "failed": _FAILED}[name]
 
     def _note(self, name: str) -> None:

@@ -33,15 +33,19 @@ def open_readers(name: str, store: Store, bundle: str) -> Iterator[Readers]:
     Args:
         name: One of `soak.stores.STORES`.
         store: Where the table lies.
-        bundle: Version of the JVM bundle; for S3 it is 1.2.0.
+        bundle: Version of the JVM bundle.
     """
     ours = partial(read_ours, options=store.sound)
-    rust = {"disk": read_rust, "s3": partial(read_rust_on_s3, options=store.sound), "hdfs": partial(_read_copy, store)}
+    rust: Readers = {
+        "disk": read_rust,
+        "s3": partial(read_rust_on_s3, options=store.sound),
+        "hdfs": partial(_read_copy, store),
+    }
     readers: Readers = {OURS: ours, "hudi-rs": rust[name]}
     if not bundle:
         yield readers
         return
-    with closing(open_jvm_on_s3(store.sound) if name == "s3" else Jvm(bundle, 9)) as jvm:
+    with closing(open_jvm_on_s3(store.sound, bundle) if name == "s3" else Jvm(bundle, 9)) as jvm:
         yield {**readers, f"JVM {bundle}": lambda _: jvm.read_path(store.address)}
 
 

@@ -24,7 +24,10 @@ STORES: Final = ("disk", "s3", "hdfs")
 _LONG_AGO_S: Final = 1_600_000_000
 _ENDPOINT: Final = "hudi_locks.storage.endpoint_url"
 _NAME_NODES: Final = "hudi_locks.filesystem.webhdfs_url"
-_PATIENT: Final = {"hoodie.client.heartbeat.interval_in_ms": "2000"}
+_PATIENT: Final = {
+    "hoodie.client.heartbeat.interval_in_ms": "2000",
+    "hoodie.write.lock.zookeeper.session_timeout_ms": "6000",
+}
 """A request takes its time there, and several may meet a fault."""
 _FOLDER: Final = "soak/table"
 _OF_S3: Final = Risks(slow=0.02, dropped=0.003, lost=0.003, late=0.002, busy=0.003, failed=0.002)
