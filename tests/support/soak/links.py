@@ -12,7 +12,7 @@ from typing import Final
 from http_proxy import HttpProxy, Late, Verdict
 from waiting import until
 
-from hudi_locks import SystemClock
+from hudi_locks import Clock, SystemClock
 
 __all__ = ["Link", "Risks"]
 
@@ -34,7 +34,7 @@ class Risks:
         late: The connection ends, and the service does it up to 6 s later.
         busy: The answer is 503.
         failed: The answer is 500.
-        silent: An answer that is lost comes as such to every request of an outage; else none reaches the service.
+        silent: Of an outage, that all answers are lost; else no request reaches the service.
     """
 
     slow: float = 0.0
@@ -54,18 +54,27 @@ class Link:
         risks: Of each request.
         seed: Of all that is drawn.
         restart: Kills the service and starts it again on its data; None where it stays up.
+        clock: Times outages.
 
     Attributes:
         met: How many requests met each fault, and how many outages and restarts there were.
     """
 
-    def __init__(self, proxy: HttpProxy, risks: Risks, *, seed: int, restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        proxy: HttpProxy,
+        risks: Risks,
+        *,
+        seed: int,
+        restart: Callable[[], None] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.met: Counter[str] = Counter()
         self._proxy = proxy
         self._risks = risks
         self._restart = restart
         self._rng = random.Random(f"{seed} link")
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._guard = threading.Lock()
         self._is_open = True
         self._ends_s = 0.0
