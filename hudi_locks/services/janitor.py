@@ -102,13 +102,14 @@ class Janitor:
         return [(path, writer) for path in found if (writer := find_writer(path)) is not None]
 
     def _find_ended(self, instants: Iterable[str]) -> _Ended:
-        timeline = self._table.peek().timeline
+        view = self._table.peek()
+        timeline = view.timeline
         pending = {instant.requested for instant in timeline.pending()}
         asked = sorted(frozenset(instants) - pending)
         alive = find_alive(self._storage, asked, limit_ms=self._table.settings.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
-        refuse_forgotten(self._storage, timeline, requested=failed, done=self._table.peek().head.number - 1)
+        refuse_forgotten(self._storage, timeline, requested=failed, done=view.head.number - 1)
         return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:

@@ -136,7 +136,8 @@ class _Run:
         self.born += 1
         skew_ms = self.rng.randint(-_MOST_SKEW_MS, _MOST_SKEW_MS)
         plan = self.plan
-        spec = WriterSpec(plan.store.path, str(self.born), plan.seed, plan.options, skew_ms, self.longest_s, plan.risk)
+        options = self.plan.store.choose_services(self.born, plan.options)
+        spec = WriterSpec(plan.store.path, str(self.born), plan.seed, options, skew_ms, self.longest_s, plan.risk)
         return WriterProcess(spec)
 
     def work(self) -> None:

@@ -29,6 +29,7 @@ _PATIENT: Final = {
     "hoodie.write.lock.zookeeper.session_timeout_ms": "6000",
 }
 """A request takes its time there, and several may meet a fault."""
+_SWEEPERS: Final = 4
 _FOLDER: Final = "soak/table"
 _OF_S3: Final = Risks(slow=0.02, dropped=0.003, lost=0.003, late=0.002, busy=0.003, failed=0.002)
 _OF_HDFS: Final = Risks(slow=0.01, dropped=0.001, lost=0.001, late=0.001)
@@ -60,6 +61,11 @@ class Store:
     def open(self) -> Storage:
         """The files, reached without faults."""
         return open_storage(self.path, self.sound)
+
+    def choose_services(self, number: int, options: Mapping[str, str]) -> Mapping[str, str]:
+        """The options of writer `number`: over a network every fourth one sweeps before it writes, on a disk each."""
+        sweeps = self.link is None or number % _SWEEPERS == 0
+        return options if sweeps else {**options, "hudi_locks.sweep_before_write": "false"}
 
 
 def on_disk(path: str) -> Store:
