@@ -70,13 +70,13 @@ class Janitor:
         listed = self._list_data_files() if everywhere else []
         marked = [entry.name for entry in self._storage.list(MARKER_FOLDER) if is_time(entry.name)]
         staged = self._list_staged()
-        beats = [time for e in self._storage.list(HEARTBEAT_FOLDER) if is_time(time := _name_beat(e.name))]
-        ended = self._find_ended({*marked, *staged, *beats, *(instant for _, instant in listed)})
+        beats = [name for name in sorted(self._older_than_patience(HEARTBEAT_FOLDER)) if is_time(_name_beat(name))]
+        ended = self._find_ended({*marked, *staged, *map(_name_beat, beats), *(instant for _, instant in listed)})
         undone = [instant for instant in marked if instant in ended.failed]
         announced = [path for instant in undone for path in read_markers(self._storage, instant).own_files]
         strays = [*announced, *(path for path, instant in listed if instant in ended.failed)]
         removed = self._remove(strays)
-        leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(ended)
+        leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(beats, ended)
         leftovers += self._drop_archived()
         leftovers += self._drop_half_written() + self._drop_claim_contents() + self._drop_unmade_savepoints()
         return SweepResult(data_files=removed, leftovers=leftovers)
@@ -102,13 +102,14 @@ class Janitor:
         return [(path, writer) for path in found if (writer := find_writer(path)) is not None]
 
     def _find_ended(self, instants: Iterable[str]) -> _Ended:
-        timeline = self._table.peek().timeline
+        view = self._table.peek()
+        timeline = view.timeline
         pending = {instant.requested for instant in timeline.pending()}
         asked = sorted(frozenset(instants) - pending)
         alive = find_alive(self._storage, asked, limit_ms=self._table.settings.heartbeat_limit_ms)
         quiet = [time for time in asked if time not in alive]
         failed = frozenset(time for time in quiet if self._is_failed(time, timeline))
-        refuse_forgotten(self._storage, timeline, requested=failed, done=self._table.peek().head.number - 1)
+        refuse_forgotten(self._storage, timeline, requested=failed, done=view.head.number - 1)
         return _Ended(frozenset(quiet), failed)
 
     def _is_failed(self, requested: str, timeline: Timeline) -> bool:
@@ -155,9 +156,8 @@ class Janitor:
         """Whether it is archived, and no archiver at work on it, who takes its inflight file first."""
         return write.requested in archived and not self._storage.exists(timeline.layout.path(write.as_inflight()))
 
-    def _drop_heartbeats(self, ended: _Ended) -> int:
-        old = sorted(self._older_than_patience(HEARTBEAT_FOLDER))
-        dead = [name for name in old if _name_beat(name) in ended.quiet]
+    def _drop_heartbeats(self, beats: list[str], ended: _Ended) -> int:
+        dead = [name for name in beats if _name_beat(name) in ended.quiet]
         return sum(self._storage.delete(f"{HEARTBEAT_FOLDER}/{name}") for name in dead)
 
     def _drop_half_written(self) -> int:

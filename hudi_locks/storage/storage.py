@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
@@ -319,9 +320,15 @@ class reporting:  # noqa: N801  # used as a function; a generator would cost a f
     ) -> None:
         if isinstance(error, OSError) and not isinstance(error, StorageError):
             found = NoSuchFile if isinstance(error, FileNotFoundError) else StorageError
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {reason}"
+            message = f"cannot {self._verb} {self._path or 'the table folder'!r}: {_name_reason(error)}"
             raise found(message, path=self._path, errno=error.errno) from error
+
+
+def _name_reason(error: OSError) -> str:
+    """As the system names it; in the words of who raised it where that name tells nothing."""
+    if error.errno and error.errno != errno.EIO:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: int = _THREADS) -> list[R]:

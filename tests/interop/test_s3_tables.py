@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hudi_locks_conformance.servers import Server, ServerUnavailable, fetch_s3a
-from other_readers import COLUMNS, SCHEMA, Jvm
+from hudi_locks_conformance.servers import Server, ServerUnavailable
+from other_readers import SCHEMA, Jvm, open_jvm_on_s3, read_rust_on_s3
 from real_servers import run_server
 from s3_proxy import run_proxy
 from small_tables import archive_now
@@ -55,21 +54,6 @@ def make(spark: Any, versitygw: Server, base: str) -> Callable[..., HoodieTable]
     return make_one
 
 
-def read_rust(base: str, options: Any) -> list[tuple[Any, ...]]:
-    from hudi import HudiTableBuilder
-
-    told = {
-        "aws_endpoint": options[ENDPOINT],
-        "aws_access_key_id": options["hoodie.aws.access.key"],
-        "aws_secret_access_key": options["hoodie.aws.secret.key"],
-        "aws_region": "us-east-1",
-        "aws_allow_http": "true",
-    }
-    batches = HudiTableBuilder.from_base_uri(base).with_storage_options(told).build().read()
-    rows = (row for batch in batches for row in pa.record_batch(batch).to_pylist())
-    return sorted((tuple(row[name] for name in COLUMNS) for row in rows), key=repr)
-
-
 def run_command(*words: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(list(words))
@@ -102,7 +86,7 @@ def test_a_table_lives_its_life(
     served = table.compaction.run() if table_type == "MERGE_ON_READ" else table.clustering.run(sort_by=["id"])
     assert served is not None
     assert collect(table.read()) == expected
-    assert read_rust(base, versitygw.options) == expected
+    assert read_rust_on_s3(base, versitygw.options) == expected
     for turn in range(3, 7):
         third = make_rows(range(10, 20), turn, f"turn {turn}")
         table.upsert(frame(third))
@@ -112,7 +96,7 @@ def test_a_table_lives_its_life(
     assert archive_now(table) > 0
     table.services.sweep()
     assert collect(table.read()) == expected
-    assert read_rust(base, versitygw.options) == expected
+    assert read_rust_on_s3(base, versitygw.options) == expected
     assert table.table.storage.list_staged() == set()
     found = verify_table(table.table.storage)
     assert found.damages == ()
@@ -120,7 +104,7 @@ def test_a_table_lives_its_life(
     loaded.upsert(frame(make_rows(range(1), 9, "again")))
     expected = merge(expected, make_rows(range(1), 9, "again"))
     assert collect(loaded.read()) == expected
-    assert read_rust(base, versitygw.options) == expected
+    assert read_rust_on_s3(base, versitygw.options) == expected
     look_from_the_shell(base, versitygw, monkeypatch, capsys)
 
 
@@ -160,28 +144,19 @@ def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any, versity
         list(pool.map(write, range(2)))
     expected = merge(*(make_rows(range(number, 40, 2), turns, f"writer {number}") for number in range(2)))
     assert collect(table.read()) == expected
-    assert read_rust(table.path, versitygw.options) == expected
+    assert read_rust_on_s3(table.path, versitygw.options) == expected
     assert verify_table(table.table.storage).damages == ()
 
 
 @pytest.fixture(scope="session")
 def jvm_on_s3(versitygw: Server) -> Iterator[Jvm]:
-    """A JVM that opens s3a; folder markers stay, since this service refuses to remove those of folders in use."""
+    """A JVM that opens s3a."""
     import pyspark
 
     if not pyspark.__version__.startswith("3.5."):
         pytest.skip(f"the bundles are for Spark 3.5, and this is {pyspark.__version__}: run tox -e interop")
-    told = {
-        "endpoint": versitygw.options[ENDPOINT],
-        "access.key": versitygw.options["hoodie.aws.access.key"],
-        "secret.key": versitygw.options["hoodie.aws.secret.key"],
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-        "directory.marker.retention": "keep",
-    }
     try:
-        jars = ",".join(map(str, fetch_s3a()))
-        agent = Jvm("1.2.0", 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
+        agent = open_jvm_on_s3(versitygw.options)
     except ServerUnavailable as error:
         pytest.skip(str(error))
     yield agent
@@ -205,7 +180,8 @@ def test_the_jvm_reads_and_writes_the_same_table(
         change = make_rows(range(5, 30), turn, f"ours {turn}")
         table.upsert(frame(change))
         expected = merge(expected, change)
-        assert collect(table.read()) == jvm_on_s3.read_path(base) == read_rust(base, versitygw.options) == expected
+        assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
+        assert read_rust_on_s3(base, versitygw.options) == expected
     assert verify_table(table.table.storage).damages == ()
 
 

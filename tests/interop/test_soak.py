@@ -14,6 +14,7 @@ from soak.plan import OPTIONS
 from soak.running import SoakPlan
 from soak.services import LockService, describe_service, run_service
 from soak.soaking import render_outcome, soak, soak_fleet
+from soak.stores import on_disk
 from soak.streams import StreamsPlan, render_streams, soak_streams
 
 pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])]
@@ -26,8 +27,8 @@ def readers(jvm: Any) -> Readers:
 
 def expect_equal(tmp_path: Path, service: LockService, readers: Readers, jvm: Any) -> None:
     options = {**OPTIONS, **service.options}
-    path, log = str(tmp_path / "table"), tmp_path / "events.jsonl"
-    plan = SoakPlan(path, log, options, lease_s=2.0, writers=4, commits=20, seed=jvm.table_version, risk=0.01)
+    store, log = on_disk(str(tmp_path / "table")), tmp_path / "events.jsonl"
+    plan = SoakPlan(store, log, options, lease_s=2.0, writers=4, commits=20, seed=jvm.table_version, risk=0.01)
     outcome = soak(plan, readers, print, version=jvm.table_version)
     assert outcome.ok, render_outcome(outcome)
     assert outcome.course.kills

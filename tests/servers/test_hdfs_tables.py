@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hudi_locks_conformance.servers import Server
+from hdfs_proxy import HdfsProxy
+from http_proxy import Late
+from hudi_locks_conformance.servers import KINDS, Server, start_server
 from hudi_locks_conformance.storages.suite import StorageSuite
+from waiting import until
 
 from hudi_locks.errors import ConfigError, StorageError
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
@@ -79,3 +84,68 @@ def test_no_permission_is_one_error(storage: Storage, base: str) -> None:
     storage.hdfs._user = "nobody"  # type: ignore[attr-defined]
     with pytest.raises(StorageError, match="cannot create 'g': Permission denied"):
         storage.create_if_absent("g", b"")
+
+
+@pytest.fixture
+def proxy(minidfs: Server) -> Iterator[HdfsProxy]:
+    proxy = HdfsProxy(f"http://127.0.0.1:{minidfs.port}")
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def lossy(proxy: HdfsProxy, base: str) -> Storage:
+    """The same table, reached by the proxy, data nodes too."""
+    path = f"hdfs://nameservice1/tables/{base.partition('/tables/')[2]}"
+    return open_storage(path, {"hudi_locks.filesystem.webhdfs_url": proxy.url})
+
+
+def stage(storage: Storage, target: str) -> str:
+    staged = storage.stage(target, instant="20260101000000000")
+    with staged.open() as out:
+        out.write(b"rows")
+    return staged.seal()
+
+
+def test_a_file_goes_by_the_data_node_that_is_named(lossy: Storage, proxy: HdfsProxy) -> None:
+    assert lossy.redeem(stage(lossy, "p/f.parquet"), "p/f.parquet")
+    assert lossy.read("p/f.parquet") == b"rows"
+    assert {"CREATE at a data node", "OPEN at a data node", "RENAME"} <= proxy.count().keys()
+
+
+@pytest.mark.parametrize(("verdict", "is_named"), [("lose", True), ("drop", False)])
+def test_a_name_without_an_answer_is_asked_for_again(
+    lossy: Storage, proxy: HdfsProxy, verdict: str, is_named: bool
+) -> None:
+    lossy.make_folder("p")
+    ticket = stage(lossy, "p/f.parquet")
+    with proxy.failing(verdict, "RENAME") as met, pytest.raises(StorageError, match=r"cannot name .*Remote end closed"):
+        lossy.redeem(ticket, "p/f.parquet")
+    assert len(met) == 1
+    assert lossy.exists("p/f.parquet") == is_named
+    assert lossy.redeem(ticket, "p/f.parquet") != is_named
+    assert lossy.read("p/f.parquet") == b"rows"
+
+
+def test_a_name_that_comes_after_the_cancellation_is_never_given(
+    lossy: Storage, storage: Storage, proxy: HdfsProxy
+) -> None:
+    ticket = stage(lossy, "p/f.parquet")
+    storage.make_folder("p")
+    with proxy.failing(Late(0.5), "RENAME"), pytest.raises(StorageError, match="cannot name"):
+        lossy.redeem(ticket, "p/f.parquet")
+    storage.cancel(ticket, "p/f.parquet")
+    assert until(lambda: proxy.late == 0)
+    assert not storage.exists("p/f.parquet")
+
+
+def test_a_killed_hdfs_has_its_files_when_it_starts_again(tmp_path: Path, minidfs: Server) -> None:
+    del minidfs  # which is skipped where it cannot be had
+    with start_server(KINDS["minidfs"], tmp_path) as server:
+        storage = open_storage(f"webhdfs://127.0.0.1:{server.port}/t")
+        ticket = stage(storage, "p/f.parquet")
+        assert storage.create_if_absent("a", b"1")
+        server.restart()
+        assert storage.redeem(ticket, "p/f.parquet")
+        assert (storage.read("a"), storage.read("p/f.parquet")) == (b"1", b"rows")
+        assert not storage.create_if_absent("a", b"2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from soak.deeds import Deed, Kind, Row, draw_deed, replay
 from soak.judgement import Readers, age_leftovers, judge, read_ours
 from soak.plan import OPTIONS
 from soak.running import Told
+from soak.stores import on_disk
 from soak.writing import DeedWriter, describe_table
 
 from hudi_locks import LockManager, SystemClock
@@ -43,7 +45,7 @@ def open_writer(tmp_path: Path) -> Iterator[Callable[[], DeedWriter]]:
 
 
 def find(tmp_path: Path, told: Told | None = None, readers: Readers = READERS) -> str:
-    return "\n".join(judge(str(tmp_path), told or Told(), readers).differences)
+    return "\n".join(judge(on_disk(str(tmp_path)), told or Told(), readers).differences)
 
 
 def test_a_table_as_it_should_be_is_equal(tmp_path: Path, open_writer: Callable[[], DeedWriter]) -> None:
@@ -52,7 +54,7 @@ def test_a_table_as_it_should_be_is_equal(tmp_path: Path, open_writer: Callable[
         deed = draw_deed(f"1:1:{number}")
         result = writer.write(deed)
         told.take({"event": "committed", "deed": deed.name, "instant": result.instant})
-    verdict = judge(str(tmp_path), told, READERS)
+    verdict = judge(on_disk(str(tmp_path)), told, READERS)
     assert (verdict.differences, verdict.commits) == ((), 21)
     assert sorted(read_ours(str(tmp_path)), key=repr) == list(verdict.rows)
 
@@ -112,10 +114,28 @@ def test_strays_are_found(tmp_path: Path, open_writer: Callable[[], DeedWriter])
     transaction.abort("the end of the test")
 
 
+def test_what_is_staged_and_what_a_store_still_uploads_is_found(
+    tmp_path: Path, open_writer: Callable[[], DeedWriter]
+) -> None:
+    open_writer()
+    (tmp_path / ".hoodie/.hudi_locks/staging/20200101000000000").mkdir(parents=True)
+    store = replace(on_disk(str(tmp_path)), list_uploads=lambda: ["upload 1 of r0/f"])
+    found = judge(store, Told(), READERS).differences
+    assert "what 20200101000000000 staged is left over" in found
+    assert "upload 1 of r0/f is left over" in found
+
+
+def test_what_a_verification_finds_is_told(tmp_path: Path, open_writer: Callable[[], DeedWriter]) -> None:
+    open_writer()
+    commit = next(tmp_path.glob(".hoodie/timeline/*.commit.requested"))
+    commit.unlink()
+    assert "requested" in find(tmp_path)
+
+
 def test_leftovers_of_the_dead_can_be_made_old(tmp_path: Path, open_writer: Callable[[], DeedWriter]) -> None:
     beat = tmp_path / ".hoodie/.heartbeat/20200101000000000"
     beat.touch()
-    age_leftovers(str(tmp_path))
+    age_leftovers(on_disk(str(tmp_path)))
     assert "is left over" in find(tmp_path)
     open_writer().services.sweep()
     assert not beat.exists()

@@ -13,11 +13,23 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from hudi_locks_conformance.servers import fetch_bundle
+from hudi_locks_conformance.servers import fetch_bundle, fetch_s3a
 
 from hudi_locks.spark import HoodieTable
 
-__all__ = ["COLUMNS", "DEADLINE_S", "OURS", "SCHEMA", "THEIRS", "Jvm", "JvmError", "Rows", "read_rust"]
+__all__ = [
+    "COLUMNS",
+    "DEADLINE_S",
+    "OURS",
+    "SCHEMA",
+    "THEIRS",
+    "Jvm",
+    "JvmError",
+    "Rows",
+    "open_jvm_on_s3",
+    "read_rust",
+    "read_rust_on_s3",
+]
 
 DEADLINE_S = 300
 SCHEMA = "id string, region string, ts long, value double, label string"
@@ -29,6 +41,8 @@ OURS = {
     "hoodie.write.lock.provider": "filesystem",
     "hoodie.write.lock.wait_time_ms_between_retry": "50",
 }
+_ENDPOINT = "hudi_locks.storage.endpoint_url"
+_KEY, _SECRET = "hoodie.aws.access.key", "hoodie.aws.secret.key"
 THEIRS = {**OURS, "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 Rows = Sequence[tuple[Any, ...]]
 
@@ -166,9 +180,44 @@ class Jvm:
         self._process.wait(DEADLINE_S)
 
 
+def open_jvm_on_s3(options: Mapping[str, str], version: str = "1.2.0") -> Jvm:
+    """A JVM that opens s3a; folder markers stay, since versitygw refuses to remove those of folders in use.
+
+    Args:
+        options: Of versitygw, by our names.
+        version: Of the bundle; one that writes tables of version 9.
+
+    Raises:
+        ServerUnavailable: This machine lacks a tool.
+    """
+    told = {
+        "endpoint": options[_ENDPOINT],
+        "access.key": options[_KEY],
+        "secret.key": options[_SECRET],
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "directory.marker.retention": "keep",
+    }
+    jars = ",".join(map(str, fetch_s3a()))
+    return Jvm(version, 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
+
+
+def read_rust_on_s3(path: str, options: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """The rows of a table on S3 as hudi-rs sees them; with the options of versitygw, by our names."""
+    from hudi import HudiReadOptions, HudiTableBuilder
+
+    told = {
+        "aws_endpoint": options[_ENDPOINT],
+        "aws_access_key_id": options[_KEY],
+        "aws_secret_access_key": options[_SECRET],
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+    return _collect_rust(HudiTableBuilder.from_base_uri(path).with_storage_options(told), HudiReadOptions())
+
+
 def read_rust(path: str, **options: str) -> list[tuple[Any, ...]]:
     """The rows as hudi-rs sees them; options `as_of`, or `begin` and `end`."""
-    import pyarrow as pa
     from hudi import HudiQueryType, HudiReadOptions, HudiTableBuilder
 
     asked = HudiReadOptions()
@@ -177,5 +226,11 @@ def read_rust(path: str, **options: str) -> list[tuple[Any, ...]]:
     if "begin" in options:
         asked = asked.with_query_type(HudiQueryType.Incremental).with_start_timestamp(options["begin"])
         asked = asked.with_end_timestamp(options["end"])
-    batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(path).build().read(asked)]
+    return _collect_rust(HudiTableBuilder.from_base_uri(path), asked)
+
+
+def _collect_rust(builder: Any, asked: Any) -> list[tuple[Any, ...]]:
+    import pyarrow as pa
+
+    batches = [pa.record_batch(batch) for batch in builder.build().read(asked)]
     return sorted((tuple(row[name] for name in COLUMNS) for b in batches for row in b.to_pylist()), key=repr)

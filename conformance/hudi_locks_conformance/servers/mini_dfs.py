@@ -32,7 +32,7 @@ _RPC_PORT: Final = re.compile(r"^rpc port (\d+)$", re.MULTILINE)
 
 
 class MiniDfs(ServerKind):
-    """HDFS 3.4; its port is the name node's HTTP port. A new start begins empty."""
+    """HDFS 3.4; its port is the name node's HTTP port."""
 
     name: ClassVar[str] = "minidfs"
     provider: ClassVar[str] = "filesystem"

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from other_readers import Jvm, read_rust
+from other_readers import Jvm
 
 from hudi_locks.cli.ending import unwind_at_sigterm
 from soak.duels import SERVICES, play_all, render_table
 from soak.fleet import FleetPlan
-from soak.judgement import Readers, read_ours
 from soak.plan import OPTIONS
+from soak.readers import ON_DISK, OURS, open_readers
 from soak.running import SoakPlan
-from soak.services import LOCKS, run_service
+from soak.services import LOCKS, LockService, describe_service, run_service
 from soak.soaking import Outcome, render_outcome, soak, soak_fleet
+from soak.stores import STORES, Store, on_disk, run_store
 from soak.streams import StreamsPlan, render_streams, soak_streams
 
-OTHERS: Readers = {"this package": read_ours, "hudi-rs": read_rust}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Commits = Annotated[int, typer.Option(help="The run ends after so many.")]
 Seed = Annotated[int, typer.Option(help="Of all that is drawn.")]
@@ -33,6 +33,7 @@ Bundle = Annotated[str, typer.Option(help="Version of the JVM bundle that reads 
 @app.command()
 def writers(
     lock: Annotated[str, typer.Option(help=f"One of {', '.join(LOCKS)}.")] = "filesystem",
+    store: Annotated[str, typer.Option(help=f"Where the table lies, one of {', '.join(STORES)}.")] = "disk",
     processes: Annotated[int, typer.Option(help="Writers at a time.")] = 8,
     commits: Commits = 500,
     seed: Seed = 1,
@@ -40,14 +41,14 @@ def writers(
     bundle: Bundle = "1.2.0",
 ) -> None:
     """Writers of this package with skewed clocks, killed and stopped at random, against a serial replay."""
-    if lock not in LOCKS:
-        raise typer.BadParameter(f"{lock} is none of {', '.join(LOCKS)}")
-    with _place(folder) as place:
-        path = str(place / "table")
-        with run_service(lock, path) as service, _readers(bundle) as readers:
-            options = {**OPTIONS, **service.options}
-            plan = SoakPlan(path, place / "events.jsonl", options, service.lease_s, processes, commits, seed)
-            outcome = soak(plan, readers, typer.echo)
+    _refuse_strangers(lock, store)
+    with _place(folder) as place, ExitStack() as stack:
+        where = stack.enter_context(run_store(store, place, seed=seed))
+        service = stack.enter_context(_run_lock(lock, store, where))
+        readers = stack.enter_context(open_readers(store, where, bundle))
+        options = {**OPTIONS, **service.options, **where.options}
+        plan = SoakPlan(where, place / "events.jsonl", options, service.lease_s, processes, commits, seed)
+        outcome = soak(plan, readers, typer.echo)
         _finish(outcome, place, keep=folder is not None)
 
 
@@ -62,7 +63,7 @@ def mixed(
     with _place(folder) as place, ExitStack() as stack:
         path = str(place / "table")
         jvms = [stack.enter_context(closing(Jvm(version, 9))) for version in bundle or ["1.2.0", "1.2.0"]]
-        readers = {**OTHERS, **{f"JVM {jvm.version}": jvm.read_path for jvm in jvms}}
+        readers = {**ON_DISK, **{f"JVM {jvm.version}": jvm.read_path for jvm in jvms}}
         with run_service("zookeeper", path) as service:
             plan = FleetPlan(path, place / "events.jsonl", service, commits, seed)
             outcome = soak_fleet(plan, jvms, readers, typer.echo)
@@ -95,15 +96,16 @@ def streams(
     bundle: Bundle = "1.2.0",
 ) -> None:
     """Streams of flights into one table, with a compactor and a reader that follows along, killed at random."""
-    with _place(folder) as place:
-        with run_service(lock, str(place / "table")) as service, _readers(bundle) as readers:
-            plan = StreamsPlan(place, service.options, writers, minutes, rate, seed=seed)
-            others = {name: read for name, read in readers.items() if read is not read_ours}
-            outcome = soak_streams(plan, others, typer.echo)
-        typer.echo(render_streams(outcome))
-        if outcome.differences:
-            typer.echo(f"the table is kept in {place}")
-            raise typer.Exit(1)
+    with _place(folder) as place, ExitStack() as stack:
+        path = str(place / "table")
+        service = stack.enter_context(run_service(lock, path))
+        readers = stack.enter_context(open_readers("disk", on_disk(path), bundle))
+        plan = StreamsPlan(place, service.options, writers, minutes, rate, seed=seed)
+        outcome = soak_streams(plan, {name: readers[name] for name in readers if name != OURS}, typer.echo)
+    typer.echo(render_streams(outcome))
+    if outcome.differences:
+        typer.echo(f"the table is kept in {place}")
+        raise typer.Exit(1)
     if folder is None:
         shutil.rmtree(place)
 
@@ -116,13 +118,23 @@ def _place(folder: Path | None) -> Iterator[Path]:
     yield place
 
 
+def _refuse_strangers(lock: str, store: str) -> None:
+    if lock not in LOCKS:
+        raise typer.BadParameter(f"{lock} is none of {', '.join(LOCKS)}")
+    if store not in STORES:
+        raise typer.BadParameter(f"{store} is none of {', '.join(STORES)}")
+    if lock == "filesystem" and store != "disk":
+        raise typer.BadParameter("the filesystem lock lies beside a table on the disk")
+
+
 @contextmanager
-def _readers(bundle: str) -> Iterator[Readers]:
-    if not bundle:
-        yield OTHERS
+def _run_lock(lock: str, store: str, where: Store) -> Iterator[LockService]:
+    """The lock service; the storage lock of a table on S3 lies beside it, in the same bucket."""
+    if lock == "versitygw" and store == "s3":
+        yield describe_service(lock, where.options)
         return
-    with closing(Jvm(bundle, 9)) as jvm:
-        yield {**OTHERS, f"JVM {bundle}": jvm.read_path}
+    with run_service(lock, where.path) as service:
+        yield service
 
 
 def _finish(outcome: Outcome, place: Path, *, keep: bool) -> None:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from hudi_locks.format import Instant
 from hudi_locks.format.claim import PRIVATE_FOLDER
 from hudi_locks.markers import MARKER_FOLDER, staging_folder
-from hudi_locks.storage import open_storage
+from hudi_locks.storage import Storage, open_storage
 from hudi_locks.table import Table, latest_base_files, list_base_files, list_partitions, read_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import STAGED_FOLDER
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.verification import verify_table
 from soak.deeds import KEPT_UNDER, Row, draw_deed, replay
 from soak.running import Told
+from soak.stores import Store
 from soak.writing import read_rows
 
 __all__ = ["Readers", "Verdict", "age_leftovers", "compare_readers", "judge", "read_ours"]
 
 _WRITES: Final = ("commit", "replacecommit")
 _SHOWN: Final = 5
-_LONG_AGO_S: Final = 1_600_000_000
 _SWEPT: Final = (HEARTBEAT_FOLDER, f"{PRIVATE_FOLDER}/tmp", staging_folder("").rstrip("/"), STAGED_FOLDER)
 Readers = Mapping[str, Callable[[str], Sequence[Row]]]
 """By name, each with the way to get all rows of the table at a path."""
@@ -48,30 +48,31 @@ class Verdict:
     differences: tuple[str, ...] = ()
 
 
-def age_leftovers(path: str) -> None:
+def age_leftovers(store: Store) -> None:
     """As if hours had passed since the last writer: the janitor leaves young leftovers of nobody known alone."""
+    storage = store.open()
     for folder in _SWEPT:
-        for file in Path(path, folder).rglob("*"):
-            os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+        for path, _ in storage.walk(folder):
+            store.set_old(path)
 
 
-def read_ours(path: str) -> list[Row]:
+def read_ours(path: str, options: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
     """The rows as this package lists the files of the snapshot."""
-    table = Table.load(open_storage(path))
+    table = Table.load(open_storage(path, options))
     files = latest_base_files(table.storage, table.timeline())
     return [row for file in files for row in read_rows(table.storage, file.path)]
 
 
-def judge(path: str, told: Told, readers: Readers, *, beside_jvm: bool = False) -> Verdict:
+def judge(store: Store, told: Told, readers: Readers, *, beside_jvm: bool = False) -> Verdict:
     """Look at a table after the janitor.
 
     Args:
-        path: Its base path.
+        store: Where it lies.
         told: By the writers.
         readers: By name; each gives all rows.
         beside_jvm: See `draw_deed`.
     """
-    table = Table.load(open_storage(path))
+    table = Table.load(store.open())
     timeline = table.timeline()
     done = sorted(timeline.completed(_WRITES), key=lambda instant: instant.completion or "")
     names = [read_commit(table.storage, timeline, requested=i.requested).extra.get(KEPT_UNDER, "") for i in done]
@@ -81,7 +82,9 @@ def judge(path: str, told: Told, readers: Readers, *, beside_jvm: bool = False) 
         *_check_names(names, told),
         *_check_words(done, told),
         *_find_strays(table, timeline),
-        *compare_readers(path, expected, readers),
+        *(f"{upload} is left over" for upload in store.list_uploads()),
+        *_find_damages(table.storage),
+        *compare_readers(store.path, expected, readers),
     ]
     kinds = Counter(deed.kind.value for deed in deeds)
     return Verdict(len(done), tuple(expected), kinds, tuple(differences))
@@ -114,6 +117,7 @@ def _find_strays(table: Table, timeline: Timeline) -> Iterator[str]:
     yield from (f"{instant} is still pending" for instant in timeline.pending())
     for folder in (MARKER_FOLDER, *_SWEPT[:-1]):
         yield from (f"{folder}/{entry.name} is left over" for entry in storage.list(folder))
+    yield from (f"what {instant} staged is left over" for instant in sorted(storage.list_staged()))
     if len(staged := storage.list(STAGED_FOLDER)) > 1:
         yield f"{len(staged)} contents of claims are left over"
     written = timeline.completed(_WRITES)
@@ -122,6 +126,11 @@ def _find_strays(table: Table, timeline: Timeline) -> Iterator[str]:
         commit = commits.get(file.instant)
         if commit is None or file.path not in commit.paths:
             yield f"{file.path} belongs to no commit"
+
+
+def _find_damages(storage: Storage) -> Iterator[str]:
+    """What `hudi-locks verify` has to say."""
+    yield from (str(damage) for damage in verify_table(storage).damages[:_SHOWN])
 
 
 def compare_readers(path: str, expected: Sequence[Row], readers: Readers) -> list[str]:

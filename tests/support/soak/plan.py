@@ -10,7 +10,7 @@ from typing import Final
 
 from hudi_locks import SystemClock
 
-__all__ = ["HEARTBEAT_LIMIT_S", "OPTIONS", "SkewedClock", "WriterSpec", "draw_stop_s"]
+__all__ = ["HEARTBEAT_LIMIT_S", "OPTIONS", "SkewedClock", "WriterSpec", "draw_stop_s", "find_heartbeat_limit_s"]
 
 HEARTBEAT_LIMIT_S: Final = 3.0
 OPTIONS: Final[Mapping[str, str]] = {
@@ -75,6 +75,13 @@ class SkewedClock(SystemClock):
 
     def wall_ms(self) -> int:
         return super().wall_ms() + self._skew_ms
+
+
+def find_heartbeat_limit_s(options: Mapping[str, str]) -> float:
+    """After so long without a beat a writer with these options counts as dead."""
+    names = ("hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses")
+    interval_ms, misses = (int(options[name]) for name in names)
+    return interval_ms * misses / 1000
 
 
 def draw_stop_s(rng: random.Random, lease_s: float) -> float:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_locks import SystemClock
-from soak.plan import WriterSpec, draw_stop_s
+from soak.plan import WriterSpec, draw_stop_s, find_heartbeat_limit_s
 from soak.process import WriterProcess
+from soak.stores import Store
 
 __all__ = ["Course", "SoakPlan", "Told", "run_writers"]
 
@@ -33,18 +34,19 @@ class SoakPlan:
     """One run.
 
     Attributes:
-        path: Base path of the table.
+        store: Where the table lies.
         log: File for the events of all writers.
-        options: Hudi's keys, of the lock service too.
+        options: Hudi's keys, of the lock service and the store too.
         lease_s: How long the lock of a dead holder stands.
         writers: How many at a time.
         commits: The run ends after so many.
         seed: Of all that is drawn.
         calm: Fewest and most commits between two attacks from outside: a slow machine gets no more of them.
         risk: See `WriterSpec`.
+        peace: Fewest and most commits between two outages of the link or restarts of the store.
     """
 
-    path: str
+    store: Store
     log: Path
     options: Mapping[str, str]
     lease_s: float
@@ -53,6 +55,7 @@ class SoakPlan:
     seed: int
     calm: tuple[int, int] = (1, 4)
     risk: float = 0.002
+    peace: tuple[int, int] = (8, 20)
 
 
 @dataclass
@@ -93,6 +96,7 @@ class Course:
         kills: How many writers were killed, or killed themselves.
         stops: For how long each stop was meant to last.
         crashes: Exit status of writers that ended by themselves, which none should.
+        link: How many requests met each fault on the way to the store, and how many outages there were.
     """
 
     told: Told = field(default_factory=Told)
@@ -100,6 +104,7 @@ class Course:
     kills: int = 0
     stops: list[float] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
+    link: Counter[str] = field(default_factory=Counter)
 
 
 def run_writers(plan: SoakPlan, say: Say) -> Course:
@@ -118,30 +123,37 @@ class _Run:
         self.say = say
         self.clock = SystemClock()
         self.rng = random.Random(f"{plan.seed} soak")
+        self.link_rng = random.Random(f"{plan.seed} outages")
         self.course = Course()
         self.running: list[WriterProcess] = []
         self.born = 0
         self.heard_s = self.clock.monotonic()
         self.said = 0
         self.attacks = 0
+        self.longest_s = max(plan.lease_s, find_heartbeat_limit_s(plan.options))
 
     def begin(self) -> WriterProcess:
         self.born += 1
         skew_ms = self.rng.randint(-_MOST_SKEW_MS, _MOST_SKEW_MS)
         plan = self.plan
-        spec = WriterSpec(plan.path, str(self.born), plan.seed, plan.options, skew_ms, plan.lease_s, plan.risk)
+        options = self.plan.store.choose_services(self.born, plan.options)
+        spec = WriterSpec(plan.store.path, str(self.born), plan.seed, options, skew_ms, self.longest_s, plan.risk)
         return WriterProcess(spec)
 
     def work(self) -> None:
         began_s = self.clock.monotonic()
         self.running += [self.begin() for _ in range(self.plan.writers)]
         attack_at = self.rng.randint(*self.plan.calm)
+        strike_at = self.link_rng.randint(*self.plan.peace)
         while self.count() < self.plan.commits and self.is_heard_of():
             self.listen()
             self.resume_due(self.clock.monotonic())
             if self.count() >= attack_at:
                 self.attack()
                 attack_at = self.count() + self.rng.randint(*self.plan.calm)
+            if self.plan.store.link is not None and self.count() >= strike_at:
+                self.plan.store.link.strike()
+                strike_at = self.count() + self.link_rng.randint(*self.plan.peace)
         self.end()
         self.course.took_s = self.clock.monotonic() - began_s
 
@@ -200,7 +212,7 @@ class _Run:
         if self.draws_kill():
             victim.kill()
             return
-        stop_s = draw_stop_s(self.rng, self.plan.lease_s)
+        stop_s = draw_stop_s(self.rng, self.longest_s)
         self.course.stops.append(stop_s)
         victim.pause(self.clock.monotonic() + stop_s)
 

@@ -9,14 +9,14 @@ from other_readers import Jvm
 
 from hudi_locks import LockManager, SystemClock
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, TableServices
-from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
 from soak.deeds import LOADED, draw_deed
 from soak.fleet import OURS, FleetPlan, our_options, run_fleet
 from soak.judgement import Readers, Verdict, age_leftovers, compare_readers, judge
-from soak.plan import HEARTBEAT_LIMIT_S
+from soak.plan import find_heartbeat_limit_s
 from soak.running import Course, Say, SoakPlan, Told, run_writers
+from soak.stores import Store, on_disk
 from soak.writing import DeedWriter, describe_table
 
 __all__ = ["Outcome", "render_outcome", "soak", "soak_fleet"]
@@ -51,20 +51,25 @@ def soak(plan: SoakPlan, readers: Readers, say: Say, *, version: int = 9) -> Out
         say: Told how it gets on.
         version: Of the table.
     """
-    _create_table(plan.path, plan.options, seed=plan.seed, version=version)
+    store, options = plan.store, {**plan.options, **plan.store.sound}
+    _create_table(store, options, seed=plan.seed, version=version)
     course = run_writers(plan, say)
+    if store.link is not None:
+        store.link.heal()
+        course.link = store.link.met
     say(f"{len(course.told.committed)} commits in {course.took_s:.0f} s; now the janitor and the readers")
-    verdict, archived = _judge_cleaned(plan.path, plan.options, course.told, readers)
+    verdict, archived = _judge_cleaned(store, options, course.told, readers)
     return _conclude(course, verdict, archived, commits=plan.commits)
 
 
 def soak_fleet(plan: FleetPlan, jvms: Sequence[Jvm], readers: Readers, say: Say) -> Outcome:
     """The same with JVM writers beside ours, of which none is killed."""
     options = our_options(plan.service)
-    _create_table(plan.path, options, seed=plan.seed, version=9, beside_jvm=True)
+    store = on_disk(plan.path)
+    _create_table(store, options, seed=plan.seed, version=9, beside_jvm=True)
     course = run_fleet(plan, jvms, say)
     say(f"{len(course.told.done)} commits in {course.took_s:.0f} s; now the janitor and the readers")
-    verdict, archived = _judge_cleaned(plan.path, options, course.told, readers, beside_jvm=True)
+    verdict, archived = _judge_cleaned(store, options, course.told, readers, beside_jvm=True)
     return _conclude(course, verdict, archived, commits=plan.commits * (len(jvms) + OURS))
 
 
@@ -74,36 +79,38 @@ def _conclude(course: Course, verdict: Verdict, archived: int, *, commits: int) 
     return Outcome(course, replace(verdict, differences=found), archived)
 
 
-def _create_table(path: str, options: Mapping[str, str], *, seed: int, version: int, beside_jvm: bool = False) -> None:
+def _create_table(
+    store: Store, options: Mapping[str, str], *, seed: int, version: int, beside_jvm: bool = False
+) -> None:
     """A table with the rows that are there from the start."""
-    Table.create(open_storage(path), describe_table(version, beside_jvm=beside_jvm))
-    table = Table.load(open_storage(path), for_writing=True)
+    Table.create(store.open(), describe_table(version, beside_jvm=beside_jvm))
+    table = Table.load(store.open(), for_writing=True)
     with LockManager.from_options(options) as locks:
         writer = DeedWriter(table, locks, options=options, clock=SystemClock())
         writer.write(draw_deed(f"{seed}:0:{LOADED}")).raise_unless_committed()
 
 
 def _judge_cleaned(
-    path: str, options: Mapping[str, str], told: Told, readers: Readers, *, beside_jvm: bool = False
+    store: Store, options: Mapping[str, str], told: Told, readers: Readers, *, beside_jvm: bool = False
 ) -> tuple[Verdict, int]:
     """Let the janitor work, judge the table, archive what it has too much, and let the readers look once more."""
     clock = SystemClock()
-    clock.sleep(HEARTBEAT_LIMIT_S + 1)
+    clock.sleep(find_heartbeat_limit_s(options) + 1)
     with LockManager.from_options(options) as locks:
-        transactions = Transactions(Table.load(open_storage(path), for_writing=True), locks, options=options)
-        _sweep(path, transactions, options)
-        verdict = judge(path, told, readers, beside_jvm=beside_jvm)
+        transactions = Transactions(Table.load(store.open(), for_writing=True), locks, options=options)
+        _sweep(store, transactions, options)
+        verdict = judge(store, told, readers, beside_jvm=beside_jvm)
         if verdict.differences:
             return verdict, 0
         archived = _archive(transactions, options)
-    return replace(verdict, differences=tuple(compare_readers(path, verdict.rows, readers))), archived
+    return replace(verdict, differences=tuple(compare_readers(store.path, verdict.rows, readers))), archived
 
 
-def _sweep(path: str, transactions: Transactions, options: Mapping[str, str]) -> None:
+def _sweep(store: Store, transactions: Transactions, options: Mapping[str, str]) -> None:
     """What `hudi-locks clean` does."""
     services = TableServices(transactions, options)
     services.sweep()
-    age_leftovers(path)
+    age_leftovers(store)
     services.sweep()
     services.clean()
 
@@ -119,9 +126,11 @@ def render_outcome(outcome: Outcome) -> str:
     course, verdict = outcome.course, outcome.verdict
     kinds = "   ".join(f"{verdict.kinds[kind]} x {kind}" for kind in sorted(verdict.kinds))
     events = "   ".join(f"{count} x {event}" for event, count in sorted(course.told.events.items()))
+    faults = "   ".join(f"{count} x {fault}" for fault, count in sorted(course.link.items()))
     longest = f", the longest {max(course.stops):.0f} s" if course.stops else ""
     lines = [
         f"commits   {verdict.commits} in {course.took_s:.0f} s   {kinds}",
+        *([f"link      {faults}"] if faults else []),
         f"attacks   {course.kills} kills, {len(course.stops)} stops{longest}",
         f"told      {events}",
         f"rows      {len(verdict.rows)}   archived afterwards {outcome.archived} instants",

@@ -14,7 +14,7 @@ import threading
 from typing import Any
 
 from hudi_locks import Clock, LockManager
-from hudi_locks.errors import HudiLocksError
+from hudi_locks.errors import HudiLocksError, StorageError
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Outcome, PublishResult, StopPoint
@@ -107,13 +107,28 @@ class Career:
             return outcome
 
 
+def _load(spec: WriterSpec, clock: Clock) -> Table:
+    """The table, once its store answers."""
+    while (table := _try_to_load(spec)) is None:
+        clock.sleep(10 * _PAUSE_S)
+    return table
+
+
+def _try_to_load(spec: WriterSpec) -> Table | None:
+    try:
+        return Table.load(open_storage(spec.path, spec.options), for_writing=True)
+    except StorageError as error:
+        tell("not loaded", error=type(error).__name__, why=str(error))
+        return None
+
+
 def main(text: str) -> None:
     """Write until SIGTERM."""
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     spec = WriterSpec.decode(text)
     clock = SkewedClock(spec.skew_ms)
-    table = Table.load(open_storage(spec.path), for_writing=True)
+    table = _load(spec, clock)
     with LockManager.from_options(spec.options, clock=clock) as locks:
         writer = DeedWriter(table, locks, options=spec.options, clock=clock, trace=Fate(spec))
         tell("ready")

@@ -180,6 +180,25 @@ def test_heartbeats_of_nobody_go_after_an_hour(harness: ServiceHarness, undone: 
     assert not harness.storage.exists(heartbeat_path(undone))
 
 
+def test_a_young_heartbeat_of_nobody_costs_no_look_at_the_claims_since(
+    harness: ServiceHarness, undone: str, monkeypatch: Any
+) -> None:
+    harness.storage.replace(heartbeat_path(undone), b"")
+    harness.clock.advance(200)
+    for _ in range(5):
+        harness.put("p/g-0")
+    swept, asked, read = janitor(harness), list[str](), harness.storage.read
+
+    def listen(path: str) -> Any:
+        asked.append(path)
+        return read(path)
+
+    swept.sweep()
+    monkeypatch.setattr(harness.storage, "read", listen)
+    swept.sweep()
+    assert len({path for path in asked if path.startswith(f"{PRIVATE_FOLDER}/claims/")}) <= 1
+
+
 def test_a_checksum_of_a_heartbeat_that_is_gone_goes_too(harness: ServiceHarness, undone: str) -> None:
     """A JVM writer that ends while it beats may leave one."""
     left = f".hoodie/.heartbeat/.{undone}.crc"

@@ -287,6 +287,7 @@ def test_an_error_of_the_system_is_one_of_the_store() -> None:
             StorageError,
             "cannot write 'p/a': No space left on device",
         ),
+        (OSError(5, "http://node:9870: no answer"), StorageError, "cannot write 'p/a': http://node:9870: no answer"),
         (OSError("Arrow gives no number"), StorageError, "cannot write 'p/a': Arrow gives no number"),
         (FileNotFoundError(2, "nothing"), NoSuchFile, "cannot write 'p/a': No such file or directory"),
     ):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
+from botocore.utils import parse_timestamp
 from hudi_locks_providers._s3 import client as s3_client
 from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
 from hudi_locks_providers._s3.client import open_client
@@ -200,3 +203,27 @@ def test_a_ticket_tells_its_parts_while_they_are_few() -> None:
         found = Ticket.decode(text, path="a")
         assert (found.upload, found.count, found.digest) == ("upload-1", count, ticket.digest)
         assert found.parts == (ticket.parts if count < 500 else ())
+
+
+@pytest.mark.parametrize("told", ["2026-11-25T19:15:26.932Z", "2026-11-25T19:15:26Z", "2026-11-25T19:15:26.9Z"])
+def test_times_of_a_listing_are_read_however_many_digits_they_have(told: str) -> None:
+    api, seen = open_api(), list[str]()
+
+    def answer(request: Any, **_: object) -> AWSResponse:
+        seen.append(request.url)
+        found = f"<Contents><Key>a</Key><Size>1</Size><LastModified>{told}</LastModified></Contents>"
+        body = f"<ListBucketResult>{found}</ListBucketResult>".encode()
+        return AWSResponse(request.url, 200, {}, SimpleNamespace(stream=lambda: iter([body])))
+
+    api.meta.events.register("before-send.s3", answer)
+    [found] = api.list_objects_v2(Bucket="bucket")["Contents"]
+    assert len(seen) == 1
+    assert found["LastModified"] == parse_timestamp(told)
+    assert found["LastModified"].utcoffset() == timedelta(0)
+
+
+def test_a_time_in_a_header_is_read_as_ever() -> None:
+    assert s3_client._read_time("Wed, 25 Nov 2026 19:04:44 GMT") == datetime(
+        2026, 11, 25, 19, 4, 44, tzinfo=timezone.utc
+    )
+    assert s3_client._read_time(1) == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
