@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             proxy.late += 1
         try:
             self._hang_up()
-            SystemClock().sleep(verdict.by_s)
+            SystemClock().sleep(verdict.by_s)  # real time: a request that comes late
             self._pass_on(request, body)
         finally:
             with proxy.guard:
