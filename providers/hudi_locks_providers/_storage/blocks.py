@@ -78,7 +78,7 @@ class Blocks:
     def _name(self, key: str, blocks: Sequence[str], headers: Mapping[str, str]) -> None:
         listed = "".join(f"<Uncommitted>{_encode(block)}</Uncommitted>" for block in blocks)
         body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'.encode()
-        self._send("PUT", key, {"comp": "blocklist"}, body, {"If-None-Match": "*", **headers})
+        self._send("PUT", key, {"comp": "blocklist"}, body, If_None_Match="*", **headers)
 
     def list_unnamed(self, key: str) -> Sequence[str]:
         """The blocks of a blob that were not named yet."""
@@ -106,30 +106,22 @@ class Blocks:
         try:
             found = self._send("HEAD", key, {})
             if found.headers.get(_NOTE) == who:
-                self._send("DELETE", key, {}, None, {"If-Match": found.headers["etag"]})
+                self._send("DELETE", key, {}, If_Match=found.headers["etag"])
         except (FileNotFoundError, PreconditionFailed):
             return  # it is gone, or another file
 
     def _send(
-        self,
-        method: str,
-        key: str,
-        query: Mapping[str, str],
-        data: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, method: str, key: str, query: Mapping[str, str], data: bytes | None = None, **headers: str
     ) -> _Answer:
-        """What the service answers.
+        """What the service answers; headers have `_` for `-` in their names.
 
         Raises:
             PreconditionFailed: A condition does not hold.
             FileNotFoundError: The blob, or a block, is not there.
         """
-        url, signature = self._address(key), self._sign(method, key)
-        full = f"{url}?{'&'.join(part for part in (urlencode(query), signature) if part)}"
-        given = {"x-ms-version": _VERSION, "Content-Type": "application/octet-stream", **(headers or {})}
         status, code, name = 0, "", ""
         try:
-            with urlopen(Request(full, data, given, method=method), timeout=_ANSWER_S) as answer:  # noqa: S310  # http(s) alone
+            with urlopen(self._build(method, key, query, data, headers), timeout=_ANSWER_S) as answer:  # noqa: S310  # http(s) alone
                 return _Answer({name.lower(): value for name, value in answer.headers.items()}, answer.read())
         except HTTPError as error:
             status, code = error.code, error.headers.get("x-ms-error-code") or ""
@@ -137,6 +129,14 @@ class Blocks:
         except (OSError, http.client.HTTPException) as error:
             name = type(error).__name__
         raise self._judge(method, key, status=status, code=code, name=name)
+
+    def _build(
+        self, method: str, key: str, query: Mapping[str, str], data: bytes | None, headers: Mapping[str, str]
+    ) -> Request:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {"x-ms-version": _VERSION, "Content-Type": "application/octet-stream", **named}
+        parts = (part for part in (urlencode(query), self._sign(method, key)) if part)
+        return Request(f"{self._address(key)}?{'&'.join(parts)}", data, given, method=method)  # noqa: S310
 
     def _judge(self, method: str, key: str, *, status: int, code: str, name: str) -> Exception:
         if status == 412 or code == "BlobAlreadyExists":
