@@ -12,14 +12,18 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
+import hudi_locks
+from hudi_locks import SystemClock
 from hudi_locks.errors import HudiLocksError, SessionRefused
 from hudi_locks.spark import HoodieTable, executors
-from hudi_locks.storage import LocalStorage
+from hudi_locks.storage import LocalStorage, StagedFile, register_storage
 
 COLUMNS = "id string, month string, ts long, value double"
 OPTIONS = {
@@ -27,6 +31,22 @@ OPTIONS = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "1",
     "hoodie.parquet.small.file.limit": "0",
 }
+NAMES = {"name": "t", "record_key": "id", "partition_by": "month", "ordering": "ts"}
+IMPATIENT = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+}
+ELASTIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+    "spark.executor.cores": "2",
+}
+SETTINGS = {"stand-still": IMPATIENT, "elastic": ELASTIC}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 FIRST = [(f"k{number}", str(number % 3), 1, 1.0) for number in range(30)]
 SECOND = [(f"k{number}", str(number % 3), 2, 2.0) for number in range(0, 60, 2)]
@@ -44,8 +64,7 @@ def expected() -> list[list[Any]]:
 def write(spark: SparkSession, folder: Path, *, table_type: str) -> dict[str, Any]:
     """Both kinds of table: made, written twice, served, read."""
     options = {**OPTIONS, **(BUCKETS if table_type == "MERGE_ON_READ" else {})}
-    names = {"name": "t", "record_key": "id", "partition_by": "month", "ordering": "ts", "table_type": table_type}
-    table = HoodieTable.create(spark, folder / table_type, options=options, **names)
+    table = HoodieTable.create(spark, folder / table_type, options=options, table_type=table_type, **NAMES)
     table.insert(spark.createDataFrame(FIRST, COLUMNS).repartition(4))
     table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
     service = table.compaction if table_type == "MERGE_ON_READ" else table.clustering
@@ -77,6 +96,20 @@ def look(spark: SparkSession, path: Path) -> str:
     return "nothing"
 
 
+def make(spark: SparkSession, path: Path | str) -> HoodieTable:
+    table = HoodieTable.create(spark, path, options=OPTIONS, **NAMES)
+    table.insert(spark.createDataFrame(FIRST, COLUMNS).repartition(4))
+    return table
+
+
+def upsert(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Two writes, and from where the executors have this package."""
+    table = make(spark, folder / "t")
+    table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
+    found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(lambda _: [hudi_locks.__file__]).distinct()
+    return {"rows": rows_of(table) == expected(), "sources": found.collect()}
+
+
 def refuse(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Executors that cannot run our tasks."""
     try:
@@ -88,9 +121,7 @@ def refuse(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 def survive(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """An executor dies while it reads the input, and one while it writes: Spark runs their tasks again elsewhere."""
-    names = {"name": "t", "record_key": "id", "partition_by": "month", "ordering": "ts"}
-    table = HoodieTable.create(spark, folder / "t", options=OPTIONS, **names)
-    table.insert(spark.createDataFrame(FIRST, COLUMNS).repartition(4))
+    table = make(spark, folder / "t")
     mark = folder / "killed"
 
     def die_once(batches: Iterable[Any]) -> Iterator[Any]:
@@ -103,6 +134,62 @@ def survive(spark: SparkSession, folder: Path) -> dict[str, Any]:
     rows = spark.createDataFrame(SECOND, COLUMNS).repartition(4).mapInArrow(die_once, COLUMNS)
     table.upsert(rows)
     return {"rows": rows_of(table) == expected(), "killed": mark.exists(), "files": count_of_names(folder / "t")}
+
+
+@dataclass(frozen=True)
+class Standing(StagedFile):
+    """A file whose first writer stands still when all of it is written; who tries again does not."""
+
+    file: StagedFile
+    mark: Path
+
+    @property
+    def target(self) -> str:  # type: ignore[override]
+        return self.file.target
+
+    def open(self) -> pa.NativeFile:
+        return self.file.open()
+
+    def seal(self) -> str:
+        if is_first(self.mark):
+            signal.pause()
+        return self.file.seal()
+
+    def discard(self) -> None:
+        self.file.discard()
+
+
+class SlowOnce(LocalStorage):
+    """Where a mark lies beside the table, a data file has such a writer."""
+
+    def stage(self, target: str, *, instant: str) -> StagedFile:
+        staged, folder = super().stage(target, instant=instant), Path(self.base).parent
+        return Standing(staged, folder / "stood") if (folder / "armed").exists() else staged
+
+
+def stand_still(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """A task stands still with its file written; Spark tries it again elsewhere, and kills it."""
+    path = folder / "t"
+    register_storage("slow", lambda _, __: SlowOnce(str(path)))
+    table = make(spark, f"slow://{path}")
+    (folder / "armed").touch()
+    table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
+    left = len(table.table.storage.list_staged())
+    table.services.sweep()
+    found = {"rows": rows_of(table) == expected(), "files": count_of_names(path), "stood": (folder / "stood").exists()}
+    return {**found, "left": left, "swept": not table.table.storage.list_staged()}
+
+
+def elastic(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """All executors are given back between two writes, with the shuffles that they keep."""
+    table = make(spark, folder / "t")
+    status, clock = spark.sparkContext._jsc.sc().getExecutorMemoryStatus, SystemClock()
+    ends_s = clock.monotonic() + 120
+    while status().size() > 1 and clock.monotonic() < ends_s:  # the driver is one
+        clock.sleep(0.1)
+    left = status().size() - 1
+    table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
+    return {"rows": rows_of(table) == expected(), "left": left, "files": count_of_names(folder / "t")}
 
 
 def is_first(mark: Path) -> bool:
@@ -124,6 +211,8 @@ def main(master: str, folder: Path, what: str) -> None:
     settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.executor.memory": "512m"}
     for key, value in {**settings, "spark.sql.adaptive.enabled": "false", "spark.cores.max": "4"}.items():
         builder = builder.config(key, value)
+    for key, value in SETTINGS.get(what, {}).items():
+        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     works = {
@@ -131,6 +220,9 @@ def main(master: str, folder: Path, what: str) -> None:
         "merge-on-read": lambda: write(spark, folder, table_type="MERGE_ON_READ"),
         "refuse": lambda: refuse(spark, folder),
         "survive": lambda: survive(spark, folder),
+        "stand-still": lambda: stand_still(spark, folder),
+        "elastic": lambda: elastic(spark, folder),
+        "upsert": lambda: upsert(spark, folder),
     }
     sys.stdout.write(json.dumps(works[what]()) + "\n")
     spark.stop()
