@@ -15,6 +15,8 @@ __all__ = ["Machine"]
 
 _LONGEST_S: Final = 90.0
 _LAST_STEPS: Final = 8
+_SPARED: Final = 2
+"""So many requests of a walk may have no answer, where a server is asked."""
 _LOOKS: Final = 40
 
 
@@ -62,6 +64,7 @@ class Machine:
             **self.bench.harness.options,
             **(getattr(self.bench.harness.hooks, "lease_options", None) or {}),
         }
+        self._spared = iter(range(_SPARED))
         self.clients = [self._make(f"{name}-{self.number}") for name in ("a", "b", "c")]
 
     def _make(self, name: str) -> _Client:
@@ -99,6 +102,11 @@ class Machine:
         seed = self.bench.harness.seed
         self.bench.expect(holds, f"{said} (seed {seed}, walk {self.number}, step {len(self.steps)}: … {walk})")
 
+    def _expect_cut(self, client: _Client, said: str) -> None:
+        """Where a server is asked, of hundreds of requests one may have no answer."""
+        is_spared = self.bench.harness.server is not None and next(self._spared, None) is not None
+        self._expect(client.is_cut or is_spared, said)
+
     def _is_valid(self, client: _Client) -> bool:
         lease = client.lease
         if lease is None or client.ended:
@@ -118,9 +126,8 @@ class Machine:
             lease = client.provider.try_acquire(self.scope, self.bench.owner(client.name), 0.0)
         except (BackendUnavailable, AlreadyHeld) as error:
             self._record(client, "acquire", "info")
-            self._expect(
-                client.is_cut or isinstance(error, AlreadyHeld), f"an acquire failed over a whole link: {error}"
-            )
+            if isinstance(error, BackendUnavailable):
+                self._expect_cut(client, f"an acquire failed over a whole link: {error}")
             self.is_clean = False
             return
         self._record(client, "acquire", "ok" if lease else "fail", lease.token if lease else None)
@@ -154,7 +161,7 @@ class Machine:
             client.provider.release(client.lease)
         except BackendUnavailable as error:
             self._record(client, "release", "info")
-            self._expect(client.is_cut, f"a release failed over a whole link: {error}")
+            self._expect_cut(client, f"a release failed over a whole link: {error}")
             client.ended, self.is_clean = True, False
             return
         self._record(client, "release", "ok")
@@ -174,7 +181,7 @@ class Machine:
             self.is_clean = False
             return
         except BackendUnavailable as error:
-            self._expect(client.is_cut, f"a renewal failed over a whole link: {error}")
+            self._expect_cut(client, f"a renewal failed over a whole link: {error}")
             return
         self._expect(not client.is_cut, "a renewal was confirmed over a link that is cut")
         self._expect(not others, "a hold was renewed that another has")

@@ -290,7 +290,9 @@ class Publish:
         return PublishResult(self._instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(endangered))
 
     def _remember(self, claim: Claim) -> None:
-        if claim.content is not None and claim.content.data is not None:
+        """Where a request costs much; on a disk what was damaged since is rather found at once."""
+        is_dear = self._table.storage.is_service
+        if is_dear and claim.content is not None and claim.content.data is not None:
             completed = self._state.instant.as_completed(claim.time)
             remember_completed(self._table.storage, completed, claim.content.data)
 

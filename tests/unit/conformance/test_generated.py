@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from hudi_locks_conformance import Harness, History, Status, find_overlaps, run_check
@@ -12,6 +14,9 @@ from hudi_locks_conformance.bench import Bench, close_bench
 from hudi_locks_conformance.catalogue import select_checks
 from hudi_locks_conformance.check import Violation
 from hudi_locks_conformance.faults.scheduler import Scheduler
+from hudi_locks_conformance.sample import SampleLockProvider
+
+from hudi_locks import BackendUnavailable, Lease, LockScope, Owner
 
 
 @pytest.fixture
@@ -61,3 +66,29 @@ def test_a_failed_run_is_saved_repeats_and_can_be_judged_again(kind: str, check_
     assert runs[1].message.partition(" (seed")[2] == runs[0].message.partition(" (seed")[2]
     saved = save_evidence(runs[:1], tmp_path / "evidence")
     assert find_overlaps(History.load(saved[check_id].path))
+
+
+class UnansweredOnce(SampleLockProvider):
+    """Its service leaves one request without an answer."""
+
+    left: ClassVar[list[str]]
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        if self.left:
+            raise BackendUnavailable(self.left.pop())
+        return super().try_acquire(scope, owner, timeout_s)
+
+
+SERVER = SimpleNamespace(port=9, kind=SimpleNamespace(options=lambda _: {}))
+
+
+@pytest.mark.parametrize(("server", "expected"), [(SERVER, Status.PASS), (None, Status.FAIL)])
+def test_a_walk_goes_on_where_a_server_leaves_a_request_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: object, expected: Status
+) -> None:
+    monkeypatch.setattr(UnansweredOnce, "left", ["the connection was lost"], raising=False)
+    harness = Harness(
+        "of this module", {"hoodie.sample.folder": str(tmp_path)}, seed=9, virtual_time=False
+    )  # in real time no link is cut
+    harness.__dict__.update(kind=UnansweredOnce, server=server)
+    assert run_check(select_checks(only=["N1"])[0], harness).status is expected

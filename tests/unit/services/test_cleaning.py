@@ -13,7 +13,7 @@ from hudi_locks.errors import StorageError
 from hudi_locks.format import CleanMetadata, CleanPlan, Instant, SavepointMetadata, State, add_ms
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.timeline import LAYOUT_2, read_instant
-from hudi_locks.transaction import StopPoint, publish
+from hudi_locks.transaction import StopPoint
 
 POINTS = [point for point in StopPoint if point.name.startswith("SERVICE_")]
 
@@ -169,7 +169,6 @@ def test_a_plan_is_made_anew_when_a_commit_was_archived_before_it_was_read(
     for _ in range(3):
         harness.put("p/g-0")
     harness.cleaner(commits__retained=1).run()
-    monkeypatch.setattr(publish, "remember_completed", lambda *_: None)  # as if other processes had written them
     times = [harness.put("p/g-0") for _ in range(4)]
     read, gone = harness.storage.read, list[str]()
 

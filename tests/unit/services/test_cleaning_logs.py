@@ -15,7 +15,7 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.services import Cleaner, TableServices
 from hudi_locks.table import read_last_clean, refuse_cleaned, slices_changed
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.transaction import StopPoint, publish
+from hudi_locks.transaction import StopPoint
 
 ZERO, ONE = (f"{bucket:08d}-0000-0000-0000-000000000000-0" for bucket in range(2))
 
@@ -225,7 +225,6 @@ def test_a_process_that_cleans_after_each_write_reads_each_commit_once(
     service: CompactionHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while nothing is compacted, so that no clean is on the timeline."""
-    monkeypatch.setattr(publish, "remember_completed", lambda *_: None)  # as if other processes had written them
     patient = cleaner(service)
     for _ in range(4):
         service.append(ZERO)
