@@ -160,8 +160,7 @@ def test_an_environment_is_sent_as_an_archive(standalone: str, tmp_path: Path, n
         shutil.copytree(folder, places / name, ignore=shutil.ignore_patterns("__pycache__"))
     with tarfile.open(packed, "w:gz") as archive:
         archive.add(home, ".")
-    words = ["--archives", f"{packed}#home", "--conf", "spark.pyspark.python=./home/bin/python"]
-    found = submit(standalone, tmp_path, *words, PYTHONPATH="")
+    found = submit(standalone, tmp_path, "--archives", f"{packed}#home", PYSPARK_PYTHON="./home/bin/python")
     assert found["rows"]
     assert all(source.endswith(f"/home/{inside}/hudi_locks/__init__.py") for source in found["sources"]), found
 
