@@ -105,6 +105,7 @@ def test_an_executor_that_is_killed_leaves_one_file_for_each_group(tmp_path: Pat
     assert sorted(found["files"].values()) == [3, 6]
 
 
+@pytest.mark.nightly
 def test_a_task_that_stands_still_loses_to_its_second_attempt(standalone: str, tmp_path: Path) -> None:
     found = run(standalone, tmp_path, "stand-still", PYSPARK_PYTHON=sys.executable)
     assert found["stood"]
