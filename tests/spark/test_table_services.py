@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from small_tables import archive_now
 
 from hudi_locks.errors import TableError
 from hudi_locks.spark import HoodieTable
+from hudi_locks.table import table as table_module
 
 pytestmark = pytest.mark.spark
 
@@ -119,3 +121,20 @@ def test_a_savepoint_brings_back_rows_that_lay_in_logs(
     assert rows_of(table.incremental(kept.completion_time)) == [("b", "1", 9, 9.0)]
     assert again.warnings == ()
     table.close()
+
+
+def test_a_writer_goes_on_after_another_one_restored_the_table(
+    create: Create, load: Create, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last commit that it knew is gone."""
+    options = {**shared_table.SHARED, "hudi_locks.foreign_writers": "false"}
+    table = create(options=options)
+    table.upsert(frame([("a", "1", 1, 1.0)]))
+    other = load(options)
+    kept = other.services.savepoints.create()
+    for ts in (2, 3):
+        table.upsert(frame([("a", "1", ts, 1.0)]))
+    other.services.restore(kept.instant)
+    monkeypatch.setattr(table_module, "_memories", OrderedDict())  # as if this process had not read it before
+    table.upsert(frame([("b", "1", 4, 1.0)]))
+    assert rows_of(table) == [("a", "1", 1, 1.0), ("b", "1", 4, 1.0)]

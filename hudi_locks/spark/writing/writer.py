@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.clock import Clock
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, TableError
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
@@ -119,10 +119,13 @@ class _InputPreparer:
             return count_rows(frame, self.table.config)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        """By the columns as they are known, unless others may have added some that matter: the write looks anyway."""
+        """By the columns as they are known; what they refuse is looked at anew, since others may have changed them.
+
+        Commits that are known may even be gone: a restore takes them away.
+        """
         known, fills = self.recalled, self.index.settings.fills_columns
         if known is not None and not fills and self.table.config.prefixes_keys is not None:
-            with suppress(BadInput):
+            with suppress(BadInput, TableError):
                 return self._key_for(Snapshot(self.table, known), operation, rows)
         return self._key_for(Snapshot.load(self.table), operation, rows)
 
