@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from other_readers import SCHEMA, Jvm, open_jvm_on_s3, read_rust_on_s3
 from real_servers import run_server
 from s3_proxy import run_proxy
 from small_tables import archive_now
-from table_lives import TYPES, collect, make_rows, merge
+from table_lives import TYPES, collect, make_rows, merge, race_writers
 
 from hudi_locks.cli import main
 from hudi_locks.spark import HoodieTable
@@ -130,22 +128,9 @@ def look_from_the_shell(base: str, server: Server, monkeypatch: Any, capsys: Any
 
 @pytest.mark.parametrize("table_type", TYPES)
 def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any, versitygw: Server, table_type: str) -> None:
-    table = make(table_type)
-    table.insert(frame(make_rows(range(40), 0, "first")))
-    turns, start = 3, threading.Barrier(2)
-
-    def write(number: int) -> None:
-        own = HoodieTable.load(spark, table.path, options={**versitygw.options, **OURS, **TYPES[table_type]})
-        start.wait()
-        for turn in range(1, turns + 1):
-            own.upsert(frame(make_rows(range(number, 40, 2), turn, f"writer {number}")))
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(write, range(2)))
-    expected = merge(*(make_rows(range(number, 40, 2), turns, f"writer {number}") for number in range(2)))
-    assert collect(table.read()) == expected
-    assert read_rust_on_s3(table.path, versitygw.options) == expected
-    assert verify_table(table.table.storage).damages == ()
+    table, options = make(table_type), {**versitygw.options, **OURS, **TYPES[table_type]}
+    race_writers(table, frame, lambda: HoodieTable.load(spark, table.path, options=options))
+    assert read_rust_on_s3(table.path, versitygw.options) == collect(table.read())
 
 
 @pytest.fixture(scope="session")
