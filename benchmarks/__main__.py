@@ -37,7 +37,7 @@ def main(
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
     scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
     growth_alone: Annotated[bool, typer.Option(help="commits: only beside so many active instants.")] = False,  # noqa: FBT002
-    on_s3: Annotated[bool, typer.Option(help="commits: of tables on S3, 20 ms away.")] = False,  # noqa: FBT002
+    on_s3: Annotated[bool, typer.Option(help="lineitem, commits (20 ms away).")] = False,  # noqa: FBT002
     rounds: Annotated[int, typer.Option(help="lineitem: how often each side takes its turn.")] = 3,
 ) -> None:
     """Run one benchmark and print its figures."""
@@ -45,7 +45,7 @@ def main(
         raise typer.BadParameter(f"{name} is none of {', '.join(NAMES)}")
     module = importlib.import_module(f"benchmarks.{name}")
     own: dict[str, dict[str, Any]] = {
-        "lineitem": {"scale": scale, "rounds": rounds},
+        "lineitem": {"scale": scale, "rounds": rounds, "on_s3": on_s3},
         "commits": {"growth_alone": growth_alone, "on_s3": on_s3},
     }
     figures = module.run(quick=quick, **own.get(name, {}))

@@ -100,6 +100,15 @@ class Place:
         return {**given, "AWS_ALLOW_HTTP": "true", "conditional_put": "etag"} if self.endpoint else None
 
     @property
+    def spark_conf(self) -> dict[str, str]:
+        """As Spark is told of the service, by which our tables find it too."""
+        if not self.endpoint:
+            return {}
+        named = {"endpoint": self.endpoint, "access.key": _KEY, "secret.key": _KEY, "path.style.access": "true"}
+        more = {"connection.ssl.enabled": "false", "directory.marker.retention": "keep"}
+        return {f"spark.hadoop.fs.s3a.{key}": value for key, value in {**named, **more}.items()}
+
+    @property
     def iceberg_properties(self) -> dict[str, str]:
         named = {"endpoint": self.endpoint, "region": _REGION, "access-key-id": _KEY, "secret-access-key": _KEY}
         return {f"s3.{name}": value for name, value in named.items()} if self.endpoint else {}

@@ -1,6 +1,9 @@
 """One side of the lineitem benchmark, in a process of its own: plain Parquet, this package, or JVM Hudi.
 
-usage: python -m benchmarks.lineitem_side SIDE write|read DATA FOLDER [JAR]     prints one JSON object: seconds by job
+usage: python -m benchmarks.lineitem_side SIDE write|read DATA FOLDER JARS ENDPOINT
+
+It prints one JSON object: seconds by job. JARS are what Spark needs besides, with commas between, or "". With ENDPOINT,
+an S3 service, the table lies in its bucket and not below FOLDER; else it is "".
 """
 
 from __future__ import annotations
@@ -10,12 +13,13 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from benchmarks.commits_side import Place
 from hudi_locks.spark import HoodieTable
 
 COLUMNS = (
@@ -46,16 +50,22 @@ HUDI_CONF = {
 }
 
 
-def start_session(jar: str | None, *, master: str = "local[2]", memory: str = "6g") -> SparkSession:
+def start_session(
+    jars: str | None, *, master: str = "local[2]", memory: str = "6g", given: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session of plain Spark, or with jars, of which JVM Hudi's come first."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master)
+    is_hudi = "hudi" in (jars or "").partition(",")[0].rpartition("/")[2]
     settings = {
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **({"spark.jars": jar, **HUDI_CONF} if jar else {}),
+        **({"spark.jars": jars} if jars else {}),
+        **(HUDI_CONF if is_hudi else {}),
+        **(given or {}),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -133,12 +143,18 @@ def read_hudi(spark: SparkSession, path: str) -> DataFrame:
 SIDES = {"plain": (write_plain, read_plain), "ours": (write_ours, read_ours), "hudi": (write_hudi, read_hudi)}
 
 
-def main(side: str, job: str, data: str, folder: str, jar: str | None = None) -> None:
-    spark = start_session(jar)
+def find_base(side: str, place: Place) -> str:
+    """The address of a side's table, in the scheme by which that side opens it."""
+    return place.base if side == "ours" else place.base.replace("s3://", "s3a://")
+
+
+def main(side: str, job: str, data: str, folder: str, jars: str = "", endpoint: str = "") -> None:
+    place = Place(Path(folder), endpoint)
+    spark = start_session(jars, given=place.spark_conf)
     lines = read_lines(spark, data)
     drain(lines)  # warms the session: every side pays Spark's first job here
     write, read = SIDES[side]
-    path = str(Path(folder) / side)
+    path = find_base(side, place)
     found = write(lines, path) if job == "write" else {"read": time_read(lambda: read(spark, path))}
     print(json.dumps(found))
     spark.stop()
