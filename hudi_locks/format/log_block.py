@@ -52,6 +52,7 @@ _NEEDED: Final[Mapping[BlockType, tuple[BlockHeader, ...]]] = {
     BlockType.DELETE: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.AVRO: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.PARQUET: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
+    BlockType.HFILE: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
 }
 """The kinds that are written here, and what readers fail, or keep silent, without."""
 

@@ -45,6 +45,5 @@ EXTRAS: Final = (
     ("obstore", "s3"),
     ("thrift", "hive"),
     ("thrift_files", "hive"),
-    ("xxhash", "zookeeper"),
 )
 """Module that a bundled provider imports and the extra that installs it, sorted by the module."""

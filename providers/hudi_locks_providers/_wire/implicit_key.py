@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import xxhash
+
 from hudi_locks.config import table_keys
-from hudi_locks.errors import ConfigError, ProviderLoadError
+from hudi_locks.errors import ConfigError
 
 __all__ = ["implicit_key"]
 
@@ -27,7 +29,6 @@ def implicit_key(base_path: str, *, normalise: bool) -> str:
 
     Raises:
         ConfigError: Nothing but a scheme or slashes is left of the path.
-        ProviderLoadError: `xxhash` is not installed.
     """
     path = _strip(base_path) if normalise else base_path
     if path[: len(_S3A)].lower() == _S3A:
@@ -44,11 +45,4 @@ def _strip(base_path: str) -> str:
 
 
 def _hash(data: bytes) -> str:
-    try:
-        import xxhash
-    except ImportError as error:
-        raise ProviderLoadError(
-            "implicit lock keys need xxhash: pip install 'hudi-locks[zookeeper]' or 'hudi-locks[dynamodb]'",
-            module="xxhash",
-        ) from error
     return xxhash.xxh64_hexdigest(data, seed=_SEED).upper()

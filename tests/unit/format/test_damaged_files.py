@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from damages import DEEP, WAYS
+from golden_metadata import read_golden
 from slice_files import new_file
 
 from hudi_locks.clock import ManualClock
@@ -57,7 +58,16 @@ from hudi_locks.format import (
     encode_rows,
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, claim_path, decode_claim, encode_claim
+from hudi_locks.format.hfile import HFile, encode_hfile
 from hudi_locks.format.log_block import encode_block
+from hudi_locks.format.metadata_record import (
+    FileEntry,
+    MetadataRecord,
+    RecordKind,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
 from hudi_locks.table import (
     BaseFileFormat,
@@ -115,6 +125,11 @@ def read_whole_log(data: bytes) -> object:
     return [entry.whole for entry in log_rows.read_log(data, "the file")]
 
 
+def read_whole_hfile(data: bytes, path: str) -> object:
+    found = HFile(data, path)
+    return list(found.entries()), found.get_many([b"k07", b"us", b"x"]), found.meta_blocks
+
+
 def read_whole_base_file(storage: Storage, path: str) -> object:
     return (
         list(read_base_file(storage, path)),
@@ -161,6 +176,7 @@ def make_kinds(folder: Path) -> list[Kind]:
     partition = b"#partition metadata\ncommitTime=20231114221320000\npartitionDepth=1\n"
     properties = TableConfig("t", ("id",)).to_properties()
     log = {form: encode_block(log_rows.encode_rows(ROWS, AVRO, instant=T, form=form)) for form in ("parquet", "avro")}
+    hfile = encode_hfile([(b"k%02d" % n, b"value") for n in range(30)], block_bytes=200)
     deletes = encode_block(log_rows.encode_deleted(pa.chunked_array([["k1", "k2"]]), "p", instant=T, avro_schema=AVRO))
     return [
         Kind("claim", encode_claim(claim), claim_path(1), lambda data: decode_claim(data, 1)),
@@ -213,6 +229,17 @@ def make_kinds(folder: Path) -> list[Kind]:
         Kind("log of Parquet rows", log["parquet"], "the file", read_whole_log),
         Kind("log of Avro rows", log["avro"], "the file", read_whole_log),
         Kind("log of deletes", deletes, "the file", read_whole_log),
+        Kind("HFile", hfile, *by_path(read_whole_hfile)),
+        *(
+            Kind(f"HFile of the JVM, {path}", data, *by_path(read_whole_hfile))
+            for path, data in read_golden(8).items()
+            if path.endswith(".hfile") and "files-" in path
+        ),
+        Kind(
+            "record of the metadata table",
+            encode_metadata_record(MetadataRecord(RecordKind.FILES, {"a": FileEntry(7)}), 9),
+            *by_path(lambda data, path: decode_metadata_record(data, SCHEMA_TEXTS[9], path)),
+        ),
     ]
 
 

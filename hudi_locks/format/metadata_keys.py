@@ -1,0 +1,50 @@
+"""Keys of the metadata table's records, and in which file group of it each lies (Hudi's HoodieTableMetadataUtil)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Final
+
+import numpy as np
+import xxhash
+
+__all__ = ["ALL_PARTITIONS", "NO_PARTITION", "column_stats_key", "group_number", "partition_key", "partition_stats_key"]
+
+ALL_PARTITIONS: Final = "__all_partitions__"
+"""Key of the record that names every partition."""
+NO_PARTITION: Final = "."
+"""What an unpartitioned table calls its only partition here."""
+_SEED: Final = 0xFFFF_FFFF_DABA_DABA
+"""A negative int of Java, as 64 bits have it."""
+_MULTIPLIER: Final = 31
+
+
+def partition_key(partition: str) -> str:
+    """Key of the files of a partition; "" is that of an unpartitioned table."""
+    return partition or NO_PARTITION
+
+
+def column_stats_key(column: str, partition: str, file_name: str) -> str:
+    """Key of a column's statistics in a file."""
+    digest = hashlib.md5(file_name.encode(), usedforsecurity=False).digest()
+    return partition_stats_key(column, partition) + base64.b64encode(digest).decode()
+
+
+def partition_stats_key(column: str, partition: str) -> str:
+    """Key of a column's statistics in a partition."""
+    return _hash(column) + _hash(partition_key(partition))
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(xxhash.xxh64_digest(text.encode(), seed=_SEED)).decode()
+
+
+def group_number(key: str, groups: int) -> int:
+    """Which of `groups` file groups of a partition of the metadata table, in the order of their ids, holds a key."""
+    units = np.frombuffer(key.encode("utf-16-le", "surrogatepass"), dtype="<u2")
+    hashed = 0
+    for unit in units.tolist():
+        hashed = (_MULTIPLIER * hashed + unit) & 0xFFFF_FFFF
+    signed = hashed - (1 << 32) if hashed >> 31 else hashed
+    return abs(signed) % groups

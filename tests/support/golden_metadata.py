@@ -1,0 +1,48 @@
+"""Files of metadata tables that JVM Hudi made.
+
+They are of small tables of both types after an insert, an upsert and a delete; and base files of one with 38 commits.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.log_block import BlockType, decode_blocks
+
+__all__ = ["VERSIONS", "list_expected", "list_hfiles", "read_golden"]
+
+VERSIONS = (8, 9)
+_GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@lru_cache(maxsize=2)
+def read_golden(version: int) -> dict[str, bytes]:
+    """Every file of the archive by its path."""
+    with tarfile.open(_GOLDEN / f"v{version}_metadata_table.tar.gz") as archive:
+        files = [member for member in archive if member.isfile()]
+        return {member.name.split("/", 1)[1]: archive.extractfile(member).read() for member in files}  # type: ignore[union-attr]
+
+
+def list_expected(version: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Path of each file of the metadata table, and its records as another decoder read them."""
+    for line in read_golden(version)["expected.jsonl"].splitlines():
+        told = json.loads(line)
+        yield told["file"], told["records"]
+
+
+def list_hfiles(version: int) -> Iterator[tuple[str, HFile, str]]:
+    """Path, content and schema of every base file, and of every block of a log that is an HFile."""
+    for path, data in read_golden(version).items():
+        if path.endswith(".hfile"):
+            found = HFile(data, path)
+            yield path, found, found.info["schema"].decode()
+        elif ".log." in path and not path.endswith(".crc"):
+            for block in decode_blocks(data, path):
+                if block.kind is BlockType.HFILE:
+                    yield path, HFile(block.content, path), block.schema

@@ -1,0 +1,114 @@
+"""HFiles: those of JVM Hudi are read whole, and ours hold what they were given."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tracemalloc
+
+import pytest
+from golden_metadata import VERSIONS, list_hfiles
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format.hfile import HFile, encode_hfile
+
+PATH = ".hoodie/metadata/files/files-0000-0_0-0-0_20260101000000000.hfile"
+ENTRIES = st.dictionaries(st.binary(min_size=1, max_size=60), st.binary(max_size=90), max_size=60).map(
+    lambda found: sorted(found.items())
+)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_of_the_jvm_hold_what_their_trailers_say(version: int) -> None:
+    counts = []
+    for _, file, _ in list_hfiles(version):
+        entries = list(file.entries())
+        assert file.get_many(key for key, _ in entries) == dict(entries)
+        counts.append(len(entries))
+    assert (len(counts), sum(counts)) == (30, 365)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_base_files_of_the_jvm_have_a_bloom_filter_beside_the_records(version: int) -> None:
+    names = {name for path, file, _ in list_hfiles(version) if path.endswith(".hfile") for name in file.meta_blocks}
+    assert names == {"bloomFilter"}
+
+
+@given(entries=ENTRIES, block_bytes=st.sampled_from([1, 100, 1_000, 60_000]))
+def test_what_is_written_is_read_again(entries: list[tuple[bytes, bytes]], block_bytes: int) -> None:
+    info, metas = {"schema": b'"string"'}, {"bloomFilter": b"bits", "a": b""}
+    data = encode_hfile(entries, info=info, meta_blocks=metas, block_bytes=block_bytes)
+    file = HFile(data, PATH)
+    assert list(file.entries()) == entries
+    assert file.get_many(key for key, _ in entries) == dict(entries)
+    assert (file.count, file.info["schema"], file.meta_blocks) == (len(entries), b'"string"', metas)
+    assert data == encode_hfile(entries, info=info, meta_blocks=metas, block_bytes=block_bytes)
+
+
+@given(entries=ENTRIES, key=st.binary(min_size=1, max_size=60))
+def test_a_key_that_was_not_written_is_not_found(entries: list[tuple[bytes, bytes]], key: bytes) -> None:
+    assert HFile(encode_hfile(entries, block_bytes=100), PATH).get(key) == dict(entries).get(key)
+
+
+def read_or_refuse(data: bytes) -> str | list[tuple[bytes, bytes]]:
+    try:
+        return list(HFile(data, PATH).entries())
+    except DamagedTable as error:
+        return str(error)
+
+
+@given(entries=ENTRIES.filter(bool), data=st.data())
+def test_a_damaged_byte_is_told_or_does_no_harm(entries: list[tuple[bytes, bytes]], data: st.DataObject) -> None:
+    sound = bytearray(encode_hfile(entries, block_bytes=100))
+    place = data.draw(st.integers(0, len(sound) - 1))
+    sound[place] ^= data.draw(st.integers(1, 255))
+    found = read_or_refuse(bytes(sound))
+    assert PATH in found if isinstance(found, str) else len(found) == len(entries)
+
+
+@given(cut=st.integers(1, 5_000))
+def test_a_file_that_is_cut_off_is_refused(cut: int) -> None:
+    sound = encode_hfile([(b"a", b"b" * 900)])
+    with pytest.raises(DamagedTable, match="cut off"):
+        HFile(sound[: max(0, len(sound) - cut)], PATH)
+
+
+@pytest.mark.parametrize("entries", [[(b"b", b""), (b"a", b"")], [(b"a", b"1"), (b"a", b"2")]])
+def test_keys_out_of_order_are_not_written(entries: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(ValueError, match="in order"):
+        encode_hfile(entries)
+
+
+def test_a_key_that_is_too_long_is_not_written() -> None:
+    with pytest.raises(ValueError, match="70000 bytes is too long"):
+        encode_hfile([(b"k" * 70_000, b"")])
+
+
+@pytest.mark.parametrize(
+    ("info", "why"),
+    [
+        ({"KEY_VALUE_VERSION": b"\0\0\0\0"}, "times of readers"),
+        ({"MAX_MEMSTORE_TS_KEY": struct.pack(">q", 5)}, "times of readers"),
+        ({"hfile.MAX_TAGS_LEN": b"\0\0\0\1"}, "tags"),
+    ],
+)
+def test_what_hudi_never_writes_is_refused_by_name(info: dict[str, bytes], why: str) -> None:
+    with pytest.raises(DamagedTable, match=why):
+        HFile(encode_hfile([(b"a", b"b")], info=info), PATH)
+
+
+def test_a_block_of_gzip_that_unpacks_to_more_than_it_promises_is_refused_before_it_does() -> None:
+    bomb = gzip.compress(bytes(64 << 20))
+    sound = encode_hfile([(b"a", bytes(len(bomb)))])
+    size = len(bomb)
+    block = struct.pack(">8siiqBii", b"DATABLK*", size, 10, -1, 0, 16_384, 33 + size) + bomb
+    packed = sound.replace(b"\x60\x02", b"\x60\x01")  # the codec, in the trailer
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedTable):
+            list(HFile(block + packed[len(block) :], PATH).entries())
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
