@@ -133,6 +133,7 @@ def needs(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_the_package_is_sent_as_a_zip(standalone: str, tmp_path: Path, needs: Path) -> None:
     """Its needs are in the workers' Python."""
     python, sent = tmp_path / "python", tmp_path / "hudi_locks.zip"
