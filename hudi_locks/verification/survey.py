@@ -114,6 +114,12 @@ class Survey:
         """Files that cleans have taken, or are about to take, by their plans or by what they say afterwards."""
         return frozenset(path for paths in self._list_cleaned() for path in paths)
 
+    def planned_paths(self) -> frozenset[str]:
+        """Files that cleans which are under way are about to take, or have just taken."""
+        pending = self.timeline.pending((_CLEAN,))
+        plans = (self.contents.get(self.table.layout.path(instant.as_requested())) for instant in pending)
+        return frozenset(path for plan in plans for paths in _list_taken(plan, None) for path in paths)
+
     def _list_cleaned(self) -> Iterator[frozenset[str]]:
         layout = self.table.layout
         for instant in (one for one in self.timeline.instants if one.action == _CLEAN):

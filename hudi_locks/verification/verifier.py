@@ -14,6 +14,7 @@ from hudi_locks.table import PROPERTIES_PATH, Table
 from hudi_locks.verification.archive_check import check_archive
 from hudi_locks.verification.claims_check import check_claims
 from hudi_locks.verification.data_check import check_data
+from hudi_locks.verification.metadata_check import check_metadata_table
 from hudi_locks.verification.properties_check import check_columns, check_keys
 from hudi_locks.verification.report import Notebook, VerificationReport
 from hudi_locks.verification.survey import Survey
@@ -22,7 +23,6 @@ from hudi_locks.verification.traces_check import check_traces
 
 __all__ = ["verify_table"]
 
-_METADATA_TABLE: Final = ".hoodie/metadata"
 _ALL: Final = "everything else: without this the table cannot be found"
 
 
@@ -68,6 +68,5 @@ def _survey(survey: Survey) -> None:
     survey.list_files()
     check_columns(survey)
     check_data(survey)
+    check_metadata_table(survey)
     check_traces(survey)
-    if storage.exists(_METADATA_TABLE):
-        survey.book.leave_out("the metadata table, which this package does not read")

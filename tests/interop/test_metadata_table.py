@@ -1,4 +1,4 @@
-"""Why tables with a metadata table are refused: what readers that go by it see of a writer that does not keep it."""
+"""Tables with a metadata table: it is read and verified; writes are refused, since readers that go by it miss them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from hudi_locks.errors import UnsupportedTable
+from hudi_locks.metadata_table import MetadataTable
 from hudi_locks.spark import HoodieTable
+from hudi_locks.table import list_data_files, list_partitions
 from hudi_locks.table import table as tables
+from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
 
@@ -22,20 +25,27 @@ SECOND: list[Row] = [("c", "us", 1, 1.0, "ours")]
 WITH_IT, WITHOUT_IT = {"hoodie__metadata__enable": "true"}, {"hoodie__metadata__enable": "false"}
 
 
+DEFAULTS = {
+    "hoodie.table.name": "t",
+    "hoodie.metadata.enable": "true",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "region",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+
+
+def write_theirs(jvm: Any, path: str, rows: list[Row], **changes: str) -> None:
+    given = {key.replace("__", "."): value for key, value in changes.items()}
+    options = {**DEFAULTS, "hoodie.write.table.version": str(jvm.table_version), **given}
+    told = {"rows": [list(row) for row in rows], "schema": SCHEMA, "options": options, "gate": ""}
+    jvm.ask("write", path=path, **told).result(240)
+
+
 @pytest.fixture
 def theirs(spark: Any, jvm: Any, path: str) -> HoodieTable:
     """A table that the JVM made with its defaults, metadata table and all."""
-    options = {
-        "hoodie.table.name": "t",
-        "hoodie.metadata.enable": "true",
-        "hoodie.write.table.version": str(jvm.table_version),
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "region",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.hive_style_partitioning": "true",
-    }
-    rows = [list(row) for row in FIRST]
-    jvm.ask("write", path=path, rows=rows, schema=SCHEMA, options=options, gate="").result(240)
+    write_theirs(jvm, path, FIRST)
     return HoodieTable.load(spark, path)
 
 
@@ -73,3 +83,46 @@ def test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible_and_i
     assert ours.upsert(frame([("d", "us", 1, 1.0, "ours")])).rows_inserted == 1
     expected = [*FIRST, *SECOND, ("d", "us", 1, 1.0, "ours")]
     assert jvm.read(ours, **WITH_IT) == jvm.read(ours, **WITHOUT_IT) == rust(ours) == expected
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans(
+    spark: Any, jvm: Any, path: str, table_type: str
+) -> None:
+    often = {
+        "hoodie__metadata__compact__max__delta__commits": "3",
+        "hoodie__clean__commits__retained": "1",
+        "hoodie__datasource__write__table__type": table_type,
+    }
+    if table_type == "MERGE_ON_READ":
+        often |= {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "2"}
+    for ts in range(1, 7):
+        rows = [("a", "eu", ts, float(ts), "theirs"), (f"n{ts}", f"r{ts % 3}", ts, 0.5, "theirs")]
+        write_theirs(jvm, path, rows, **often)
+    table = HoodieTable.load(spark, path).table
+    metadata_table = MetadataTable.of(table.storage, table.config)
+    assert metadata_table is not None
+    told = metadata_table.view(table.timeline()).files
+    files = list_data_files(table.storage, list_partitions(table.storage)).both
+    named = {(partition, name, size) for partition, sizes in told.items() for name, size in sizes.items()}
+    assert named == {(file.partition, file.path.rpartition("/")[2], file.size) for file in files}
+    assert any(name.endswith(".hfile") for name in table.storage.list_names(".hoodie/metadata/files"))
+    assert any(instant.action == "clean" for instant in table.timeline().completed())
+    report = verify_table(table.storage)
+    assert report.damages == ()
+    assert report.checked["files in the metadata table"] == len(files)
+
+
+def test_verification_tells_what_the_metadata_table_misses_and_names_in_vain(
+    theirs: HoodieTable, frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(tables, "check_writable", lambda *_: None)
+        theirs.upsert(frame(SECOND))
+    [lost] = Path(theirs.path, "region=eu").glob("*.parquet")
+    lost.unlink()
+    [missed] = Path(theirs.path, "region=us").glob("*.parquet")
+    damages = {
+        (d.path, d.found.split(",")[0]) for d in verify_table(theirs.table.storage).damages if "metadata" in d.kind
+    }
+    assert damages == {(f"region=eu/{lost.name}", "no such file"), (f"region=us/{missed.name}", "no such name")}

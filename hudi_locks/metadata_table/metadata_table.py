@@ -1,0 +1,201 @@
+"""A table's metadata table: which files it names, and what it says of their values (HoodieBackedTableMetadata).
+
+It is a merge-on-read table of its own below `.hoodie/metadata`. Its records lie in HFiles, a file group for each share
+of the keys. A commit of the table is a delta commit of the metadata table with the same requested time.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from hudi_locks.config import table_keys
+from hudi_locks.errors import DamagedTable, UnsupportedTable
+from hudi_locks.format import TimelineLayout, decode_properties
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
+from hudi_locks.format.log_deletes import decode_deletes
+from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
+from hudi_locks.format.metadata_record import MetadataRecord, decode_metadata_record, merge_metadata_records
+from hudi_locks.format.names import BaseFileName
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table import DataFiles, FileSlice, TableConfig, find_completions, list_data_files, slice_file_groups
+from hudi_locks.timeline import Timeline
+
+__all__ = ["METADATA_FOLDER", "MetadataPartition", "MetadataTable", "MetadataView"]
+
+METADATA_FOLDER: Final = ".hoodie/metadata"
+_PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+_LAYOUT: Final = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
+_VERSIONS: Final = ("8", "9")
+_REMEDY: Final = "let a JVM writer make the metadata table anew: delete it, and run a write with hoodie.metadata.enable"
+_Change = tuple[str, "MetadataRecord | None"]
+
+
+class MetadataPartition(enum.Enum):
+    """The parts of a metadata table that are read here, by the name of their folder."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """The metadata table of one table. Reading it changes nothing. Runs anywhere.
+
+    Attributes:
+        storage: Of the table.
+        names: Names of its partitions that are whole, those of kinds that are not read here among them.
+    """
+
+    storage: Storage
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig) -> MetadataTable | None:
+        """The metadata table of a table; None if readers are not to go by one.
+
+        Raises:
+            UnsupportedTable: It is of a version that is not read here.
+            DamagedTable: The table says that it has one, and it is not there or cannot be read.
+        """
+        told = config.extra.get(table_keys.METADATA_PARTITIONS.name, "")
+        names = frozenset(name.strip() for name in told.split(",") if name.strip())
+        if MetadataPartition.FILES.value not in names:
+            return None
+        data = storage.read(_PROPERTIES)
+        if data is None:
+            message = f"{_PROPERTIES} is not there, and the table says that it keeps a metadata table: {_REMEDY}"
+            raise DamagedTable(message, path=_PROPERTIES)
+        key = table_keys.TABLE_VERSION.name
+        if (version := decode_properties(data, _PROPERTIES).get(key, "")) not in _VERSIONS:
+            message = f"{_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
+            raise UnsupportedTable(message, key=key, value=version)
+        return cls(storage, names)
+
+    def view(self, timeline: Timeline) -> MetadataView:
+        """What it says at the time of `timeline`, and perhaps of what was completed since.
+
+        Args:
+            timeline: Of the table, loaded before: what is pending there does not count here.
+
+        Raises:
+            DamagedTable: Its timeline cannot be read.
+        """
+        return MetadataView(self, timeline, Timeline.load(self.storage, _LAYOUT))
+
+
+@dataclass(frozen=True)
+class MetadataView:
+    """What a metadata table says at one moment.
+
+    Attributes:
+        table: The metadata table.
+        timeline: Of the table that it belongs to.
+        own_timeline: Of the metadata table itself.
+    """
+
+    table: MetadataTable
+    timeline: Timeline
+    own_timeline: Timeline
+
+    @cached_property
+    def files(self) -> dict[str, dict[str, int]]:
+        """Size of each file by its name, by partition path; also of partitions that have none.
+
+        Raises:
+            DamagedTable: The records cannot be read, or lack a partition that they name.
+        """
+        records = self.read(MetadataPartition.FILES)
+        named = records.pop(ALL_PARTITIONS, None)
+        found = {
+            "" if key == NO_PARTITION else key: {n: e.size for n, e in record.files.items() if not e.is_deleted}
+            for key, record in records.items()
+        }
+        listed = set() if named is None else {name for name, entry in named.files.items() if not entry.is_deleted}
+        return {("" if name == NO_PARTITION else name): {} for name in listed} | found
+
+    def read(self, partition: MetadataPartition, *, keys: Iterable[str] | None = None) -> dict[str, MetadataRecord]:
+        """The records of one of its partitions, by key.
+
+        Args:
+            partition: Which.
+            keys: Only these; all if None. File groups in which none of them can be are not read.
+
+        Raises:
+            DamagedTable: A file group is gone, or a file of it cannot be read.
+            UnsupportedTable: A log holds what JVM Hudi does not write there.
+        """
+        slices = self._slices(partition)
+        wanted = None if keys is None else frozenset(keys)
+        if wanted is not None:
+            numbers = {group_number(key, len(slices)) for key in wanted} if slices else set()
+            slices = [piece for number, piece in enumerate(slices) if number in numbers]
+        found = map_in_threads(lambda piece: self._merge(piece, wanted), slices)
+        return {key: record for records in found for key, record in records.items()}
+
+    def _slices(self, partition: MetadataPartition) -> list[FileSlice]:
+        """The newest slice of each file group, in the order over which keys are spread."""
+        listed = list_data_files(self.table.storage, [f"{METADATA_FOLDER}/{partition.value}"])
+        completion = find_completions(self.table.storage, self.own_timeline, listed, exactly=False).take
+        shown = DataFiles(
+            tuple(file for file in listed.bases if self._counts(file.instant, completion(file.instant))),
+            tuple(file for file in listed.logs if self._counts(file.instant, completion(file.instant))),
+        )
+        groups = slice_file_groups(shown.bases, shown.logs, completion)
+        if not groups:
+            path = f"{METADATA_FOLDER}/{partition.value}"
+            raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
+        return [slices[0] for _, slices in sorted(groups.items())]
+
+    def _counts(self, requested: str, completion: str | None) -> bool:
+        """Whether what an instant wrote is to be read: it is completed here, and not pending in the table."""
+        pending = self.timeline.get(requested)
+        return completion is not None and (pending is None or pending.is_completed)
+
+    def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
+        merged: dict[str, MetadataRecord] = {}
+        contents = map_in_threads(self._read_file, piece.paths)
+        for path, data in zip(piece.paths, contents, strict=True):
+            for key, record in _read_changes(data, path, keys):
+                if record is None:
+                    merged.pop(key, None)
+                else:
+                    merged[key] = merge_metadata_records(merged.get(key), record)
+        return merged
+
+    def _read_file(self, path: str) -> bytes:
+        data = self.table.storage.read(path)
+        if data is None:
+            raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
+        return data
+
+
+def _read_changes(data: bytes, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
+    """Every record of a file, or those of some keys; None for one that is deleted."""
+    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+        file = HFile(data, path)
+        yield from _read_hfile(file, file.info.get("schema", b"").decode("utf-8", "replace"), path, keys)
+        return
+    for block in decode_blocks(data, path):
+        yield from _read_block(block, path, keys)
+
+
+def _read_block(block: LogBlock, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
+    if block.kind is BlockType.HFILE:
+        yield from _read_hfile(HFile(block.content, path), block.schema, path, keys)
+    elif block.kind is BlockType.DELETE:
+        yield from ((key, None) for key in decode_deletes(block.content, path).keys if keys is None or key in keys)
+    else:
+        raise UnsupportedTable(f"{path} holds a block of type {block.kind.name}, which metadata tables do not have")
+
+
+def _read_hfile(file: HFile, schema: str, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
+    entries = file.entries() if keys is None else file.get_many(key.encode() for key in keys).items()
+    for key, value in entries:
+        record = decode_metadata_record(value, schema, path) if value else None
+        yield key.decode("utf-8", "replace"), record
