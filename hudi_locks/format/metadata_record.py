@@ -8,9 +8,10 @@ from __future__ import annotations
 import enum
 import io
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import fastavro
@@ -28,6 +29,7 @@ __all__ = [
     "decode_metadata_record",
     "encode_metadata_record",
     "merge_metadata_records",
+    "order_value",
 ]
 
 
@@ -115,6 +117,8 @@ class MetadataRecord:
     other: Mapping[str, Any] | None = None
 
 
+_DECIMAL: Final = 10
+"""What version 9 calls the type of decimals."""
 _NUMBERS: Final = {"IntWrapper": 1, "LongWrapper": 2, "FloatWrapper": 3, "DoubleWrapper": 4}
 """Wrappers whose values can be compared with each other's, from the narrowest on: a column may have been widened."""
 _OTHERS: Final = {
@@ -259,20 +263,34 @@ def _merge_statistics(older: ColumnStatistics, newer: ColumnStatistics) -> Colum
     kinds = {bound.wrapper for bound in (older.low, older.high, newer.low, newer.high) if bound is not None}
     if len(kinds) > 1 and not kinds <= _NUMBERS.keys():
         return replace(newer, low=None, high=None, is_deleted=True)
+    told = newer.value_type if newer.low is not None else older.value_type
+    order = partial(_order_bound, is_decimal=told is not None and told[0] == _DECIMAL)
     return replace(
         newer,
-        low=_choose(older.low, newer.low, min),
-        high=_choose(older.high, newer.high, max),
+        low=_choose(older.low, newer.low, partial(min, key=order)),
+        high=_choose(older.high, newer.high, partial(max, key=order)),
         values=older.values + newer.values,
         nulls=older.nulls + newer.nulls,
         size=older.size + newer.size,
         plain_size=older.plain_size + newer.plain_size,
-        value_type=newer.value_type if newer.low is not None else older.value_type,
+        value_type=told,
     )
 
 
-def _choose(older: Bound | None, newer: Bound | None, choose: Callable[[Any, Any], Any]) -> Bound | None:
+def _order_bound(bound: Bound, *, is_decimal: bool) -> Any:
+    """Bytes of a decimal are those of a whole number with a sign."""
+    is_packed = is_decimal and isinstance(bound.value, bytes)
+    return order_value(int.from_bytes(bound.value, "big", signed=True) if is_packed else bound.value)
+
+
+def order_value(value: Any) -> Any:
+    """By which Java and Spark compare values of a column: what is no number is greater than every number."""
+    is_none = isinstance(value, float) and math.isnan(value)
+    return (is_none, 0.0 if is_none else value)
+
+
+def _choose(older: Bound | None, newer: Bound | None, choose: Callable[[Bound, Bound], Bound]) -> Bound | None:
     if older is None or newer is None:
         return older or newer
     wider = max(older.wrapper, newer.wrapper, key=lambda wrapper: _NUMBERS.get(wrapper, 0))
-    return Bound(wider, choose(older.value, newer.value))
+    return Bound(wider, choose(older, newer).value)

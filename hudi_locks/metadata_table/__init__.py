@@ -1,5 +1,16 @@
 """The metadata table that JVM Hudi keeps beside a table."""
 
 from hudi_locks.metadata_table.metadata_table import METADATA_FOLDER, MetadataPartition, MetadataTable, MetadataView
+from hudi_locks.metadata_table.statistics import ColumnRange, ValueKind, describe_range, hides_some, read_ranges
 
-__all__ = ["METADATA_FOLDER", "MetadataPartition", "MetadataTable", "MetadataView"]
+__all__ = [
+    "METADATA_FOLDER",
+    "ColumnRange",
+    "MetadataPartition",
+    "MetadataTable",
+    "MetadataView",
+    "ValueKind",
+    "describe_range",
+    "hides_some",
+    "read_ranges",
+]

@@ -1,22 +1,42 @@
-"""The metadata table: whether it names the data files that are there, as readers that go by it see no others."""
+"""The metadata table: whether readers that go by it see every data file, and every row that they filter for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-from hudi_locks.metadata_table import METADATA_FOLDER, MetadataTable
-from hudi_locks.table import BaseFile, LogFile
+from hudi_locks.errors import NoSuchFile
+from hudi_locks.format.metadata_keys import NO_PARTITION
+from hudi_locks.format.metadata_record import ColumnStatistics
+from hudi_locks.metadata_table import (
+    METADATA_FOLDER,
+    ColumnRange,
+    MetadataPartition,
+    MetadataTable,
+    MetadataView,
+    hides_some,
+    read_ranges,
+)
+from hudi_locks.storage import map_in_threads
+from hudi_locks.table import BaseFile, LogFile, slice_file_groups
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_metadata_table"]
 
 _KIND: Final = "metadata-table"
-_UNREAD: Final = "the statistics and indexes of the metadata table"
+_STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
+_LOGS: Final = "statistics of logs in the metadata table"
+_READ: Final = frozenset(partition.value for partition in MetadataPartition)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = (
     "delete .hoodie/metadata, take hoodie.table.metadata.partitions out of hoodie.properties, delete"
     " .hoodie/.hoodie.properties.crc, and let the next JVM writer make the metadata table anew"
+)
+
+_READ_ALL: Final = (
+    "read with hoodie.enable.data.skipping=false. If the column holds NaN, JVM Hudi itself made the range; else"
+    " let a JVM writer make the metadata table anew"
 )
 
 
@@ -25,8 +45,9 @@ def check_metadata_table(survey: Survey) -> None:
     with survey.book.reading(_KIND, METADATA_FOLDER, "a metadata table that can be read"):
         found = MetadataTable.of(survey.storage, survey.table.config)
         if found is not None:
-            _compare(survey, found.view(survey.timeline).files)
-            survey.book.leave_out(_UNREAD)
+            view = found.view(survey.timeline)
+            _compare(survey, view.files)
+            _check_statistics(survey, view)
         elif survey.storage.stat(METADATA_FOLDER) is not None:
             survey.book.leave_out(_UNUSED)
 
@@ -58,6 +79,68 @@ def _parse(named: dict[str, dict[str, int]]) -> Iterator[BaseFile | LogFile]:
             file = BaseFile.parse(partition, name, size) or LogFile.parse(partition, name, size)
             if file is not None:
                 yield file
+
+
+def _check_statistics(survey: Survey, view: MetadataView) -> None:
+    """Compare ranges with those in the footers of base files, which are a matter of their own for each column."""
+    for name in sorted(view.table.names - _READ):
+        survey.book.leave_out(f"the part {name} of the metadata table")
+    told = {partition: _read_statistics(view, partition) for partition in _STATISTICS}
+    columns = sorted({column for found in told.values() for _, column in found})
+    bases = [file for file in survey.files.bases if survey.completion(file.instant) is not None] if columns else []
+    ranges = dict(zip(bases, map_in_threads(partial(_read_ranges, survey, columns), bases), strict=True))
+    for file, found in ranges.items():
+        _compare_ranges(survey, file, found, told[MetadataPartition.COLUMN_STATS], file.path.rpartition("/")[2])
+    for file in _list_newest(survey):
+        name = file.partition or NO_PARTITION
+        _compare_ranges(survey, file, ranges.get(file, {}), told[MetadataPartition.PARTITION_STATS], name)
+    if any(name.startswith(".") for name, _ in told[MetadataPartition.COLUMN_STATS]):
+        survey.book.leave_out(_LOGS)
+
+
+def _read_statistics(view: MetadataView, partition: MetadataPartition) -> dict[tuple[str, str], ColumnStatistics]:
+    """By the name of the file, or of the partition, and the column."""
+    records = view.read(partition).values() if partition.value in view.table.names else ()
+    found = (record.statistics for record in records if record.statistics is not None)
+    return {(one.name, one.column): one for one in found}
+
+
+def _read_ranges(survey: Survey, columns: list[str], file: BaseFile) -> dict[str, ColumnRange]:
+    found: dict[str, ColumnRange] = {}
+    try:
+        with survey.book.reading("base-file", file.path, "a file that can be read"):
+            found = read_ranges(survey.storage, file.path, columns)
+    except NoSuchFile:  # it was cleaned, or is missed by the next walk
+        pass
+    return found
+
+
+def _list_newest(survey: Survey) -> list[BaseFile]:
+    """The base file of the newest slice of each file group."""
+    bases = [file for file in survey.files.bases if survey.completion(file.instant) is not None]
+    logs = [file for file in survey.files.logs if survey.completion(file.instant) is not None]
+    groups = slice_file_groups(bases, logs, survey.completion)
+    ended = survey.replaced_groups()
+    return [slices[0].base for group, slices in groups.items() if group not in ended and slices[0].base is not None]
+
+
+def _compare_ranges(
+    survey: Survey,
+    file: BaseFile,
+    ranges: dict[str, ColumnRange],
+    told: dict[tuple[str, str], ColumnStatistics],
+    name: str,
+) -> None:
+    for column, found in sorted(ranges.items()):
+        statistics = told.get((name, column))
+        if statistics is None:
+            continue
+        survey.book.checked["ranges in the metadata table"] += 1
+        if hides_some(statistics, found):
+            whose = "the file" if name in file.path else "its partition"
+            expected = f"a range of {column} in the statistics of {whose} that holds its values"
+            found_instead = "a narrower one, so that filters of readers that go by it miss rows"
+            survey.book.damage(_KIND, file.path, expected=expected, found=found_instead, advice=_READ_ALL)
 
 
 def _report(survey: Survey, path: str, expected: str, found: str) -> None:

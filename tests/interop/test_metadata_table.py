@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_type import spark_query
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.metadata_table import MetadataTable
+from hudi_locks.metadata_table import MetadataPartition, MetadataTable, describe_range, read_ranges
 from hudi_locks.spark import HoodieTable
-from hudi_locks.table import list_data_files, list_partitions
+from hudi_locks.table import list_base_files, list_data_files, list_partitions
 from hudi_locks.table import table as tables
 from hudi_locks.verification import verify_table
 
@@ -111,6 +112,51 @@ def test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_a
     report = verify_table(table.storage)
     assert report.damages == ()
     assert report.checked["files in the metadata table"] == len(files)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_statistics_by_footers_are_those_of_the_jvm_for_every_type(
+    spark: Any, jvm: Any, path: str, table_type: str
+) -> None:
+    options = {
+        **DEFAULTS,
+        "hoodie.write.table.version": str(jvm.table_version),
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.metadata.index.column.stats.max.columns.to.index": "100",
+    }
+    query = f"{spark_query('a', 1)} union all {spark_query('n', 1, with_values=False)}"
+    jvm.ask("write_query", path=path, query=query, options=options).result(240)
+    table = HoodieTable.load(spark, path).table
+    metadata_table = MetadataTable.of(table.storage, table.config)
+    assert metadata_table is not None
+    records = metadata_table.view(table.timeline()).read(MetadataPartition.COLUMN_STATS).values()
+    told = {record.statistics.column: record.statistics for record in records if record.statistics is not None}
+    [file] = list_base_files(table.storage, list_partitions(table.storage))
+    found = read_ranges(table.storage, file.path, list(told))
+    name = file.path.rpartition("/")[2]
+    assert len(told) == {8: 19, 9: 20}[jvm.table_version]
+    assert told == {
+        column: describe_range(found[column], column, file_name=name, version=jvm.table_version) for column in told
+    }
+
+
+def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
+    spark: Any, jvm: Any, path: str
+) -> None:
+    query = "select 'a' id, 'eu' region, 1L ts, cast('NaN' as double) value union all select 'b', 'eu', 1L, 2.0D"
+    options = {**DEFAULTS, "hoodie.write.table.version": str(jvm.table_version)}
+    jvm.ask("write_query", path=path, query=query, options=options).result(240)
+    seen = {
+        skipping: jvm.ask(
+            "read", path=path, options={"hoodie.enable.data.skipping": skipping}, columns=["id"], where="value > 1"
+        ).result(240)
+        for skipping in ("true", "false")
+    }
+    assert sorted(seen["false"]) == [["a"], ["b"]]
+    assert seen["true"] == []
+    damages = verify_table(HoodieTable.load(spark, path).table.storage).damages
+    whose = {damage.expected.removeprefix("a range of value in the statistics of ") for damage in damages}
+    assert whose == {"the file that holds its values", "its partition that holds its values"}
 
 
 def test_verification_tells_what_the_metadata_table_misses_and_names_in_vain(

@@ -98,9 +98,9 @@ class Agent:
             client.close()
         return str(instant)
 
-    def read(self, path: str, options: dict[str, str], columns: list[str]) -> list[list[Any]]:
-        found = self.spark.read.format("hudi").options(**options).load(path).selectExpr(*columns).collect()
-        return [list(row) for row in found]
+    def read(self, path: str, options: dict[str, str], columns: list[str], where: str = "true") -> list[list[Any]]:
+        rows = self.spark.read.format("hudi").options(**options).load(path).where(where)
+        return [list(row) for row in rows.selectExpr(*columns).collect()]
 
     def sql(self, statement: str) -> list[list[Any]]:
         return [list(row) for row in self.spark.sql(statement).collect()]

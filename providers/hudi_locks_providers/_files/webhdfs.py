@@ -12,19 +12,17 @@ import io
 import json
 import os
 import socket
-import threading
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.clock import SystemClock
+from hudi_locks_providers._wire.service_time import ServiceTime
 
-__all__ = ["HdfsOutput", "ServerClock", "WebHdfs"]
+__all__ = ["HdfsOutput", "WebHdfs"]
 
 _LONGEST_CALL_S: Final = 10.0
 _REDIRECT: Final = 307
-_SECOND_MS: Final = 999.0
 _ERRNOS: Final = {
     "AccessControlException": errno.EACCES,
     "AlreadyBeingCreatedException": errno.EEXIST,
@@ -57,7 +55,7 @@ class WebHdfs:
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = [address.strip().rstrip("/") for address in addresses]
-        self._clock = ServerClock()
+        self._time = ServiceTime(SystemClock())
         self._user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
     def create(self, path: str, data: bytes) -> None:
@@ -132,13 +130,17 @@ class WebHdfs:
         return listed
 
     def now_ms(self) -> int:
-        """The name node's clock, ms since the epoch; a request only where none was made yet.
+        """The name node's clock, ms since the epoch; a request only where it said nothing for half a minute.
 
         Answers tell whole seconds: between them this process counts on, and never away from what they tell.
         """
-        if not self._clock.is_set:
-            self.find_status("/")
-        return self._clock.now_ms()
+        if (now_ms := self._time.read_ms()) is not None:
+            return now_ms
+        self.find_status("/")
+        now_ms = self._time.read_ms()
+        if now_ms is None:
+            raise OSError(errno.EIO, "the server tells no time in its answers")
+        return now_ms
 
     def _moved(self, method: str, path: str, data: bytes | None, **query: str) -> bytes:
         status, headers, said = self._send(method, path, **query)
@@ -156,7 +158,7 @@ class WebHdfs:
 
     def _send(self, method: str, path: str, **query: str) -> tuple[int, dict[str, str], bytes]:
         answer = self._send_to_active(method, path, **query)
-        self._clock.set(answer[1].get("date"))
+        self._time.note(answer[1].get("date"))
         return answer
 
     def _send_to_active(self, method: str, path: str, **query: str) -> tuple[int, dict[str, str], bytes]:
@@ -178,45 +180,6 @@ class WebHdfs:
         """Ask this one first from now on."""
         if self._addresses[0] != address:
             self._addresses = [address, *(other for other in self._addresses if other != address)]
-
-
-class ServerClock:
-    """A clock that goes by the `Date` of a server's answers. Thread-safe.
-
-    Args:
-        clock: Counts on between answers.
-    """
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
-        self._ahead_ms: float | None = None
-
-    @property
-    def is_set(self) -> bool:
-        """Whether any answer told the time."""
-        return self._ahead_ms is not None
-
-    def set(self, date: str | None) -> None:
-        """Take up the time of an answer: the clock is kept within the second that it names."""
-        if not date:
-            return
-        told_ms = parsedate_to_datetime(date).timestamp() * 1000
-        with self._lock:
-            counted_ms = self._clock.monotonic() * 1000
-            ahead_ms = told_ms - counted_ms
-            known_ms = ahead_ms if self._ahead_ms is None else self._ahead_ms
-            self._ahead_ms = min(max(known_ms, ahead_ms), ahead_ms + _SECOND_MS)
-
-    def now_ms(self) -> int:
-        """The server's time, ms since the epoch; up to a second late, until its answers have told more.
-
-        Raises:
-            OSError: No answer told it.
-        """
-        if self._ahead_ms is None:
-            raise OSError(errno.EIO, "the server tells no time in its answers")
-        return int(self._clock.monotonic() * 1000 + self._ahead_ms)
 
 
 class HdfsOutput(io.RawIOBase):

@@ -16,8 +16,8 @@ from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
 from hudi_locks_providers._storage.location import Location
-from hudi_locks_providers._storage.service_time import ServiceTime
 from hudi_locks_providers._storage.stores import find_endpoint, find_region
+from hudi_locks_providers._wire.service_time import ServiceTime
 
 __all__ = ["S3Client", "open_client"]
 

@@ -17,8 +17,8 @@ from hudi_locks.errors import BackendRefused, BackendUnavailable, NoSuchFile, St
 from hudi_locks.storage import Entry, Storage, StorageCapabilities, map_in_threads
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
-from hudi_locks_providers._storage.service_time import ServiceTime
 from hudi_locks_providers._storage.stores import RequestPolicy
+from hudi_locks_providers._wire.service_time import ServiceTime
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from hudi_locks_providers._files import webhdfs
-from hudi_locks_providers._files.webhdfs import ServerClock, WebHdfs
+from hudi_locks_providers._files.webhdfs import WebHdfs
 from hudi_locks_providers.filesystem import FileSystemLockProvider
 
 from hudi_locks import BackendRefused, BackendUnavailable, ManualClock, Owner
@@ -237,33 +237,3 @@ def test_tokens_go_on_after_everything_was_deleted(hdfs: FakeHdfs, clock: Manual
         hdfs.files.clear()
         clock.advance(1)
     assert tokens == sorted(set(tokens))
-
-
-class TestServerClock:
-    """Answers tell whole seconds."""
-
-    def test_it_is_kept_within_the_second_that_an_answer_tells(self) -> None:
-        ours = ManualClock()
-        clock = ServerClock(ours)
-        assert not clock.is_set
-        clock.set("Thu, 01 Jan 2026 00:00:10 GMT")
-        assert clock.now_ms() == 1_767_225_610_000
-        ours.advance(0.4)
-        assert clock.now_ms() == 1_767_225_610_400
-        clock.set("Thu, 01 Jan 2026 00:00:11 GMT")  # it was further than the first answer could tell
-        assert clock.now_ms() == 1_767_225_611_000
-        ours.advance(0.9)
-        clock.set("Thu, 01 Jan 2026 00:00:11 GMT")
-        assert clock.now_ms() == 1_767_225_611_900
-
-    def test_it_goes_back_with_a_server_that_was_ahead(self) -> None:
-        clock = ServerClock(ManualClock())
-        clock.set("Thu, 01 Jan 2026 00:01:00 GMT")
-        clock.set("Thu, 01 Jan 2026 00:00:10 GMT")
-        assert clock.now_ms() == 1_767_225_610_999
-
-    def test_an_answer_without_a_time_changes_nothing(self) -> None:
-        clock = ServerClock(ManualClock())
-        clock.set(None)
-        with pytest.raises(OSError, match="tells no time"):
-            clock.now_ms()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
 from hudi_locks_providers._s3.client import open_client
 from hudi_locks_providers._s3.uploads import Ticket
 from hudi_locks_providers._storage.location import parse_location
-from hudi_locks_providers._storage.service_time import ServiceTime
 
 from hudi_locks import ManualClock
 from hudi_locks.config import Options
@@ -175,24 +173,6 @@ def test_answers_are_no_errors(bucket: Bucket) -> None:
         with pytest.raises(ConditionUnmet) as caught:
             bucket.repeat("a", "write", Answers(*told))
         assert caught.value.is_doubtful is is_doubtful
-
-
-def test_the_time_is_that_of_the_last_answer_and_what_passed_since() -> None:
-    clock, at_s = ManualClock(), 1_700_000_000
-    time = ServiceTime(clock)
-    assert time.read_ms() is None
-    time.note(formatdate(at_s, usegmt=True))
-    assert time.read_ms() == at_s * 1000
-    clock.advance(0.7)
-    assert time.read_ms() == at_s * 1000 + 700
-    time.note(formatdate(at_s, usegmt=True))
-    assert time.read_ms() == at_s * 1000 + 700
-    time.note(formatdate(at_s + 1, usegmt=True))
-    assert time.read_ms() == at_s * 1000 + 1000
-    time.note(formatdate(at_s + 500, usegmt=True))
-    assert time.read_ms() == (at_s + 500) * 1000
-    clock.advance(31.0)
-    assert time.read_ms() is None
 
 
 def test_a_ticket_tells_its_parts_while_they_are_few() -> None:
