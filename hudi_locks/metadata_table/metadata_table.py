@@ -7,6 +7,7 @@ of the keys. A commit of the table is a delta commit of the metadata table with 
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from hudi_locks.format.log_deletes import decode_deletes
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, decode_metadata_record, merge_metadata_records
 from hudi_locks.format.names import BaseFileName
+from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import DataFiles, FileSlice, TableConfig, find_completions, list_data_files, slice_file_groups
 from hudi_locks.timeline import Timeline
@@ -28,6 +30,7 @@ from hudi_locks.timeline import Timeline
 __all__ = ["METADATA_FOLDER", "MetadataPartition", "MetadataTable", "MetadataView"]
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
+_INDEXES: Final = ".hoodie/.index_defs/index.json"
 _PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 _LAYOUT: Final = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
 _VERSIONS: Final = ("8", "9")
@@ -76,6 +79,19 @@ class MetadataTable:
             message = f"{_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
         return cls(storage, names)
+
+    def indexed_columns(self) -> tuple[str, ...]:
+        """Columns of which it keeps statistics; none if it keeps no statistics.
+
+        Raises:
+            DamagedTable: The list of them is not there, or cannot be read.
+        """
+        if MetadataPartition.COLUMN_STATS.value not in self.names:
+            return ()
+        data = self.storage.read(_INDEXES)
+        with interpreting("definition of the indexed columns", _INDEXES):
+            told = json.loads(data or b"")["indexDefinitions"][MetadataPartition.COLUMN_STATS.value]["sourceFields"]
+            return tuple(str(name) for name in told)
 
     def view(self, timeline: Timeline) -> MetadataView:
         """What it says at the time of `timeline`, and perhaps of what was completed since.
@@ -137,6 +153,14 @@ class MetadataView:
             slices = [piece for number, piece in enumerate(slices) if number in numbers]
         found = map_in_threads(lambda piece: self._merge(piece, wanted), slices)
         return {key: record for records in found for key, record in records.items()}
+
+    def list_groups(self, partition: MetadataPartition) -> tuple[str, ...]:
+        """Ids of the file groups of one of its partitions, in the order over which keys are spread.
+
+        Raises:
+            DamagedTable: There is none.
+        """
+        return tuple(piece.file_id for piece in self._slices(partition))
 
     def _slices(self, partition: MetadataPartition) -> list[FileSlice]:
         """The newest slice of each file group, in the order over which keys are spread."""

@@ -7,6 +7,7 @@ from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.log_compaction import LogCompaction
+from hudi_locks.services.metadata_removal import drop_metadata_table
 from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
@@ -36,6 +37,7 @@ __all__ = [
     "SweepResult",
     "TableServices",
     "TableWriter",
+    "drop_metadata_table",
     "identify_table",
     "planned_slice",
 ]

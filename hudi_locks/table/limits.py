@@ -28,8 +28,8 @@ class _Limit:
 
 _METADATA_TABLE: Final = """\
 the table keeps a metadata table; this package does not maintain it, and other readers would not see its commits. \
-To turn it off: (1) delete .hoodie/metadata, (2) drop this line from the file and add hoodie.metadata.enable=false, \
-(3) delete .hoodie/.hoodie.properties.crc"""
+`hudi-locks metadata drop PATH` turns it off, with the lock options of its writers; JVM writers make it anew unless \
+they have hoodie.metadata.enable=false"""
 
 _TYPE: Final = _Limit(
     table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE", "MERGE_ON_READ"), "tables are of one of these two types"

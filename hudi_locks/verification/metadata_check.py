@@ -29,10 +29,7 @@ _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITIO
 _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(partition.value for partition in MetadataPartition)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
-_REBUILD: Final = (
-    "delete .hoodie/metadata, take hoodie.table.metadata.partitions out of hoodie.properties, delete"
-    " .hoodie/.hoodie.properties.crc, and let the next JVM writer make the metadata table anew"
-)
+_REBUILD: Final = "drop it (hudi-locks metadata drop), and let the next JVM writer make it anew"
 
 _READ_ALL: Final = (
     "read with hoodie.enable.data.skipping=false. If the column holds NaN, JVM Hudi itself made the range; else"

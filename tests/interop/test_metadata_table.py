@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,20 @@ import pytest
 from every_type import spark_query
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.metadata_table import MetadataPartition, MetadataTable, describe_range, read_ranges
+from hudi_locks.format import Instant, State
+from hudi_locks.metadata_table import (
+    METADATA_FOLDER,
+    MetadataPartition,
+    MetadataTable,
+    describe_range,
+    plan_delta_commit,
+    read_ranges,
+)
+from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.table import list_base_files, list_data_files, list_partitions
 from hudi_locks.table import table as tables
+from hudi_locks.table.table import read_commit
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -23,6 +32,7 @@ Row = tuple[str, str, int, float, str]
 SCHEMA = "id string, region string, ts long, value double, label string"
 FIRST: list[Row] = [("a", "eu", 1, 1.0, "theirs"), ("b", "eu", 1, 1.0, "theirs")]
 SECOND: list[Row] = [("c", "us", 1, 1.0, "ours")]
+OWN_TIMELINE = f"{METADATA_FOLDER}/.hoodie/timeline"
 WITH_IT, WITHOUT_IT = {"hoodie__metadata__enable": "true"}, {"hoodie__metadata__enable": "false"}
 
 
@@ -50,15 +60,6 @@ def theirs(spark: Any, jvm: Any, path: str) -> HoodieTable:
     return HoodieTable.load(spark, path)
 
 
-def turn_off(path: str) -> None:
-    """The three steps that the refusal names."""
-    shutil.rmtree(Path(path, ".hoodie/metadata"))
-    properties = Path(path, ".hoodie/hoodie.properties")
-    kept = [line for line in properties.read_text().splitlines() if "metadata.partitions" not in line]
-    properties.write_text("\n".join([*kept, "hoodie.metadata.enable=false", ""]))
-    Path(path, ".hoodie/.hoodie.properties.crc").unlink(missing_ok=True)
-
-
 def test_readers_that_ask_for_a_metadata_table_see_our_commits_in_tables_of_ours(
     jvm: Any, create: Callable[..., HoodieTable], frame: Callable[..., Any]
 ) -> None:
@@ -71,7 +72,7 @@ def test_readers_that_ask_for_a_metadata_table_see_our_commits_in_tables_of_ours
 def test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible_and_is_refused(
     spark: Any, jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UnsupportedTable, match=r"delete \.hoodie/metadata") as caught:
+    with pytest.raises(UnsupportedTable, match=r"hudi-locks metadata drop") as caught:
         theirs.upsert(frame(SECOND))
     assert caught.value.key == "hoodie.table.metadata.partitions"
     with monkeypatch.context() as unchecked:
@@ -79,7 +80,7 @@ def test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible_and_i
         assert theirs.upsert(frame(SECOND)).rows_inserted == 1
     assert jvm.read(theirs, **WITH_IT) == FIRST
     assert rust(theirs) == FIRST
-    turn_off(theirs.path)
+    assert drop_metadata_table(theirs.path) == ("column_stats", "files", "partition_stats")
     ours = HoodieTable.load(spark, theirs.path)
     assert ours.upsert(frame([("d", "us", 1, 1.0, "ours")])).rows_inserted == 1
     expected = [*FIRST, *SECOND, ("d", "us", 1, 1.0, "ours")]
@@ -112,6 +113,52 @@ def test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_a
     report = verify_table(table.storage)
     assert report.damages == ()
     assert report.checked["files in the metadata table"] == len(files)
+
+
+def follow(table: HoodieTable, unchecked: pytest.MonkeyPatch, rows: Any) -> None:
+    """Write as if the table had no metadata table, and tell that of it afterwards; nobody writes in between."""
+    with unchecked.context() as patched:
+        patched.setattr(tables, "check_writable", lambda *_: None)
+        table.upsert(rows)
+    storage, timeline = table.table.storage, table.table.timeline()
+    [last] = timeline.completed()[-1:]
+    metadata_table = MetadataTable.of(storage, table.table.config)
+    assert metadata_table is not None
+    written = read_commit(storage, timeline, requested=last.requested)
+    columns, view = metadata_table.indexed_columns(), metadata_table.view(timeline)
+    ranges = {path: read_ranges(storage, path, columns) for path in written.paths}
+    groups = {part: view.list_groups(part) for part in MetadataPartition}
+    made = plan_delta_commit(last.requested, written, ranges, groups=groups, version=table.table.config.version)
+    begun = Instant(last.requested, "deltacommit", State.REQUESTED)
+    ended = begun.as_completed(str(last.completion))
+    contents = {begun: b"", begun.as_inflight(): b"", ended: made.metadata.encode("deltacommit", layout_version=2)}
+    files = {**made.logs, **{f"{OWN_TIMELINE}/{one.file_name(2)}": data for one, data in contents.items()}}
+    assert all(storage.create_if_absent(path, data) for path, data in files.items())
+
+
+def test_a_delta_commit_of_ours_shows_our_rows_to_readers_that_go_by_the_metadata_table(
+    jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also to those that filter; and the JVM compacts it, and writes on, as if it were its own."""
+    columns = ["id", "region", "ts", "value", "label"]
+
+    def check(expected: list[Row]) -> None:
+        assert jvm.read(theirs, **WITH_IT) == jvm.read(theirs, **WITHOUT_IT) == rust(theirs) == expected
+        told = {"path": theirs.path, "columns": columns, "options": {"hoodie.metadata.enable": "true"}}
+        found = jvm.ask("read", where="value > 4000", **told).result(240)
+        assert sorted(map(tuple, found)) == [row for row in expected if row[3] > 4000]
+        assert verify_table(theirs.table.storage).damages == ()
+
+    changed: list[Row] = [("a", "eu", 2, 5000.0, "ours"), ("c", "us", 1, 6000.0, "ours")]
+    follow(theirs, monkeypatch, frame(changed))
+    check([changed[0], FIRST[1], changed[1]])
+    often = {"hoodie__metadata__compact__max__delta__commits": "2", "hoodie__clean__automatic": "false"}
+    for ts in (3, 4, 5):
+        write_theirs(jvm, theirs.path, [("c", "us", ts, 7000.0 + ts, "theirs")], **often)
+    check([changed[0], FIRST[1], ("c", "us", 5, 7005.0, "theirs")])
+    assert any(name.endswith(".hfile") for name in theirs.table.storage.list_names(".hoodie/metadata/column_stats"))
+    follow(theirs, monkeypatch, frame([("b", "eu", 6, -1.0, "ours")]))
+    check([changed[0], ("b", "eu", 6, -1.0, "ours"), ("c", "us", 5, 7005.0, "theirs")])
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -120,7 +120,7 @@ def test_paths_that_hold_no_table_or_one_already(create: Create, spark: Any, pat
             "hoodie.metadata.enable=false",
             "hoodie.table.metadata.partitions=files",
             UnsupportedTable,
-            r"delete \.hoodie/metadata",
+            r"hudi-locks metadata drop",
         ),
     ],
 )

@@ -234,7 +234,7 @@ def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> N
     put(storage, **{"hoodie.table.metadata.partitions": "files"})
     with pytest.raises(UnsupportedTable) as caught:
         Table.load(storage, for_writing=True)
-    for step in ("delete .hoodie/metadata", "hoodie.metadata.enable=false", ".hoodie.properties.crc"):
+    for step in ("hudi-locks metadata drop PATH", "hoodie.metadata.enable=false"):
         assert step in str(caught.value)
 
 

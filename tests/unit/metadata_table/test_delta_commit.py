@@ -1,0 +1,139 @@
+"""What a commit changes in the metadata table, as readers of it see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from golden_metadata import read_golden
+
+from hudi_locks.clock import ManualClock
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format.metadata_keys import column_stats_key, partition_stats_key
+from hudi_locks.metadata_table import (
+    METADATA_FOLDER,
+    ColumnRange,
+    DeltaCommit,
+    MetadataPartition,
+    MetadataTable,
+    MetadataView,
+    ValueKind,
+    hides_some,
+    plan_delta_commit,
+)
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
+
+T = "20270101000000000"
+INT = ValueKind("int", 3, "IntWrapper")
+OWN = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
+PARTS = tuple(MetadataPartition)
+
+
+@pytest.fixture(params=[8, 9])
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def table(version: int) -> MetadataTable:
+    """That of a table of the JVM, with three partitions."""
+    storage = MemoryStorage(ManualClock())
+    for path, data in read_golden(version).items():
+        if path.startswith("cow/"):
+            storage.replace(f"{METADATA_FOLDER}/{path.removeprefix('cow/')}", data)
+    storage.replace(".hoodie/.index_defs/index.json", read_golden(version)["cow.index_defs/index.json"])
+    return MetadataTable(storage, frozenset(part.value for part in PARTS))
+
+
+def view(table: MetadataTable) -> MetadataView:
+    return table.view(Timeline(LAYOUT_2, ()))
+
+
+def stat(partition: str, name: str, size: int) -> WriteStat:
+    path = f"{partition}/{name}".removeprefix("/")
+    return WriteStat(partition, name.partition("_")[0], path, file_size_bytes=size)
+
+
+def plan(table: MetadataTable, version: int, written: CommitMetadata, **ranges: ColumnRange) -> DeltaCommit:
+    """With the same ranges of `qty` for every file whose name begins so."""
+    by_path = {one.path: {"qty": ranges[one.file_id]} for one in written.stats if one.path and one.file_id in ranges}
+    groups = {part: view(table).list_groups(part) for part in PARTS}
+    return plan_delta_commit(T, written, by_path, groups=groups, version=version)
+
+
+def carry_out(table: MetadataTable, commit: DeltaCommit) -> None:
+    for path, data in commit.logs.items():
+        assert table.storage.create_if_absent(path, data)
+    begun = Instant(T, "deltacommit", State.REQUESTED)
+    contents = {begun: b"", begun.as_inflight(): b""}
+    contents[begun.as_completed(T)] = commit.metadata.encode("deltacommit", layout_version=2)
+    for instant, data in contents.items():
+        assert table.storage.create_if_absent(OWN.path(instant), data)
+
+
+def test_files_of_a_commit_are_named_and_its_ranges_told(table: MetadataTable, version: int) -> None:
+    before = view(table).files
+    written = CommitMetadata.of(
+        [stat("eu", f"a_0-0-0_{T}.parquet", 70), stat("new", f"b_0-0-0_{T}.parquet", 9)], "UPSERT", schema=None
+    )
+    low, high = ColumnRange(INT, 5000, 5001, 2, 0, 50, 60), ColumnRange(INT, -7000, -6000, 3, 1, 51, 61)
+    carry_out(table, plan(table, version, written, a=low, b=high))
+    added = {"eu": {**before["eu"], f"a_0-0-0_{T}.parquet": 70}, "new": {f"b_0-0-0_{T}.parquet": 9}}
+    assert view(table).files == {**before, **added}
+    told = view(table).read(
+        MetadataPartition.COLUMN_STATS, keys=[column_stats_key("qty", "eu", f"a_0-0-0_{T}.parquet")]
+    )
+    [record] = told.values()
+    assert record.statistics is not None
+    assert (record.statistics.values, record.statistics.size, record.statistics.plain_size) == (2, 50, 60)
+    partitions = view(table).read(MetadataPartition.PARTITION_STATS)
+    for partition, found in (("eu", low), ("new", high)):
+        statistics = partitions[partition_stats_key("qty", partition)].statistics
+        assert statistics is not None
+        assert not hides_some(statistics, found)
+
+
+def test_the_range_of_a_partition_is_widened_and_never_replaced(table: MetadataTable, version: int) -> None:
+    key = partition_stats_key("qty", "eu")
+    before = view(table).read(MetadataPartition.PARTITION_STATS)[key].statistics
+    assert before is not None
+    assert before.low is not None
+    assert before.high is not None
+    written = CommitMetadata.of([stat("eu", f"a_0-0-0_{T}.parquet", 70)], "UPSERT", schema=None)
+    kind = {"IntWrapper": INT, "LongWrapper": ValueKind("long", 4, "LongWrapper")}[before.low.wrapper]
+    carry_out(table, plan(table, version, written, a=ColumnRange(kind, 90_000, 90_000, 1, 0)))
+    after = view(table).read(MetadataPartition.PARTITION_STATS)[key].statistics
+    assert after is not None
+    assert (after.low, after.high) == (before.low, before.high._replace(value=90_000))
+    assert after.values == before.values + 1
+
+
+def test_the_same_commit_gives_the_same_bytes(table: MetadataTable, version: int) -> None:
+    stats = [stat("", f"{name}_0-0-0_{T}.parquet", 5) for name in "abc"]
+    found = ColumnRange(INT, 1, 2, 2, 0)
+    plans = [
+        plan(table, version, CommitMetadata.of(order, "UPSERT", schema=None), a=found, b=found, c=found)
+        for order in (stats, stats[::-1])
+    ]
+    assert plans[0] == plans[1]
+    assert {path.split("/")[2] for path in plans[0].logs} == {part.value for part in PARTS}
+    assert {one.path for one in plans[0].metadata.stats} == {
+        path.removeprefix(f"{METADATA_FOLDER}/") for path in plans[0].logs
+    }
+
+
+def test_a_commit_without_files_changes_nothing(table: MetadataTable, version: int) -> None:
+    made = plan(table, version, CommitMetadata.of([], "UPSERT", schema=None))
+    assert made.logs == {}
+    assert made.metadata.stats == ()
+
+
+def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) -> None:
+    assert table.indexed_columns()[3:] == ("id", "region", "ts", "name", "price", "qty")
+    for damaged in (b"", b"{", json.dumps({"indexDefinitions": {}}).encode()):
+        table.storage.replace(".hoodie/.index_defs/index.json", damaged)
+        with pytest.raises(DamagedTable, match=r"index\.json"):
+            table.indexed_columns()
+    assert MetadataTable(table.storage, frozenset({"files"})).indexed_columns() == ()
