@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from hudi_locks.cli.options import Json
-from hudi_locks.cli.services import BasePath
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.errors import NotATable
 from hudi_locks.storage import open_storage
 from hudi_locks.verification import VerificationReport, verify_table
@@ -16,7 +16,6 @@ from hudi_locks.verification import VerificationReport, verify_table
 __all__ = ["command"]
 
 _DAMAGED, _USAGE = 1, 2
-_Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 _Values = Annotated[bool, typer.Option("--values", help="Decode all values of base files too; slow.")]
 _NOTES: Final = "notes"
 
@@ -26,16 +25,20 @@ command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @command.command()
 def run_verify(
     path: BasePath,
-    zone: _Zone = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
     values: _Values = False,  # noqa: FBT002  # typer's way of a flag
     as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Look at every file of a table, and name what is damaged. Changes nothing, and takes no lock.
 
+    Options say how a store is reached, such as hudi_locks.storage.endpoint_url.
+
     Exit status: 0 the table is sound; 1 something is damaged; 2 there is no table, or the command line is wrong.
     """
     try:
-        report = verify_table(open_storage(path), zone=zone, reads_values=values)
+        report = verify_table(open_storage(path, read_options(option, config)), zone=zone, reads_values=values)
     except NotATable as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_USAGE) from error

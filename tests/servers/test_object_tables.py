@@ -170,7 +170,7 @@ def test_what_cannot_be_reached_is_one_clear_error(versitygw: Server) -> None:
         open_storage("s3a:///t", options)
 
 
-def test_the_command_line_reads_what_the_environment_leads_to(
+def test_the_command_line_reads_what_options_or_the_environment_lead_to(
     versitygw: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options, local = versitygw.options, LocalStorage(str(tmp_path))
@@ -178,6 +178,12 @@ def test_the_command_line_reads_what_the_environment_leads_to(
     Table.create(local, TableConfig("t", ("id",)))
     local.create_if_absent(".hoodie/timeline/20260101000000000.commit.requested", b"")
     copy_table(local, open_storage(base, options))
+    reached = {key: value for key, value in options.items() if key.startswith(("hoodie.aws.", "hudi_locks.storage."))}
+    given = [word for key, value in reached.items() for word in ("-o", f"{key}={value}")]
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", base, *given])
+    assert ended.value.code == 0
+    assert f"{base}: sound" in capsys.readouterr().out
     told = {
         "AWS_ACCESS_KEY_ID": options["hoodie.aws.access.key"],
         "AWS_SECRET_ACCESS_KEY": options["hoodie.aws.secret.key"],
