@@ -134,7 +134,7 @@ def _compare_ranges(
             continue
         survey.book.checked["ranges in the metadata table"] += 1
         if hides_some(statistics, found):
-            whose = "the file" if name in file.path else "its partition"
+            whose = "the file" if file.path.endswith(name) else "its partition"
             expected = f"a range of {column} in the statistics of {whose} that holds its values"
             found_instead = "a narrower one, so that filters of readers that go by it miss rows"
             survey.book.damage(_KIND, file.path, expected=expected, found=found_instead, advice=_READ_ALL)
