@@ -31,10 +31,12 @@ def find_own(module):
     own = set()
     for distribution in find_installed().get(module.partition(".")[0], []):
         find_required(flatten(distribution), own)
-    return {top for top, names in find_installed().items() if own.intersection(map(flatten, names))}
+    return own
+def find_modules(distributions):
+    return {top for top, names in find_installed().items() if distributions.intersection(map(flatten, names))}
 module, name, options = json.loads(sys.argv[1])
-core = {name.partition(".")[0] for name in sys.modules} | {"fastavro", "fsspec", "pyarrow", "rich", "typer", "numpy"}
-core |= {module.partition(".")[0]} | set(sys.stdlib_module_names) | find_own(module)
+core = {name.partition(".")[0] for name in sys.modules} | find_modules(find_required("hudi-locks", find_own(module)))
+core |= {module.partition(".")[0]} | set(sys.stdlib_module_names)
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]

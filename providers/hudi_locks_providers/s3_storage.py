@@ -27,6 +27,7 @@ _MAKER: Final = "hudi-locks-maker"
 _OLD_MARKER: Final = "_$folder$"
 """How a name ends by which older Hadoop says that there is a folder."""
 _BATCH: Final = 1000
+_GONE: Final = ("NoSuchKey", "NotFound")
 _MOST_KNOWN: Final = 256
 
 
@@ -222,10 +223,7 @@ class S3Storage(Storage):
     def delete(self, path: str) -> bool:
         """See `Storage.delete`; whether it was there is asked before, since S3 does not tell."""
         self._known.pop(path, None)
-        was_there = self.exists(path)
-        if was_there:
-            self._bucket.ask("delete_object", path, "remove")
-        return was_there
+        return self.exists(path) and self._delete_one(path)
 
     def delete_all(self, paths: Iterable[str], *, threads: int = 1) -> None:
         """See `Storage.delete_all`; one request for a thousand files."""
@@ -234,9 +232,17 @@ class S3Storage(Storage):
         for path in found:
             self._known.pop(path, None)
         if len(found) == 1:
-            self._bucket.ask("delete_object", found[0], "remove")
+            self._delete_one(found[0])
         else:
             self._delete_keys("", [self._bucket.key(path) for path in found])
+
+    def _delete_one(self, path: str) -> bool:
+        """Whether it was there: S3 does not tell, but a service over files does where another removes it meanwhile."""
+        try:
+            self._bucket.ask("delete_object", path, "remove")
+        except NothingThere:
+            return False
+        return True
 
     def delete_folder(self, folder: str) -> None:
         """Remove what is in a folder now. A request that is under way may still make something there."""
@@ -250,7 +256,7 @@ class S3Storage(Storage):
         listed = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         api, bucket = self._bucket.client.api, self._bucket.location.bucket
         told = self._bucket.repeat(path, "remove", lambda: api.delete_objects(Bucket=bucket, Delete=listed))
-        if failed := told.get("Errors"):
+        if failed := [one for one in told.get("Errors", ()) if one.get("Code") not in _GONE]:
             code, where = failed[0].get("Code", ""), self._bucket.location.url(failed[0].get("Key", ""))
             message = f"{where} and {len(failed) - 1} others were not removed ({code}); grant s3:DeleteObject"
             raise StorageError(message, path=path, code=code)
