@@ -33,4 +33,5 @@ def test_a_changed_type_is_refused_before_the_first_row_and_an_added_column_is_n
         assert jvm.sql("select x from altered") == [[7]]
     finally:
         jvm.sql("set hoodie.schema.on.read.enable=false")
+        jvm.sql("reset hoodie.metadata.enable")  # of the session, which other tests share
         jvm.sql("drop table if exists altered")

@@ -187,7 +187,6 @@ def test_statistics_by_footers_are_those_of_the_jvm_for_every_type(
     }
 
 
-@pytest.mark.nightly  # once of seven times the JVM went by no range, so that nothing was hidden; why is not known yet
 def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
     spark: Any, jvm: Any, path: str
 ) -> None:
