@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Final
 
 import typer
@@ -34,10 +35,10 @@ def run_verify(
     Exit status: 0 it is right, or there is none; 1 it misses files or rows; 2 the command line is wrong.
     """
     report = verify_table(open_storage(path, read_options(option, config)), zone=zone)
-    found = [finding for finding in report.damages if finding.kind == _KIND]
+    found = tuple(finding for finding in report.damages if finding.kind == _KIND)
     looked = {what: number for what, number in report.checked.items() if what.endswith("in the metadata table")}
     if as_json:
-        typer.echo(json.dumps(report.to_record() | {"findings": [vars(finding) for finding in found]}))
+        typer.echo(json.dumps(replace(report, findings=found).to_record()))
     else:
         told = ", ".join(f"{number} {what}" for what, number in sorted(looked.items())) or "no metadata table"
         typer.echo("\n".join([*map(str, found), f"{path}: {len(found)} wrong; looked at {told}"]))

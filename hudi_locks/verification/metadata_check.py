@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from hudi_locks.errors import NoSuchFile
 from hudi_locks.format.metadata_keys import NO_PARTITION
@@ -24,13 +24,13 @@ from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_metadata_table"]
 
+_File = TypeVar("_File", bound=BaseFile | LogFile)
 _KIND: Final = "metadata-table"
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(partition.value for partition in MetadataPartition)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = "drop it (hudi-locks metadata drop), and let the next JVM writer make it anew"
-
 _READ_ALL: Final = (
     "read with hoodie.enable.data.skipping=false. If the column holds NaN, JVM Hudi itself made the range; else"
     " let a JVM writer make the metadata table anew"
@@ -50,7 +50,7 @@ def check_metadata_table(survey: Survey) -> None:
 
 
 def _compare(survey: Survey, named: dict[str, dict[str, int]]) -> None:
-    told = {file.path: file.size for file in _parse(named) if survey.completion(file.instant) is not None}
+    told = {file.path: file.size for file in _list_completed(survey, _parse(named))}
     there = {file.path: file.size for file in survey.files.both}
     survey.book.checked["files in the metadata table"] += len(told)
     for path in sorted(_list_written(survey) - told.keys()):
@@ -84,7 +84,7 @@ def _check_statistics(survey: Survey, view: MetadataView) -> None:
         survey.book.leave_out(f"the part {name} of the metadata table")
     told = {partition: _read_statistics(view, partition) for partition in _STATISTICS}
     columns = sorted({column for found in told.values() for _, column in found})
-    bases = [file for file in survey.files.bases if survey.completion(file.instant) is not None] if columns else []
+    bases = _list_completed(survey, survey.files.bases) if columns else []
     ranges = dict(zip(bases, map_in_threads(partial(_read_ranges, survey, columns), bases), strict=True))
     for file, found in ranges.items():
         _compare_ranges(survey, file, found, told[MetadataPartition.COLUMN_STATS], file.path.rpartition("/")[2])
@@ -103,19 +103,23 @@ def _read_statistics(view: MetadataView, partition: MetadataPartition) -> dict[t
 
 
 def _read_ranges(survey: Survey, columns: list[str], file: BaseFile) -> dict[str, ColumnRange]:
+    """None of a file that cannot be read, or that a clean took: then the next walk does not meet it either."""
     found: dict[str, ColumnRange] = {}
     try:
         with survey.book.reading("base-file", file.path, "a file that can be read"):
             found = read_ranges(survey.storage, file.path, columns)
-    except NoSuchFile:  # it was cleaned, or is missed by the next walk
-        pass
+    except NoSuchFile:
+        return {}
     return found
+
+
+def _list_completed(survey: Survey, files: Iterable[_File]) -> list[_File]:
+    return [file for file in files if survey.completion(file.instant) is not None]
 
 
 def _list_newest(survey: Survey) -> list[BaseFile]:
     """The base file of the newest slice of each file group."""
-    bases = [file for file in survey.files.bases if survey.completion(file.instant) is not None]
-    logs = [file for file in survey.files.logs if survey.completion(file.instant) is not None]
+    bases, logs = _list_completed(survey, survey.files.bases), _list_completed(survey, survey.files.logs)
     groups = slice_file_groups(bases, logs, survey.completion)
     ended = survey.replaced_groups()
     return [slices[0].base for group, slices in groups.items() if group not in ended and slices[0].base is not None]
