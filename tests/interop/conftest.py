@@ -32,8 +32,21 @@ _BY_THE_NEWEST = (
     "test_object_stores",
     "test_timeline_server",
     "test_widened_columns",
+    # Tests of the modules that ask both bundles.
+    "test_a_jvm_compaction_that_is_not_told_the_ordering_field_keeps_what_is_newer",
+    "test_a_jvm_writer_with_the_bloom_index_finds_the_keys_of_our_files",
+    "test_a_jvm_writer_works_beside_our_clustering",
+    "test_a_key_that_was_deleted_may_come_again",
+    "test_a_log_that_began_before_a_compaction_and_ended_after_it_is_archived_once_another_one_took_it",
+    "test_an_overwrite_of_the_jvm_beside_a_writer_that_does_not_block_is_a_conflict",
+    "test_each_respects_what_the_other_plans_to_cluster",
+    "test_nobody_sees_the_first_write_of_a_table_before_it_is_completed_though_a_later_one_is",
+    "test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told",
+    "test_three_readers_agree_on_what_changed_in_a_span",
+    "test_writers_of_both_kinds_in_different_partitions_do_not_disturb_each_other",
+    "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others",
 )
-"""What these ask of the older bundle the nightly run asks: pairs of writers meet both bundles in every run."""
+"""What these modules and tests ask of the older bundle the nightly run asks: other pairs meet both in every run."""
 
 
 def _name_bundle(bundle: tuple[str, int]) -> str:
@@ -46,7 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         bundle = getattr(item, "callspec", None) and item.callspec.params.get("jvm")  # type: ignore[attr-defined]
         if bundle:
             item.add_marker(pytest.mark.xdist_group(f"bundle {bundle[0]}"))
-        if bundle and bundle[0] == _OLDER and item.path.stem in _BY_THE_NEWEST:
+        name = getattr(item, "originalname", item.name)
+        if bundle and bundle[0] == _OLDER and not {item.path.stem, name}.isdisjoint(_BY_THE_NEWEST):
             item.add_marker(pytest.mark.nightly)
 
 
