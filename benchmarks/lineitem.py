@@ -48,9 +48,9 @@ def _serve(*, on_s3: bool) -> Iterator[str]:
 
 
 def _list_jars(side: str, bundle: str, endpoint: str) -> str:
-    """What Spark needs besides; it opens tables on S3 itself, but for ours."""
+    """What Spark needs besides: its connector for S3, which ours only reads by."""
     jars = [bundle] if side == "hudi" else []
-    return ",".join([*jars, *map(str, fetch_s3a() if endpoint and side != "ours" else ())])
+    return ",".join([*jars, *map(str, fetch_s3a() if endpoint else ())])
 
 
 def generate(folder: Path, scale: float) -> Path:

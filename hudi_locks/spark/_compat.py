@@ -8,6 +8,7 @@ A part that only makes Spark quicker is switched off by a key of Spark's configu
 - `archives`: a worker does not read every archive anew for the next task.
 - `freeze`: a worker does not look for garbage in what it has imported.
 - `files`: Spark's index of files is given the files that a timeline names, and lists none of them again.
+- `connector`: large files of a store are read by Spark's own reader, where the session has a connector that opens them.
 
 All else has no switch, since no public call does the same.
 """
@@ -31,6 +32,7 @@ from zipimport import zipimporter
 import pyarrow as pa
 
 from hudi_locks.config.datasource_keys import LENIENT_KEYS
+from hudi_locks.redaction import open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +43,7 @@ __all__ = [
     "FileIndexes",
     "WorkerTask",
     "acknowledge_early",
+    "ask_connector_for_bytes",
     "encode_file_status",
     "find_data_source",
     "forget_archives",
@@ -54,9 +57,20 @@ __all__ = [
 ]
 
 SWITCHES: Final = MappingProxyType(
-    {name: f"spark.hudi_locks.{name}" for name in ("shuffle", "connection", "archives", "freeze", "files")}
+    {name: f"spark.hudi_locks.{name}" for name in ("shuffle", "connection", "archives", "freeze", "files", "connector")}
 )
 """Keys of Spark's configuration; `false` switches a part off."""
+_NO_PATIENCE: Final = MappingProxyType(
+    {
+        "fs.s3a.attempts.maximum": "1",
+        "fs.s3a.retry.limit": "1",
+        "fs.s3a.connection.establish.timeout": "5000",
+        "fs.azure.io.retry.max.retries": "1",
+        "fs.gs.http.max.retry": "1",
+    }
+)
+"""Of the connectors for object stores: what cannot be opened at once is read without them."""
+_log = open_log(__name__)
 _AT_ONCE: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 _OPEN_FILES: Final = Path("/proc/self/fd")
 _TASKS_PER_CORE: Final = 8
@@ -94,6 +108,29 @@ def name_scala(spark: SparkSession) -> str:
     """The release of Scala that Spark is built with, such as `2.12`; its packages have it in their names."""
     version: str = spark._jvm.scala.util.Properties.versionNumberString()  # noqa: SLF001
     return ".".join(version.split(".")[:2])
+
+
+def ask_connector_for_bytes(spark: SparkSession, address: str) -> int | None:
+    """How large Hadoop's file system says that a file is, without trying for long; None if it cannot say.
+
+    A file system of its own asks, since the session's might repeat a refused request for minutes.
+    """
+    from py4j.protocol import Py4JError
+
+    java: Any = spark._jvm  # noqa: SLF001
+    try:
+        settings = java.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+        for key, value in _NO_PATIENCE.items():
+            settings.set(key, value)
+        path = java.org.apache.hadoop.fs.Path(address)
+        store = java.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), settings)
+        try:
+            return int(store.getFileStatus(path).getLen())
+        finally:
+            store.close()
+    except Py4JError as error:
+        _log.info("no connector of Spark opens %s, so Arrow reads it: %s", address, error)
+        return None
 
 
 def list_java_fields(rows: DataFrame) -> list[Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import connector_reader
 import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable
-from other_readers import SCHEMA, Jvm, open_jvm_on_s3, read_rust_on_s3
+from other_readers import SCHEMA, Jvm, name_s3a_settings, open_jvm_on_s3, read_rust_on_s3
 from real_servers import run_server
 from s3_proxy import run_proxy
 from small_tables import archive_now
@@ -168,6 +172,25 @@ def test_the_jvm_reads_and_writes_the_same_table(
         assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
         assert read_rust_on_s3(base, versitygw.options) == expected
     assert verify_table(table.table.storage).damages == ()
+
+
+def test_spark_reads_large_files_where_its_connector_opens_them(
+    make: Any, frame: Any, versitygw: Server, base: str
+) -> None:
+    """And Arrow reads them where it does not, as with the wrong secret."""
+    table = make("COPY_ON_WRITE")
+    expected = make_rows(range(40), 1, "ours")
+    table.insert(frame(expected))
+    script = Path(connector_reader.__file__)
+    given = json.dumps({"options": {**versitygw.options, **OURS}, "spark": name_s3a_settings(versitygw.options)})
+    words = [sys.executable, str(script), base]
+    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["wrong"]["files"] == []
+    assert len(told["right"]["files"]) == 2
+    assert all(file.startswith(f"s3a://{base.partition('://')[2]}/") for file in told["right"]["files"])
+    assert [tuple(row) for row in told["wrong"]["rows"]] == [tuple(row) for row in told["right"]["rows"]] == expected
 
 
 def sort_out(requests: list[tuple[str, str]], folder: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hudi_locks_conformance.servers import Server
 from soak.duels import SERVICES, STRATEGIES, Arena, Duel, lock_options, open_arena
 
 pytestmark = pytest.mark.servers
@@ -33,7 +34,16 @@ def test_of_two_writers_of_a_file_group_the_later_gives_up_and_others_pass(
     assert arena.fight(duel, lock_options(duel.service, server)).fault == ""
 
 
+@pytest.mark.parametrize("duel", [Duel("zookeeper", "simple", True), Duel("zookeeper", "async", False)], ids=str)
+def test_duels_on_a_table_on_s3_end_the_same_way(
+    duel: Duel, arena: Arena, zookeeper: Server, versitygw: Server
+) -> None:
+    reach = dict(versitygw.options)
+    arena = replace(arena, base=f"{reach.pop('hoodie.base.path')}/duels", reach=reach)
+    assert arena.fight(duel, lock_options(duel.service, zookeeper.options)).fault == ""
+
+
 def test_a_duel_without_detection_is_found_out(arena: Arena, tmp_path: Path) -> None:
     blind = {**lock_options("filesystem", {}), "hoodie.write.concurrency.early.conflict.detection.enable": "false"}
-    arena = replace(arena, folder=tmp_path)
+    arena = replace(arena, base=str(tmp_path))
     assert "'event': 'committed'" in arena.fight(Duel("filesystem", "simple", True), blind).fault

@@ -26,6 +26,7 @@ __all__ = [
     "Jvm",
     "JvmError",
     "Rows",
+    "name_s3a_settings",
     "open_jvm_on_s3",
     "read_rust",
     "read_rust_on_s3",
@@ -190,6 +191,11 @@ def open_jvm_on_s3(options: Mapping[str, str], version: str = "1.2.0") -> Jvm:
     Raises:
         ServerUnavailable: This machine lacks a tool.
     """
+    return Jvm(version, 9, name_s3a_settings(options))
+
+
+def name_s3a_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a Spark session that opens s3a; with the options of versitygw, by our names."""
     told = {
         "endpoint": options[_ENDPOINT],
         "access.key": options[_KEY],
@@ -199,7 +205,7 @@ def open_jvm_on_s3(options: Mapping[str, str], version: str = "1.2.0") -> Jvm:
         "directory.marker.retention": "keep",
     }
     jars = ",".join(map(str, fetch_s3a()))
-    return Jvm(version, 9, {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}})
+    return {"jars": jars, **{f"spark.hadoop.fs.s3a.{key}": told[key] for key in told}}
 
 
 def read_rust_on_s3(path: str, options: Mapping[str, str]) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.spark._compat import FileIndexes, run_in_workers
+from hudi_locks.spark._compat import FileIndexes, ask_connector_for_bytes, is_on, run_in_workers
 from hudi_locks.spark.reading.merged_reading import MergeTask, SlicePart, pack_slices
 from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
@@ -25,7 +25,9 @@ from hudi_locks.table import BaseFile, FileSlice, MergeRule, PartitionValues, St
 from hudi_locks.timeline import Timeline
 
 __all__ = [
+    "Address",
     "Folders",
+    "find_address",
     "read_as_stored",
     "read_base_files",
     "read_by_arrow",
@@ -35,8 +37,41 @@ __all__ = [
     "text_columns",
 ]
 
+Address = Callable[[str], str]
+"""What Spark is to open for a path of the table."""
+_LARGE_BYTES: Final = 4 << 20
+"""Of a smaller file the ten requests of Spark's reader outweigh what it is quicker than Arrow and Python."""
+_OTHER_SCHEMES: Final = {"s3": "s3a", "s3n": "s3a"}
+"""Under which the same objects have a connector."""
+_opened: dict[tuple[str, str], str] = {}
+"""By application and base path, the base path that a connector of Spark opened."""
 Folders = Mapping[str, tuple[str | None, ...]]
 """Of each folder, as Spark is to open it, the values of its partition columns as text."""
+
+
+def find_address(spark: SparkSession, storage: Storage, files: Sequence[BaseFile]) -> Address | None:
+    """Where Spark's own reader finds these base files; None if Arrow is to read them.
+
+    Object stores are read by Arrow, unless the files are large and a connector of the session opens one of them.
+    """
+    if storage.is_read_by_spark:
+        return storage.address
+    if not files or sum(file.size for file in files) < _LARGE_BYTES * len(files) or not is_on(spark, "connector"):
+        return None
+    root = _find_root(spark, storage, files[0])
+    return None if root is None else lambda path: f"{root}/{path}"
+
+
+def _find_root(spark: SparkSession, storage: Storage, file: BaseFile) -> str | None:
+    """What opens is remembered, as long as the application lives; what does not is tried anew, which takes a moment."""
+    known = (spark.sparkContext.applicationId, storage.base)
+    if known not in _opened:
+        scheme, mark, rest = storage.base.partition("://")
+        for root in dict.fromkeys((storage.base, f"{_OTHER_SCHEMES.get(scheme, scheme)}{mark}{rest}")):
+            if ask_connector_for_bytes(spark, f"{root}/{file.path}") == file.size:
+                _opened[known] = root
+                break
+    return _opened.get(known)
 
 
 def read_files(
@@ -145,7 +180,7 @@ def _read_widened(
 
 
 def read_base_files(
-    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, values: PartitionValues
+    spark: SparkSession, address: Address, files: Sequence[BaseFile], columns: pa.Schema, values: PartitionValues
 ) -> DataFrame:
     """The rows of these files and no others; columns that a file lacks are null.
 
@@ -154,18 +189,18 @@ def read_base_files(
 
     Args:
         spark: The session.
-        storage: Of the table.
+        address: See `find_address`.
         files: Some.
         columns: Of the rows, with the types that the files have.
         values: What partition paths tell.
     """
     told = {file.partition: values.read(file.partition) for file in files}
-    known: Folders = {storage.address(partition): found for partition, found in told.items() if found is not None}
+    known: Folders = {address(partition): found for partition, found in told.items() if found is not None}
     frames = []
     for names, folders, is_told in ((values.columns.names, known, True), ((), {}, False)):
         some = [file for file in files if (told[file.partition] is not None) is is_told]
         if some:
-            paths, sizes = [storage.address(file.path) for file in some], [file.size for file in some]
+            paths, sizes = [address(file.path) for file in some], [file.size for file in some]
             frames.append(
                 read_files(spark, paths, to_spark(columns), sizes=sizes, partitioned_by=names, folders=folders)
             )

@@ -14,7 +14,7 @@ from hudi_locks.errors import BadInput
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
-from hudi_locks.spark.reading.files import read_as_stored, read_base_files, read_packs
+from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
@@ -165,27 +165,27 @@ class Reader:
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
-            rows, instants = self._merge(merged.slices, snapshot, also=(COMMIT_TIME,)), merged.instants
+            slices, instants = merged.slices, merged.instants
         else:
             changes = files_changed(storage, timeline, begin=begin, end=end)
             files = [file for file in changes.files if self._is_wanted(file.partition)]
-            rows, instants = self._open(files, snapshot), changes.instants
-        return rows.where(F.col(COMMIT_TIME).isin(list(instants)))
+            slices, instants = tuple(FileSlice(f.partition, f.file_id, f.instant, f) for f in files), changes.instants
+        return self._merge(slices, snapshot, also=(COMMIT_TIME,)).where(F.col(COMMIT_TIME).isin(list(instants)))
 
     def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str] = ()) -> DataFrame:
         """The columns that are shown, and `also` these.
 
         Slices without logs need no merge, and are left to Spark with all that it can push down.
         """
-        by_spark = self.table.storage.is_read_by_spark
-        merged = tuple(piece for piece in slices if piece.logs or not by_spark)
-        plain = [piece.base for piece in slices if by_spark and piece.base is not None and not piece.logs]
+        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        address = find_address(self.spark, self.table.storage, plain)
+        merged = tuple(piece for piece in slices if piece.logs or address is None)
         if not merged:
-            return self._open(plain, snapshot)
+            return self._open(plain, snapshot, address)
         found = read_packs(self.spark, self._plan_merge(merged, snapshot, also=also))
-        if not plain:
+        if address is None or not plain:
             return found
-        return self._open(plain, snapshot).select(*map(column_named, found.columns)).unionByName(found)
+        return self._open(plain, snapshot, address).select(*map(column_named, found.columns)).unionByName(found)
 
     def _plan_merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str]) -> MergeTask:
         needed = self._narrow(snapshot.schema)
@@ -207,16 +207,13 @@ class Reader:
         needed = {*user, *meta, *filtered, *self.table.config.merge_rule.deciding}
         return widen(pa.schema([field for field in there if field.name in needed]))
 
-    def _open(self, files: Sequence[BaseFile], snapshot: Snapshot) -> DataFrame:
+    def _open(self, files: Sequence[BaseFile], snapshot: Snapshot, address: Address | None) -> DataFrame:
         narrow, storage = self._narrow(snapshot.schema), self.table.storage
-        if not files:
+        if address is None or not files:
             return self.spark.createDataFrame([], to_spark(narrow))
-        if not storage.is_read_by_spark:
-            slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
-            return self._merge(slices, snapshot)
 
         def read(some: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
-            return read_base_files(self.spark, storage, some, columns, PartitionValues.of(self.table.config, columns))
+            return read_base_files(self.spark, address, some, columns, PartitionValues.of(self.table.config, columns))
 
         return read_as_stored(storage, snapshot.timeline, files, narrow, read=read)
 

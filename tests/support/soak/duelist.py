@@ -69,9 +69,9 @@ class Duelist:
         table.close()
         tell("made")
 
-    def read(self, path: str) -> None:
+    def read(self, path: str, options: Mapping[str, str]) -> None:
         """All rows."""
-        rows = HoodieTable.load(self._spark, path).read(meta_columns=False).collect()
+        rows = HoodieTable.load(self._spark, path, options=options).read(meta_columns=False).collect()
         tell("rows", rows=sorted(list(row) for row in rows))
 
     def write(self, path: str, options: Mapping[str, str], rows: Sequence[Sequence[Any]], holds: bool) -> None:

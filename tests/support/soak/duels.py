@@ -7,13 +7,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from hudi_locks_conformance.storm import start_process
 
 from hudi_locks import SystemClock
+from hudi_locks.markers import MARKER_FOLDER
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 from soak.bucket_lock import BUCKET
@@ -144,14 +145,16 @@ class Arena:
     """Two applications that live through many duels.
 
     Attributes:
-        folder: For the tables.
+        base: Below which the tables lie.
         first: Begins each duel.
         second: Comes when the first has written its files.
+        reach: Options of the store that the tables lie on.
     """
 
-    folder: Path
+    base: str
     first: Fighter
     second: Fighter
+    reach: Mapping[str, str] = field(default_factory=dict)
 
     def fight(self, duel: Duel, lock: Mapping[str, str]) -> Verdict:
         """Play a duel on a new table, with these options of its lock."""
@@ -159,11 +162,12 @@ class Arena:
         began_s = clock.monotonic()
         options = {
             **_OPTIONS,
+            **self.reach,
             **lock,
             f"{_EARLY}strategy": duel.strategy,
             "hoodie.write.markers.type": STRATEGIES[duel.strategy],
         }
-        course = _Course(self, str(self.folder / str(duel).replace(" ", "-")), options)
+        course = _Course(self, f"{self.base}/{str(duel).replace(' ', '-')}", options)
         fault = ""
         try:
             course.play(overlaps=duel.overlaps)
@@ -185,6 +189,7 @@ class _Course:
         self._first, self._second = arena.first, arena.second
         self._path = path
         self._options = options
+        self._reach = dict(arena.reach)
 
     def play(self, *, overlaps: bool) -> None:
         self._first.tell("make", path=self._path, options=self._options, rows=_FIRST)
@@ -220,13 +225,13 @@ class _Course:
     def _judge(self, rows: Sequence[Row]) -> None:
         """Nothing is lost, and nothing is left."""
         for fighter in (self._first, self._second):
-            fighter.tell("read", path=self._path)
+            fighter.tell("read", path=self._path, options=self._reach)
             self._expect(fighter, event="rows", rows=list(rows))
-        timeline = Table.load(open_storage(self._path)).timeline()
+        storage = open_storage(self._path, self._reach)
+        timeline = Table.load(storage).timeline()
         self._check("commits", len(timeline.completed(["commit"])), 3)
         self._check("pending instants", len(timeline.pending()), 0)
-        left = [path.name for path in Path(self._path).glob(".hoodie/.temp/*")]
-        self._check("marker folders", left, [])
+        self._check("marker folders", list(storage.list_names(MARKER_FOLDER)), [])
 
     def _expect(self, fighter: Fighter, **facts: Any) -> dict[str, Any]:
         heard = fighter.hear()
@@ -245,7 +250,7 @@ def open_arena(folder: Path) -> Iterator[Arena]:
     try:
         for fighter in fighters:
             assert fighter.hear() == {"event": "ready"}
-        yield Arena(folder, *fighters)
+        yield Arena(str(folder), fighters[0], fighters[1])
     finally:
         for fighter in fighters:
             fighter.close()
