@@ -40,6 +40,8 @@ class WriteStat:
         log_files: Names of the log files of the slice.
         ticket: Gives the file its name; None for one that has it already. The claim of the commit holds it, and its
             metadata does not.
+        ranges: Those of its indexed columns, as `encode_ranges` tells them; None where no column is indexed. They go to
+            the metadata table, and not to the commit's metadata.
     """
 
     partition_path: str
@@ -58,6 +60,7 @@ class WriteStat:
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
     ticket: str | None = None
+    ranges: str | None = None
 
 
 _STAT_NAMES: Final = {

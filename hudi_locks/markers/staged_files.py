@@ -40,6 +40,7 @@ class StagedFiles:
         requested: Requested time of the instant.
         action: Of the instant, as its pending files name it.
         maker: Makes the markers; None where nobody reads any, since every writer of the table goes by the claims.
+        indexed: Columns whose ranges are to be reported with each file, for the metadata table; see `WriteStat.ranges`.
     """
 
     storage: Storage
@@ -47,6 +48,7 @@ class StagedFiles:
     requested: str
     action: str
     maker: MarkerMaker | None = None
+    indexed: tuple[str, ...] = ()
 
     def announce(self, names: Sequence[MarkerName]) -> float:
         """Make the markers of files that are started next.

@@ -1,19 +1,19 @@
 """The metadata table that JVM Hudi keeps beside a table."""
 
-from hudi_locks.metadata_table.delta_commit import DeltaCommit, plan_delta_commit
+from hudi_locks.metadata_table.delta_commit import DeltaCommit, MetadataShape, plan_clean, plan_delta_commit
 from hudi_locks.metadata_table.metadata_table import METADATA_FOLDER, MetadataPartition, MetadataTable, MetadataView
-from hudi_locks.metadata_table.statistics import ColumnRange, ValueKind, describe_range, hides_some, read_ranges
+from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
 __all__ = [
     "METADATA_FOLDER",
-    "ColumnRange",
     "DeltaCommit",
     "MetadataPartition",
+    "MetadataShape",
     "MetadataTable",
     "MetadataView",
-    "ValueKind",
     "describe_range",
     "hides_some",
+    "plan_clean",
     "plan_delta_commit",
     "read_ranges",
 ]

@@ -1,18 +1,23 @@
-"""What a commit of the table changes in its metadata table (Hudi's HoodieTableMetadataUtil and its metadata writer).
+"""What an instant of the table changes in its metadata table (Hudi's HoodieTableMetadataUtil and its metadata writer).
 
-All bytes follow from what the commit wrote, so whoever repeats the work makes the same files under the same names.
+All bytes follow from what the instant did, so whoever repeats the work makes the same files under the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
+import pyarrow as pa
+
+from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import CommitMetadata, LogFileName, WriteStat
+from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
+from hudi_locks.format.log_deletes import encode_deletes
 from hudi_locks.format.metadata_keys import (
     ALL_PARTITIONS,
     column_stats_key,
@@ -29,9 +34,9 @@ from hudi_locks.format.metadata_record import (
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.metadata_table import METADATA_FOLDER, MetadataPartition
-from hudi_locks.metadata_table.statistics import ColumnRange, describe_range
+from hudi_locks.metadata_table.statistics import describe_range
 
-__all__ = ["DeltaCommit", "plan_delta_commit"]
+__all__ = ["DeltaCommit", "MetadataShape", "plan_clean", "plan_delta_commit"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
@@ -39,11 +44,26 @@ Ranges = Mapping[str, Mapping[str, ColumnRange]]
 
 
 @dataclass(frozen=True)
+class MetadataShape:
+    """What a metadata table keeps, as far as its delta commits depend on it.
+
+    Attributes:
+        version: Of the metadata table.
+        groups: Ids of the file groups of each part, in the order over which keys are spread.
+        columns: Those of which it keeps statistics.
+    """
+
+    version: int
+    groups: Mapping[MetadataPartition, tuple[str, ...]]
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class DeltaCommit:
     """A delta commit of the metadata table.
 
     Attributes:
-        requested: Its requested time, which is that of the table's commit.
+        requested: Its requested time, which is that of the table's instant.
         logs: Content of its logs by their paths, relative to the base path of the table.
         metadata: What its completed file says.
     """
@@ -53,37 +73,76 @@ class DeltaCommit:
     metadata: CommitMetadata
 
 
-def plan_delta_commit(
-    requested: str,
-    written: CommitMetadata,
-    ranges: Ranges,
-    *,
-    groups: Mapping[MetadataPartition, tuple[str, ...]],
-    version: int,
-) -> DeltaCommit:
+def plan_delta_commit(requested: str, written: CommitMetadata, shape: MetadataShape) -> DeltaCommit:
     """What a commit that wrote `written` changes. Replaced file groups stay until they are cleaned.
 
     Args:
         requested: Of the commit.
-        written: What it wrote.
-        ranges: By the path of each written file those of its indexed columns, all of them: one that is missing would
-            leave the range of its partition too narrow.
-        groups: Ids of the file groups of each part that the metadata table keeps, in the order of their names.
-        version: Of the metadata table.
+        written: What it wrote, with the ranges of each file.
+        shape: Of the metadata table.
+
+    Raises:
+        UnsupportedTable: A file has values in an indexed column of which its task told no range. Without it the range
+            of the partition would be too narrow, and hide rows from filters.
     """
-    kept = {
+    ranges = {stat.path: _read_ranges(stat, shape) for stat in written.stats if stat.path}
+    changed = {
         MetadataPartition.FILES: _list_files(written.stats),
-        MetadataPartition.COLUMN_STATS: _describe_files(written.stats, ranges, version),
-        MetadataPartition.PARTITION_STATS: _describe_partitions(written.stats, ranges, version),
+        MetadataPartition.COLUMN_STATS: _describe_files(written.stats, ranges, shape.version),
+        MetadataPartition.PARTITION_STATS: _describe_partitions(written.stats, ranges, shape.version),
     }
-    made = [
-        (partition, group, _encode_log(requested, records, version), len(records))
-        for partition, ids in groups.items()
-        for group, records in _spread(kept[partition], ids).items()
+    return _make(requested, changed, {}, shape)
+
+
+def plan_clean(requested: str, deleted: Mapping[str, Sequence[str]], shape: MetadataShape) -> DeltaCommit:
+    """What a clean changes that removed files of these names, by partition path.
+
+    Ranges of partitions stay as they are: wider than they have to be.
+    """
+    touched = {partition: names for partition, names in deleted.items() if names}
+    files = {
+        partition_key(partition): MetadataRecord(
+            RecordKind.FILES, {name: FileEntry(0, is_deleted=True) for name in names}
+        )
+        for partition, names in touched.items()
+    }
+    named = MetadataRecord(RecordKind.PARTITIONS, dict.fromkeys(files, FileEntry(0)))
+    gone = [
+        column_stats_key(column, partition, name)
+        for partition, names in touched.items()
+        for name in names
+        for column in shape.columns
     ]
-    logs = {_log_path(partition, group, requested): data for partition, group, data, _ in made}
-    stats = [_describe_log(requested, partition, group, len(data), count) for partition, group, data, count in made]
-    return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[version]))
+    changed = {MetadataPartition.FILES: {ALL_PARTITIONS: named, **files} if files else {}}
+    return _make(requested, changed, {MetadataPartition.COLUMN_STATS: gone}, shape)
+
+
+def _read_ranges(stat: WriteStat, shape: MetadataShape) -> Mapping[str, ColumnRange]:
+    found = decode_ranges(stat.ranges) if stat.ranges else {}
+    lacking = [column for column in shape.columns if column not in found]
+    if lacking and stat.num_writes:
+        message = (
+            f"the metadata table keeps statistics of {', '.join(lacking)}, of which nothing is known in {stat.path}:"
+            " leave them out of its indexed columns, or drop the metadata table with hudi-locks metadata drop"
+        )
+        raise UnsupportedTable(message, columns=lacking, path=stat.path)
+    return {column: found[column] for column in shape.columns if column in found}
+
+
+def _make(
+    requested: str,
+    changed: Mapping[MetadataPartition, _Records],
+    gone: Mapping[MetadataPartition, Sequence[str]],
+    shape: MetadataShape,
+) -> DeltaCommit:
+    made = []
+    for part, ids in shape.groups.items():
+        for group, (records, keys) in _spread(changed.get(part, {}), gone.get(part, ()), ids).items():
+            data = _encode_log(requested, part, records, keys, shape.version)
+            made.append((part, group, data, len(records) + len(keys)))
+    logs = {_log_path(part, group, requested): data for part, group, data, _ in made}
+    stats = [_describe_log(requested, part, group, len(data), count) for part, group, data, count in made]
+    return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[shape.version]))
 
 
 def _list_files(stats: Iterable[WriteStat]) -> _Records:
@@ -122,18 +181,28 @@ def _describe_partitions(stats: Iterable[WriteStat], ranges: Ranges, version: in
     return {key: reduce(merge_metadata_records, records) for key, records in by_key.items()}
 
 
-def _spread(records: _Records, ids: tuple[str, ...]) -> dict[str, _Records]:
-    """The records of each file group that has some."""
-    spread: dict[str, dict[str, MetadataRecord]] = {}
+def _spread(
+    records: _Records, gone: Sequence[str], ids: tuple[str, ...]
+) -> dict[str, tuple[dict[str, MetadataRecord], list[str]]]:
+    """The records, and the keys that go, of each file group that has some."""
+    spread: dict[str, tuple[dict[str, MetadataRecord], list[str]]] = {}
     for key, record in records.items():
-        spread.setdefault(ids[group_number(key, len(ids))], {})[key] = record
+        spread.setdefault(ids[group_number(key, len(ids))], ({}, []))[0][key] = record
+    for key in gone:
+        spread.setdefault(ids[group_number(key, len(ids))], ({}, []))[1].append(key)
     return dict(sorted(spread.items()))
 
 
-def _encode_log(requested: str, records: _Records, version: int) -> bytes:
-    entries = sorted((key.encode(), encode_metadata_record(record, version)) for key, record in records.items())
+def _encode_log(requested: str, part: MetadataPartition, records: _Records, gone: Sequence[str], version: int) -> bytes:
     header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
-    return encode_block(LogBlock(BlockType.HFILE, header, encode_hfile(entries)))
+    blocks = []
+    if records:
+        entries = sorted((key.encode(), encode_metadata_record(record, version)) for key, record in records.items())
+        blocks.append(LogBlock(BlockType.HFILE, header, encode_hfile(entries)))
+    if gone:
+        deletes = encode_deletes(pa.array(sorted(gone), pa.string()), part.value)
+        blocks.append(LogBlock(BlockType.DELETE, header, deletes))
+    return b"".join(map(encode_block, blocks))
 
 
 def _log_path(partition: MetadataPartition, group: str, requested: str) -> str:

@@ -53,10 +53,12 @@ class MetadataTable:
     Attributes:
         storage: Of the table.
         names: Names of its partitions that are whole, those of kinds that are not read here among them.
+        version: Of its records.
     """
 
     storage: Storage
     names: frozenset[str]
+    version: int
 
     @classmethod
     def of(cls, storage: Storage, config: TableConfig) -> MetadataTable | None:
@@ -78,7 +80,7 @@ class MetadataTable:
         if (version := decode_properties(data, _PROPERTIES).get(key, "")) not in _VERSIONS:
             message = f"{_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
-        return cls(storage, names)
+        return cls(storage, names, int(version))
 
     def indexed_columns(self) -> tuple[str, ...]:
         """Columns of which it keeps statistics; none if it keeps no statistics.

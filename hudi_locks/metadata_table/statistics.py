@@ -1,25 +1,21 @@
-"""Statistics of columns, as the footers of base files tell them (Hudi's ParquetUtils and HoodieTableMetadataUtil).
-
-A filter passes over a file whose range cannot hold what it looks for. So a range that is too narrow hides rows, and
-where the range is not known there must be no statistics at all.
-"""
+"""Statistics of columns, as the footers of base files tell them (Hudi's ParquetUtils and HoodieTableMetadataUtil)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from decimal import Context, Decimal
-from functools import partial
 from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from hudi_locks.format import column_range as kinds
+from hudi_locks.format.column_range import ColumnRange, ValueKind, decimal_kind, unite_ranges
 from hudi_locks.format.metadata_record import Bound, ColumnStatistics, order_value
 from hudi_locks.format.records import reading_parquet
 from hudi_locks.storage import Storage
 
-__all__ = ["ColumnRange", "ValueKind", "describe_range", "hides_some", "read_ranges", "unite_ranges"]
+__all__ = ["describe_range", "hides_some", "read_ranges"]
 
 _VERSION_9: Final = 9
 _DECIMAL_DIGITS: Final = 15
@@ -27,75 +23,17 @@ _DECIMAL_DIGITS: Final = 15
 _EXACT: Final = Context(prec=80)
 
 
-@dataclass(frozen=True)
-class ValueKind:
-    """What the values of a column are.
-
-    Attributes:
-        name: One of those below.
-        ordinal: The number that version 9 has for it.
-        wrapper: Record in which version 8 wraps a bound.
-        precision: Digits of a decimal; else 0.
-        scale: How many of them are behind its point.
-    """
-
-    name: str
-    ordinal: int
-    wrapper: str
-    precision: int = 0
-    scale: int = 0
-
-    @property
-    def detail(self) -> str | None:
-        """What version 9 says of it besides."""
-        return f"{self.precision},{self.scale}" if self.name == "decimal" else None
-
-
-_BOOLEAN: Final = ValueKind("boolean", 2, "BooleanWrapper")
-_INT: Final = ValueKind("int", 3, "IntWrapper")
-_LONG: Final = ValueKind("long", 4, "LongWrapper")
-_FLOAT: Final = ValueKind("float", 5, "FloatWrapper")
-_DOUBLE: Final = ValueKind("double", 6, "DoubleWrapper")
-_STRING: Final = ValueKind("string", 7, "StringWrapper")
-_BYTES: Final = ValueKind("bytes", 8, "BytesWrapper")
-_DATE: Final = ValueKind("date", 12, "DateWrapper")
-_INSTANT: Final = ValueKind("timestamp", 16, "LongWrapper")
-_LOCAL: Final = ValueKind("local timestamp", 19, "LongWrapper")
 _PLAIN: Final[Mapping[tuple[str, str], ValueKind]] = {
-    ("BOOLEAN", "NONE"): _BOOLEAN,
-    ("INT32", "NONE"): _INT,
-    ("INT32", "DATE"): _DATE,
-    ("INT64", "NONE"): _LONG,
-    ("FLOAT", "NONE"): _FLOAT,
-    ("DOUBLE", "NONE"): _DOUBLE,
-    ("BYTE_ARRAY", "STRING"): _STRING,
-    ("BYTE_ARRAY", "NONE"): _BYTES,
+    ("BOOLEAN", "NONE"): kinds.BOOLEAN,
+    ("INT32", "NONE"): kinds.INT,
+    ("INT32", "DATE"): kinds.DATE,
+    ("INT64", "NONE"): kinds.LONG,
+    ("FLOAT", "NONE"): kinds.FLOAT,
+    ("DOUBLE", "NONE"): kinds.DOUBLE,
+    ("BYTE_ARRAY", "STRING"): kinds.STRING,
+    ("BYTE_ARRAY", "NONE"): kinds.BYTES,
 }
 """By Parquet's physical and logical type."""
-
-
-@dataclass(frozen=True)
-class ColumnRange:
-    """What is known of the values of a column in one file or several.
-
-    Attributes:
-        kind: What they are.
-        low: No value is less, in Python's form: int, float, bool, str, bytes; of a decimal the unscaled int, of a date
-            days, of a timestamp microseconds. None where every value is null. NaN is greater than every number.
-        high: No value is greater.
-        values: How many there are, nulls among them.
-        nulls: How many of them are null.
-        size: Bytes on disk.
-        plain_size: The same before they were packed.
-    """
-
-    kind: ValueKind
-    low: Any
-    high: Any
-    values: int
-    nulls: int
-    size: int = 0
-    plain_size: int = 0
 
 
 def read_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
@@ -124,14 +62,14 @@ def _find_kind(column: pq.ColumnSchema) -> ValueKind | None:
     if column.max_repetition_level:
         return None
     if logical == "DECIMAL":
-        return ValueKind("decimal", 10, "DecimalWrapper", column.precision, column.scale)
+        return decimal_kind(column.precision, column.scale)
     if logical == "TIMESTAMP":
         told = json.loads(column.logical_type.to_json())
         is_exact = column.physical_type == "INT64" and told["timeUnit"] == "microseconds"
-        return (_INSTANT if told["isAdjustedToUTC"] else _LOCAL) if is_exact else None
+        return (kinds.TIMESTAMP if told["isAdjustedToUTC"] else kinds.LOCAL_TIMESTAMP) if is_exact else None
     if logical == "INT" and column.physical_type in ("INT32", "INT64"):
         is_signed = json.loads(column.logical_type.to_json())["isSigned"]
-        return (_INT if column.physical_type == "INT32" else _LONG) if is_signed else None
+        return (kinds.INT if column.physical_type == "INT32" else kinds.LONG) if is_signed else None
     return _PLAIN.get((column.physical_type, logical))
 
 
@@ -161,27 +99,6 @@ def _plain(raw: Any, kind: ValueKind) -> Any:
     if kind.name == "string":
         return raw.decode()
     return int.from_bytes(raw, "big", signed=True) if kind.name == "decimal" and isinstance(raw, bytes) else raw
-
-
-def unite_ranges(one: ColumnRange, other: ColumnRange) -> ColumnRange | None:
-    """What is known of the values of both together; None if they cannot be compared."""
-    if one.kind != other.kind:
-        return None
-    return ColumnRange(
-        one.kind,
-        _choose(one.low, other.low, partial(min, key=order_value)),
-        _choose(one.high, other.high, partial(max, key=order_value)),
-        one.values + other.values,
-        one.nulls + other.nulls,
-        one.size + other.size,
-        one.plain_size + other.plain_size,
-    )
-
-
-def _choose(one: Any, other: Any, choose: Callable[[Any, Any], Any]) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return choose(one, other)
 
 
 def describe_range(found: ColumnRange, column: str, *, file_name: str, version: int) -> ColumnStatistics:

@@ -207,8 +207,7 @@ class PipelineSettings:
 
     def log_format(self, avro: str) -> LogFormat:
         """How logs are encoded whose rows have this Avro schema."""
-        sizes = {"block_bytes": self.log_block_bytes, "file_bytes": self.log_file_bytes}
-        return LogFormat(avro, self.log_form, self.codec, **sizes)
+        return LogFormat(avro, self.log_form, self.codec, self.log_block_bytes, self.log_file_bytes)
 
     def looks_up(self, operation: Operation) -> bool:
         """Whether the keys of the table decide what becomes of a row."""

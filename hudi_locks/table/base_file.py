@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import reading_parquet
+from hudi_locks.format.column_range import encode_ranges
 from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
+from hudi_locks.table.value_ranges import ValueRanges
 
 __all__ = [
     "BaseFileFormat",
@@ -65,9 +67,12 @@ class BaseFileWriter:
         output: Where to; opened when the first row group is full.
         schema: Of the rows, meta columns included.
         form: How they are encoded.
+        indexed: Columns whose ranges are to be known once the file is written.
     """
 
-    def __init__(self, output: Output, schema: pa.Schema, form: BaseFileFormat) -> None:
+    def __init__(
+        self, output: Output, schema: pa.Schema, form: BaseFileFormat, *, indexed: Collection[str] = ()
+    ) -> None:
         self._output = output
         self._form = form
         self._schema = schema
@@ -77,12 +82,16 @@ class BaseFileWriter:
         self._max_key: str | None = None
         self._sink: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
+        self._ranges = ValueRanges(indexed) if indexed else None
+        self._footers: list[pq.FileMetaData] = []
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they may stay in memory until a row group is full."""
         if rows.num_rows == 0:
             return
         self._widen_range(rows.column(RECORD_KEY))
+        if self._ranges is not None:
+            self._ranges.add(rows)
         for piece in cut_rows(rows, self._form.row_group_bytes // _PIECES):
             self._buffer.append(piece)
             self._buffered_bytes += piece.nbytes
@@ -102,9 +111,13 @@ class BaseFileWriter:
             writer.add_key_value_metadata(self._footer())
             return self._end()
 
+    def ranges(self) -> str | None:
+        """The ranges of its indexed columns, as `encode_ranges` tells them, once it is closed; None without any."""
+        return None if self._ranges is None else encode_ranges(self._ranges.found(*self._footers))
+
     def abandon(self) -> None:
         """Close the file handle of a file that nobody will use, whatever the store says to that."""
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # the latter for a footer that was not written
             self._end()
 
     def _end(self) -> int:
@@ -136,6 +149,7 @@ class BaseFileWriter:
             store_schema=False,
             data_page_size=self._form.page_bytes,
             write_page_checksum=True,
+            metadata_collector=self._footers,
         )
         return self._writer
 

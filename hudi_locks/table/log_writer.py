@@ -10,11 +10,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_locks.errors import StorageError
+from hudi_locks.format.column_range import encode_ranges
 from hudi_locks.format.log_block import LogBlock, encode_block
 from hudi_locks.format.log_deletes import wrap_orderings
 from hudi_locks.storage import Output, reporting
 from hudi_locks.table.base_file import cut_rows
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows
+from hudi_locks.table.value_ranges import ValueRanges
 
 __all__ = ["LogFormat", "LogPart", "LogWriter"]
 
@@ -49,12 +51,14 @@ class LogPart:
         size: Bytes.
         rows: Rows that it brings.
         deletes: Keys that it takes out.
+        ranges: Those of its indexed columns, as `encode_ranges` tells them; None without any.
     """
 
     version: int
     size: int = 0
     rows: int = 0
     deletes: int = 0
+    ranges: str | None = None
 
 
 class LogWriter:
@@ -66,6 +70,7 @@ class LogWriter:
         instant: Requested time of the write.
         partition: Partition path, which deletes name.
         stands_for: Requested times of the writes whose logs a log compaction merges into this one; else none.
+        indexed: Columns whose ranges are to be known once the files are written.
     """
 
     def __init__(
@@ -76,7 +81,9 @@ class LogWriter:
         instant: str,
         partition: str,
         stands_for: Collection[str] = (),
+        indexed: Collection[str] = (),
     ) -> None:
+        self._indexed = indexed
         self._make_output = make_output
         self._form = form
         self._partition = partition
@@ -88,7 +95,7 @@ class LogWriter:
         form = self._form
         for piece in cut_rows(rows, min(form.block_bytes, form.file_bytes)):
             block = encode_rows(piece, form.avro_schema, form=form.form, codec=form.codec, **self._said)
-            self._append(block, rows=piece.num_rows)
+            self._append(block, rows=piece)
 
     def delete(self, keys: pa.ChunkedArray, orderings: Sequence[pa.ChunkedArray] = ()) -> None:
         """Take out whatever rows of these keys came before this write.
@@ -126,32 +133,37 @@ class LogWriter:
             with suppress(StorageError):
                 part.close()
 
-    def _append(self, block: LogBlock, *, rows: int = 0, deletes: int = 0) -> None:
+    def _append(self, block: LogBlock, *, rows: pa.Table | None = None, deletes: int = 0) -> None:
         if not self._parts or self._parts[-1].part.size >= self._form.file_bytes:
             if self._parts:
                 self._parts[-1].close()
             version = len(self._parts) + _FIRST
-            self._parts.append(_OpenPart(self._make_output(version), version))
+            self._parts.append(_OpenPart(self._make_output(version), version, self._indexed))
         self._parts[-1].append(encode_block(block), rows=rows, deletes=deletes)
 
 
 class _OpenPart:
     """One log file while it is written."""
 
-    def __init__(self, output: Output, version: int) -> None:
+    def __init__(self, output: Output, version: int, indexed: Collection[str]) -> None:
         self.part = LogPart(version)
         self._output = output
+        self._ranges = ValueRanges(indexed) if indexed else None
         self._sink: pa.NativeFile | None = None
 
-    def append(self, data: bytes, *, rows: int, deletes: int) -> None:
+    def append(self, data: bytes, *, rows: pa.Table | None, deletes: int) -> None:
         with reporting("write", self._output.target):
             self._sink = self._sink or self._output.open()
             self._sink.write(data)
-        part = self.part
-        self.part = replace(part, size=part.size + len(data), rows=part.rows + rows, deletes=part.deletes + deletes)
+        part, count = self.part, 0 if rows is None else rows.num_rows
+        self.part = replace(part, size=part.size + len(data), rows=part.rows + count, deletes=part.deletes + deletes)
+        if rows is not None and self._ranges is not None:
+            self._ranges.add(rows)
 
     def close(self) -> None:
         sink, self._sink = self._sink, None
         if sink is not None:
             with reporting("write", self._output.target):
                 sink.close()
+        if self._ranges is not None:
+            self.part = replace(self.part, ranges=encode_ranges(self._ranges.found()))

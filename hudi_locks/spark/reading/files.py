@@ -39,7 +39,7 @@ __all__ = [
 
 Address = Callable[[str], str]
 """What Spark is to open for a path of the table."""
-_LARGE_BYTES: Final = 4 << 20
+_LARGE_BYTES: Final = 1 << 20
 """Of a smaller file the ten requests of Spark's reader outweigh what it is quicker than Arrow and Python."""
 _OTHER_SCHEMES: Final = {"s3": "s3a", "s3n": "s3a"}
 """Under which the same objects have a connector."""

@@ -53,7 +53,7 @@ class GroupWriter:
         self._staged = files.start(group.partition, self._name, io_type=marker.io_type, is_announced=is_announced)
         self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
         self._stamped = 0
-        self._writer = BaseFileWriter(self._staged, self._schema, form)
+        self._writer = BaseFileWriter(self._staged, self._schema, form, indexed=files.indexed)
         self._is_finished = False
 
     def stamp(self, rows: pa.Table) -> pa.Table:
@@ -155,6 +155,7 @@ class GroupWriter:
             num_update_writes=self._counts["num_update_writes"],
             num_deletes=self._counts["num_deletes"],
             ticket=ticket,
+            ranges=self._writer.ranges(),
         )
 
     def __enter__(self) -> GroupWriter:

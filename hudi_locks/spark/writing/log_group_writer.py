@@ -48,9 +48,8 @@ class LogGroupWriter:
         self._is_update = is_update
         self._staged: list[StagedFile] = []
         self._is_finished = False
-        self._writer = LogWriter(
-            self._open, form, instant=files.requested, partition=group.partition, stands_for=stands_for
-        )
+        named = {"instant": files.requested, "partition": group.partition}
+        self._writer = LogWriter(self._open, form, **named, stands_for=stands_for, indexed=files.indexed)
 
     def write(self, rows: pa.Table) -> None:
         """Add stamped rows, one for each key."""
@@ -106,6 +105,7 @@ class LogGroupWriter:
             base_file="",
             log_files=(staged.target.rpartition("/")[2],),
             ticket=self._files.seal(staged),
+            ranges=part.ranges,
         )
 
     def __enter__(self) -> LogGroupWriter:

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from golden_metadata import read_golden
 
 from hudi_locks.clock import ManualClock
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format.column_range import INT, LONG, ColumnRange, encode_ranges
 from hudi_locks.format.metadata_keys import column_stats_key, partition_stats_key
 from hudi_locks.metadata_table import (
     METADATA_FOLDER,
-    ColumnRange,
     DeltaCommit,
     MetadataPartition,
+    MetadataShape,
     MetadataTable,
     MetadataView,
-    ValueKind,
     hides_some,
+    plan_clean,
     plan_delta_commit,
 )
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 
 T = "20270101000000000"
-INT = ValueKind("int", 3, "IntWrapper")
 OWN = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
 PARTS = tuple(MetadataPartition)
 
@@ -44,7 +45,7 @@ def table(version: int) -> MetadataTable:
         if path.startswith("cow/"):
             storage.replace(f"{METADATA_FOLDER}/{path.removeprefix('cow/')}", data)
     storage.replace(".hoodie/.index_defs/index.json", read_golden(version)["cow.index_defs/index.json"])
-    return MetadataTable(storage, frozenset(part.value for part in PARTS))
+    return MetadataTable(storage, frozenset(part.value for part in PARTS), version)
 
 
 def view(table: MetadataTable) -> MetadataView:
@@ -58,9 +59,15 @@ def stat(partition: str, name: str, size: int) -> WriteStat:
 
 def plan(table: MetadataTable, version: int, written: CommitMetadata, **ranges: ColumnRange) -> DeltaCommit:
     """With the same ranges of `qty` for every file whose name begins so."""
-    by_path = {one.path: {"qty": ranges[one.file_id]} for one in written.stats if one.path and one.file_id in ranges}
-    groups = {part: view(table).list_groups(part) for part in PARTS}
-    return plan_delta_commit(T, written, by_path, groups=groups, version=version)
+    told = {
+        partition: tuple(replace(one, ranges=encode_ranges({"qty": ranges[one.file_id]})) for one in stats)
+        for partition, stats in written.partition_to_write_stats.items()
+    }
+    return plan_delta_commit(T, replace(written, partition_to_write_stats=told), shape_of(table, version))
+
+
+def shape_of(table: MetadataTable, version: int) -> MetadataShape:
+    return MetadataShape(version, {part: view(table).list_groups(part) for part in PARTS}, ("qty",))
 
 
 def carry_out(table: MetadataTable, commit: DeltaCommit) -> None:
@@ -102,7 +109,7 @@ def test_the_range_of_a_partition_is_widened_and_never_replaced(table: MetadataT
     assert before.low is not None
     assert before.high is not None
     written = CommitMetadata.of([stat("eu", f"a_0-0-0_{T}.parquet", 70)], "UPSERT", schema=None)
-    kind = {"IntWrapper": INT, "LongWrapper": ValueKind("long", 4, "LongWrapper")}[before.low.wrapper]
+    kind = {"IntWrapper": INT, "LongWrapper": LONG}[before.low.wrapper]
     carry_out(table, plan(table, version, written, a=ColumnRange(kind, 90_000, 90_000, 1, 0)))
     after = view(table).read(MetadataPartition.PARTITION_STATS)[key].statistics
     assert after is not None
@@ -130,10 +137,34 @@ def test_a_commit_without_files_changes_nothing(table: MetadataTable, version: i
     assert made.metadata.stats == ()
 
 
+def test_a_file_whose_task_told_no_range_of_an_indexed_column_is_refused(table: MetadataTable, version: int) -> None:
+    """But for one without values: of it there is nothing to tell."""
+    empty = stat("eu", f"a_0-0-0_{T}.parquet", 70)
+    shape = shape_of(table, version)
+    assert plan_delta_commit(T, CommitMetadata.of([empty], "UPSERT", schema=None), shape).logs
+    filled = CommitMetadata.of([replace(empty, num_writes=1, ranges=encode_ranges({}))], "UPSERT", schema=None)
+    with pytest.raises(UnsupportedTable, match="statistics of qty"):
+        plan_delta_commit(T, filled, shape)
+
+
+def test_a_clean_takes_its_files_out_and_what_is_known_of_them(table: MetadataTable, version: int) -> None:
+    before = view(table).files
+    [first, *_] = sorted(before["eu"])
+    shape = replace(shape_of(table, version), columns=table.indexed_columns())
+    known = view(table).read(MetadataPartition.COLUMN_STATS)
+    carry_out(table, plan_clean(T, {"eu": [first], "us": []}, shape))
+    after = view(table).files
+    assert after == {**before, "eu": {name: size for name, size in before["eu"].items() if name != first}}
+    keys = {column_stats_key(column, "eu", first) for column in table.indexed_columns()}
+    assert keys & known.keys()
+    assert view(table).read(MetadataPartition.COLUMN_STATS).keys() == known.keys() - keys
+    assert plan_clean(T, {"us": []}, shape).logs == {}
+
+
 def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) -> None:
     assert table.indexed_columns()[3:] == ("id", "region", "ts", "name", "price", "qty")
     for damaged in (b"", b"{", json.dumps({"indexDefinitions": {}}).encode()):
         table.storage.replace(".hoodie/.index_defs/index.json", damaged)
         with pytest.raises(DamagedTable, match=r"index\.json"):
             table.indexed_columns()
-    assert MetadataTable(table.storage, frozenset({"files"})).indexed_columns() == ()
+    assert MetadataTable(table.storage, frozenset({"files"}), 9).indexed_columns() == ()

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_locks.format.column_range import ColumnRange, ValueKind, unite_ranges
 from hudi_locks.format.metadata_record import Bound, MetadataRecord, RecordKind, merge_metadata_records
-from hudi_locks.metadata_table import ColumnRange, ValueKind, describe_range, hides_some, read_ranges
-from hudi_locks.metadata_table.statistics import unite_ranges
+from hudi_locks.metadata_table import describe_range, hides_some, read_ranges
 from hudi_locks.storage import LocalStorage
 
 DAY, MOMENT = dt.date(2024, 3, 10), dt.datetime.fromisoformat("2024-03-10T02:30:00.123456")
