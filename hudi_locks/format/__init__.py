@@ -39,7 +39,17 @@ from hudi_locks.format.instant import (
     parse_instant_name,
     parse_moment,
 )
-from hudi_locks.format.names import WRITE_TOKEN, BaseFileName, IOType, LogFileName, MarkerName, find_writer, new_file_id
+from hudi_locks.format.names import (
+    METADATA_FOLDER,
+    WRITE_TOKEN,
+    BaseFileName,
+    IOType,
+    LogFileName,
+    MarkerName,
+    find_metadata_writer,
+    find_writer,
+    new_file_id,
+)
 from hudi_locks.format.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, clustered_file_groups
 from hudi_locks.format.properties import decode_properties, encode_properties, split_properties
 from hudi_locks.format.records import interpreting, reading_parquet
@@ -62,6 +72,7 @@ __all__ = [
     "LAST_TIME",
     "LAYOUT_1",
     "LAYOUT_2",
+    "METADATA_FOLDER",
     "META_COLUMNS",
     "WRITE_ACTIONS",
     "WRITE_TOKEN",
@@ -110,6 +121,7 @@ __all__ = [
     "encode_requested_replace",
     "encode_rows",
     "epoch_ms",
+    "find_metadata_writer",
     "find_writer",
     "fixed_bucket_file_id",
     "format_time",

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.instant import is_time
-from hudi_locks.format.names import find_writer
+from hudi_locks.format.instant import is_time, parse_instant_name
+from hudi_locks.format.names import find_metadata_writer, find_writer
 from hudi_locks.format.records import AMISS
 
 __all__ = [
@@ -44,6 +44,9 @@ BUCKET_LENGTH: Final = 8
 _TICKETS: Final = "tickets"
 _BY_TICKETS: Final = "_BY_TICKETS"
 """Ends the kind of a claim that has some: 0.1.0 refuses it, which would complete a write without naming its files."""
+_AND_METADATA: Final = "_AND_METADATA"
+"""Ends the kind of a claim with a delta commit: releases that keep no metadata table refuse it, since without that
+delta commit the write would be invisible to readers that go by the metadata table."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -120,7 +123,10 @@ class Claim:
         overwrites_table: Whether it does so with every partition.
         content: The completed file of a PUBLISH, the plan of a SCHEDULE.
         tickets: By which each data file of a PUBLISH gets its name, and a VOID takes it back; see `encode_tickets`.
-            None where there are none, as in claims of releases before 0.2.0, whose tasks named the files.
+            None where there are none, as in claims of releases before 0.2.0, whose tasks named the files. Logs of the
+            metadata table are among them.
+        metadata: The completed file of the delta commit of the metadata table that goes before `content`; None if there
+            is no metadata table.
         rollback_instant: Requested time of the rollback that a ROLLBACK or VOID puts on the timeline.
         seen: Instants on the timeline when a PUBLISH was decided, if foreign writers are expected: pending ones, and
             those completed shortly before. What is not among them came later.
@@ -142,6 +148,7 @@ class Claim:
     overwrites_table: bool = False
     content: Content | None = None
     tickets: Content | None = None
+    metadata: Content | None = None
     rollback_instant: str | None = None
     seen: frozenset[str] | None = None
     owner: str = ""
@@ -156,7 +163,7 @@ class Claim:
     @property
     def contents(self) -> tuple[Content, ...]:
         """What may be staged beside it."""
-        return tuple(content for content in (self.content, self.tickets) if content is not None)
+        return tuple(content for content in (self.content, self.tickets, self.metadata) if content is not None)
 
 
 def claim_path(number: int) -> str:
@@ -185,7 +192,7 @@ def decode_tickets(data: bytes, claim: Claim) -> dict[str, str]:
     try:
         found = json.loads(data)
         strange = [path for path, ticket in found.items() if not isinstance(ticket, str)]
-        strange += [path for path in found if find_writer(path) != claim.instant]
+        strange += [path for path in found if (find_writer(path) or find_metadata_writer(path)) != claim.instant]
         if strange:
             raise ValueError(f"{strange[0]!r} is no file of {claim.instant} with a ticket")
     except AMISS as error:
@@ -199,7 +206,7 @@ def encode_claim(claim: Claim) -> bytes:
     """The bytes of an entry: one JSON object, keys sorted, always the same for the same claim."""
     fields = {
         **{name: getattr(claim, name) for name in _PLAIN},
-        "kind": claim.kind.value + (_BY_TICKETS if claim.tickets else ""),
+        "kind": f"{claim.kind.value}{_BY_TICKETS if claim.tickets else ''}{_AND_METADATA if claim.metadata else ''}",
         "writes": _encode_groups(claim.writes),
         "replaces": _encode_groups(claim.replaces),
         "overwrites": sorted(claim.overwrites),
@@ -207,6 +214,7 @@ def encode_claim(claim: Claim) -> bytes:
         "content": claim.content and _encode_content(claim.content),
         "tickets": claim.tickets and _encode_content(claim.tickets),
         "seen": None if claim.seen is None else sorted(claim.seen),
+        **({"metadata": _encode_content(claim.metadata)} if claim.metadata else {}),
     }
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
@@ -238,6 +246,11 @@ def _require_times(claim: Claim) -> None:
     for time in (claim.instant, claim.time, *named):
         if not isinstance(time, str) or not is_time(time):
             raise ValueError(f"{time!r} is no instant time")
+    promised = parse_instant_name(claim.metadata.name) if claim.metadata is not None else None
+    if claim.metadata is not None and (
+        promised is None or (promised.requested, promised.completion) != (claim.instant, claim.time)
+    ):
+        raise ValueError(f"{claim.metadata.name!r} is no delta commit of {claim.instant}")
 
 
 _PLAIN: Final = (
@@ -249,13 +262,14 @@ _PLAIN: Final = (
 def _decode(fields: dict[str, Any]) -> Claim:
     return Claim(
         **{name: fields[name] for name in _PLAIN},
-        kind=ClaimKind(fields["kind"].removesuffix(_BY_TICKETS)),
+        kind=ClaimKind(fields["kind"].removesuffix(_AND_METADATA).removesuffix(_BY_TICKETS)),
         writes=_decode_groups(fields["writes"]),
         replaces=_decode_groups(fields["replaces"]),
         overwrites=frozenset(fields.get("overwrites") or ()),
         overwrites_table=bool(fields.get("overwrites_table")),
         content=fields["content"] and _decode_content(fields["content"]),
         tickets=_decode_content(fields["tickets"]) if fields.get("tickets") else None,
+        metadata=_decode_content(fields["metadata"]) if fields.get("metadata") else None,
         seen=None if fields["seen"] is None else frozenset(fields["seen"]),
     )
 

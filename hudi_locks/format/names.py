@@ -9,7 +9,17 @@ from enum import Enum
 
 from hudi_locks.format.instant import TIME, is_time
 
-__all__ = ["WRITE_TOKEN", "BaseFileName", "IOType", "LogFileName", "MarkerName", "find_writer", "new_file_id"]
+__all__ = [
+    "METADATA_FOLDER",
+    "WRITE_TOKEN",
+    "BaseFileName",
+    "IOType",
+    "LogFileName",
+    "MarkerName",
+    "find_metadata_writer",
+    "find_writer",
+    "new_file_id",
+]
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
 """The one token of our files: the name of a file group's file at an instant is the same for every attempt."""
@@ -19,6 +29,9 @@ _TOKEN = r"\d+-\d+-\d+"  # noqa: S105 - a pattern of the above
 _BASE = re.compile(rf"([^._/][^_/]*)_([^_/]+)_({TIME})\.([a-z]+)")
 _BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile", "lance"})
 _TABLE_FOLDER = ".hoodie"
+METADATA_FOLDER = ".hoodie/metadata"
+"""Of the metadata table, relative to the base path."""
+_METADATA_DEPTH = 3
 _UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
 """NUL, what was not UTF-8, and components that are empty or lead elsewhere."""
 _MOST_BYTES, _MOST_BYTES_OF_NAME = 4_095, 255
@@ -143,6 +156,14 @@ def find_writer(path: str) -> str | None:
     base, log = BaseFileName.parse(file_name), LogFileName.parse(file_name)
     if base is not None:
         return base.instant if base.extension in _BASE_EXTENSIONS else None
+    return log.instant if log is not None and is_time(log.instant) else None
+
+
+def find_metadata_writer(path: str) -> str | None:
+    """The requested time that a log of the metadata table carries in its name; None if `path` names no such log."""
+    if not path.startswith(f"{METADATA_FOLDER}/") or path.count("/") != _METADATA_DEPTH or not _is_below(path):
+        return None
+    log = LogFileName.parse(path.rpartition("/")[2])
     return log.instant if log is not None and is_time(log.instant) else None
 
 

@@ -1,18 +1,27 @@
 """The metadata table that JVM Hudi keeps beside a table."""
 
-from hudi_locks.metadata_table.delta_commit import DeltaCommit, MetadataShape, plan_clean, plan_delta_commit
-from hudi_locks.metadata_table.metadata_table import METADATA_FOLDER, MetadataPartition, MetadataTable, MetadataView
+from hudi_locks.metadata_table.delta_commit import DeltaCommit, list_indexed, plan_clean, plan_delta_commit
+from hudi_locks.metadata_table.delta_commits import DeltaCommits
+from hudi_locks.metadata_table.metadata_table import (
+    METADATA_LAYOUT,
+    MetadataPartition,
+    MetadataShape,
+    MetadataTable,
+    MetadataView,
+)
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
 __all__ = [
-    "METADATA_FOLDER",
+    "METADATA_LAYOUT",
     "DeltaCommit",
+    "DeltaCommits",
     "MetadataPartition",
     "MetadataShape",
     "MetadataTable",
     "MetadataView",
     "describe_range",
     "hides_some",
+    "list_indexed",
     "plan_clean",
     "plan_delta_commit",
     "read_ranges",

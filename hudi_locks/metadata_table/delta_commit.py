@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import CommitMetadata, LogFileName, WriteStat
+from hudi_locks.format import META_COLUMNS, METADATA_FOLDER, CommitMetadata, LogFileName, WriteStat, arrow_schema
 from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
@@ -33,29 +33,15 @@ from hudi_locks.format.metadata_record import (
     merge_metadata_records,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.metadata_table import METADATA_FOLDER, MetadataPartition
-from hudi_locks.metadata_table.statistics import describe_range
+from hudi_locks.metadata_table.metadata_table import MetadataPartition, MetadataShape
+from hudi_locks.metadata_table.statistics import describe_range, has_room
+from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["DeltaCommit", "MetadataShape", "plan_clean", "plan_delta_commit"]
+__all__ = ["DeltaCommit", "list_indexed", "plan_clean", "plan_delta_commit"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
 Ranges = Mapping[str, Mapping[str, ColumnRange]]
-
-
-@dataclass(frozen=True)
-class MetadataShape:
-    """What a metadata table keeps, as far as its delta commits depend on it.
-
-    Attributes:
-        version: Of the metadata table.
-        groups: Ids of the file groups of each part, in the order over which keys are spread.
-        columns: Those of which it keeps statistics.
-    """
-
-    version: int
-    groups: Mapping[MetadataPartition, tuple[str, ...]]
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,7 +71,10 @@ def plan_delta_commit(requested: str, written: CommitMetadata, shape: MetadataSh
         UnsupportedTable: A file has values in an indexed column of which its task told no range. Without it the range
             of the partition would be too narrow, and hide rows from filters.
     """
-    ranges = {stat.path: _read_ranges(stat, shape) for stat in written.stats if stat.path}
+    columns = shape.columns
+    if written.schema is not None:
+        columns = list_indexed(columns, arrow_schema(written.schema, requested), version=shape.version)
+    ranges = {stat.path: _read_ranges(stat, columns) for stat in written.stats if stat.path}
     changed = {
         MetadataPartition.FILES: _list_files(written.stats),
         MetadataPartition.COLUMN_STATS: _describe_files(written.stats, ranges, shape.version),
@@ -117,16 +106,58 @@ def plan_clean(requested: str, deleted: Mapping[str, Sequence[str]], shape: Meta
     return _make(requested, changed, {MetadataPartition.COLUMN_STATS: gone}, shape)
 
 
-def _read_ranges(stat: WriteStat, shape: MetadataShape) -> Mapping[str, ColumnRange]:
+def list_indexed(columns: Iterable[str], schema: pa.Schema, *, version: int) -> tuple[str, ...]:
+    """Those of the indexed columns of which there are statistics, by the types that a write has.
+
+    Hudi keeps none of lists, maps and structs, and in tables of version 8 none of decimals that its records have no
+    room for.
+
+    Args:
+        columns: Names in the table's list.
+        schema: Of the user's columns.
+        version: Of the metadata table.
+
+    Raises:
+        UnsupportedTable: One is of a type of which it is not known here what Hudi keeps.
+    """
+    found = []
+    for name in columns:
+        field = _find_field(name, schema)
+        if field is None or pa.types.is_nested(field.type):
+            continue
+        kind = find_kind(field.type)
+        if kind is None:
+            message = (
+                f"the metadata table keeps statistics of {name}, which is {field.type} here, and this package does not"
+                " know those: leave it out of the indexed columns with JVM Hudi, or turn the metadata table off with"
+                " hudi-locks metadata drop"
+            )
+            raise UnsupportedTable(message, columns=[name], type=str(field.type))
+        if has_room(kind, version):
+            found.append(name)
+    return tuple(found)
+
+
+def _find_field(name: str, schema: pa.Schema) -> pa.Field | None:
+    """Of a column; one inside a struct counts by its own name, with dots, for what it is."""
+    if name in META_COLUMNS:
+        return pa.field(name, pa.string())
+    root = name.partition(".")[0]
+    if root not in schema.names:
+        return None
+    return schema.field(name) if name in schema.names else pa.field(name, pa.null())
+
+
+def _read_ranges(stat: WriteStat, columns: Sequence[str]) -> Mapping[str, ColumnRange]:
     found = decode_ranges(stat.ranges) if stat.ranges else {}
-    lacking = [column for column in shape.columns if column not in found]
+    lacking = [column for column in columns if column not in found]
     if lacking and stat.num_writes:
         message = (
             f"the metadata table keeps statistics of {', '.join(lacking)}, of which nothing is known in {stat.path}:"
             " leave them out of its indexed columns, or drop the metadata table with hudi-locks metadata drop"
         )
         raise UnsupportedTable(message, columns=lacking, path=stat.path)
-    return {column: found[column] for column in shape.columns if column in found}
+    return {column: found[column] for column in columns if column in found}
 
 
 def _make(

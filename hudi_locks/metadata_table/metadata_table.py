@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import TimelineLayout, decode_properties
+from hudi_locks.format import METADATA_FOLDER, TimelineLayout, decode_properties
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes
@@ -27,12 +27,13 @@ from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import DataFiles, FileSlice, TableConfig, find_completions, list_data_files, slice_file_groups
 from hudi_locks.timeline import Timeline
 
-__all__ = ["METADATA_FOLDER", "MetadataPartition", "MetadataTable", "MetadataView"]
+__all__ = ["METADATA_LAYOUT", "MetadataPartition", "MetadataShape", "MetadataTable", "MetadataView"]
 
-METADATA_FOLDER: Final = ".hoodie/metadata"
 _INDEXES: Final = ".hoodie/.index_defs/index.json"
 _PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
-_LAYOUT: Final = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
+_TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
+METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
+"""Of the metadata table's own timeline."""
 _VERSIONS: Final = ("8", "9")
 _REMEDY: Final = "let a JVM writer make the metadata table anew: delete it, and run a write with hoodie.metadata.enable"
 _Change = tuple[str, "MetadataRecord | None"]
@@ -44,6 +45,21 @@ class MetadataPartition(enum.Enum):
     FILES = "files"
     COLUMN_STATS = "column_stats"
     PARTITION_STATS = "partition_stats"
+
+
+@dataclass(frozen=True)
+class MetadataShape:
+    """What a metadata table keeps, as far as its delta commits depend on it.
+
+    Attributes:
+        version: Of the metadata table.
+        groups: Ids of the file groups of each part, in the order over which keys are spread.
+        columns: Those of which it keeps statistics.
+    """
+
+    version: int
+    groups: Mapping[MetadataPartition, tuple[str, ...]]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,34 @@ class MetadataTable:
             told = json.loads(data or b"")["indexDefinitions"][MetadataPartition.COLUMN_STATS.value]["sourceFields"]
             return tuple(str(name) for name in told)
 
+    def refuse_unwritable(self) -> None:
+        """Whether all of its parts can be kept up to date here.
+
+        Raises:
+            UnsupportedTable: One cannot; the message names it, and the way out.
+        """
+        known = {part.value for part in MetadataPartition}
+        if strange := sorted(self.names - known):
+            message = (
+                f"the metadata table has the part {', '.join(strange)}, which this package does not keep up to date:"
+                " drop that index with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
+            )
+            raise UnsupportedTable(message, parts=strange)
+
+    def describe(self, timeline: Timeline) -> MetadataShape:
+        """What the next delta commit must know of it, asked while nobody else changes it.
+
+        Args:
+            timeline: See `view`.
+
+        Raises:
+            DamagedTable: See `view`, `indexed_columns` and `MetadataView.list_groups`.
+        """
+        view = self.view(timeline)
+        parts = [part for part in MetadataPartition if part.value in self.names]
+        groups = map_in_threads(view.list_groups, parts)
+        return MetadataShape(self.version, dict(zip(parts, groups, strict=True)), self.indexed_columns())
+
     def view(self, timeline: Timeline) -> MetadataView:
         """What it says at the time of `timeline`, and perhaps of what was completed since.
 
@@ -104,7 +148,7 @@ class MetadataTable:
         Raises:
             DamagedTable: Its timeline cannot be read.
         """
-        return MetadataView(self, timeline, Timeline.load(self.storage, _LAYOUT))
+        return MetadataView(self, timeline, Timeline.load(self.storage, METADATA_LAYOUT))
 
 
 @dataclass(frozen=True)

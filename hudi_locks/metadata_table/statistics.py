@@ -15,7 +15,7 @@ from hudi_locks.format.metadata_record import Bound, ColumnStatistics, order_val
 from hudi_locks.format.records import reading_parquet
 from hudi_locks.storage import Storage
 
-__all__ = ["describe_range", "hides_some", "read_ranges"]
+__all__ = ["describe_range", "has_room", "hides_some", "read_ranges"]
 
 _VERSION_9: Final = 9
 _DECIMAL_DIGITS: Final = 15
@@ -128,9 +128,15 @@ def _wrap(value: Any, kind: ValueKind, version: int) -> Bound:
         return Bound("IntWrapper" if kind.name == "date" else kind.wrapper, value)
     if kind.name != "decimal":
         return Bound(kind.wrapper, value)
-    if max(kind.scale, kind.precision - kind.scale) > _DECIMAL_DIGITS:
+    if not has_room(kind, version):
         raise ValueError(f"a decimal({kind.precision},{kind.scale}) has no place in a metadata table of version 8")
     return Bound(kind.wrapper, _EXACT.scaleb(Decimal(value), -kind.scale))
+
+
+def has_room(kind: ValueKind, version: int) -> bool:
+    """Whether records of a metadata table of `version` can hold values of a kind; JVM Hudi keeps none of the others."""
+    digits = max(kind.scale, kind.precision - kind.scale)
+    return version >= _VERSION_9 or kind.name != "decimal" or digits <= _DECIMAL_DIGITS
 
 
 def _shortest(value: int) -> bytes:

@@ -139,6 +139,8 @@ class Archiver:
         if pending := timeline.pending(WRITE_ACTIONS):
             before = [i.requested for i in timeline.completed(WRITE_ACTIONS) if i.requested < pending[0].requested]
             limits += before[-1:]
+        if self._table.find_metadata_table() is not None:
+            limits.append(self._table.delta_commits.last_compaction())  # as JVM Hudi, whose readers rest on it
         return min([*limits, *timeline.savepoints])
 
     def _list_uncompacted(self, timeline: Timeline) -> list[str]:

@@ -13,7 +13,7 @@ from hudi_locks.services.retention import CleanPlanner, count_commits_since_clea
 from hudi_locks.services.settings import CleanSettings
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
-from hudi_locks.transaction import StopPoint, TableCoordinator, View
+from hudi_locks.transaction import StopPoint, TableCoordinator, View, carry_out_clean
 
 __all__ = ["CleanResult", "Cleaner"]
 
@@ -161,7 +161,12 @@ class Cleaner:
             requested, took_ms, _earliest(plan), plan.last_completed, plan.policy, partitions, plan.savepoints
         )
         with self._table.hold():
-            completed = self._table.complete(self._table.look(), instant, content=metadata.encode())
+            view = self._table.look()
+            gone = {partition: one.deleted for partition, one in partitions.items()}
+            if not carry_out_clean(self._table, requested, gone, view=view):
+                _log.warning("the metadata table changed while clean %s was carried out: the next goes on", requested)
+                return None
+            completed = self._table.complete(view, instant, content=metadata.encode())
         return metadata if completed else None
 
     def _delete(self, partition: str, files: tuple[str, ...]) -> CleanPartition:

@@ -7,9 +7,8 @@ from typing import Final
 
 from hudi_locks.config import Options, check_options, lock_keys, table_keys
 from hudi_locks.errors import TableError
-from hudi_locks.format import decode_properties, encode_properties
+from hudi_locks.format import METADATA_FOLDER, decode_properties, encode_properties
 from hudi_locks.lock import LockManager
-from hudi_locks.metadata_table import METADATA_FOLDER
 from hudi_locks.services.table_writer import identify_table
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 from hudi_locks.table import PROPERTIES_PATH, Table

@@ -31,6 +31,10 @@ from hudi_locks.transaction import StopPoint, TableCoordinator
 __all__ = ["RestoreResult", "Restorer"]
 
 _ACTION: Final = "restore"
+_KEPT: Final = (
+    "the table keeps a metadata table, which this package does not take back in time: restore it with JVM Hudi, or turn"
+    " the metadata table off with hudi-locks metadata drop"
+)
 Files = Mapping[str, frozenset[str]]
 """Paths of data files, by requested time of the write that made them."""
 
@@ -72,10 +76,12 @@ class Restorer:
 
         Raises:
             AcquireTimeout: The table lock could not be had.
-            SavepointRefused: Files of that snapshot are gone, or a restore to another savepoint is not finished:
-                repeat that one first.
+            SavepointRefused: The table keeps a metadata table, files of that snapshot are gone, or a restore to another
+                savepoint is not finished: repeat that one first.
             StorageError: The store failed; the same call goes on.
         """
+        if self._table.find_metadata_table() is not None:
+            raise SavepointRefused(_KEPT, instant=instant, reason=_KEPT)
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")

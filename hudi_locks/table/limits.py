@@ -26,10 +26,14 @@ class _Limit:
         return value.lower() in (allowed.lower() for allowed in self.allowed)
 
 
+_METADATA_PARTS: Final = frozenset({"files", "column_stats", "partition_stats"})
 _METADATA_TABLE: Final = """\
-the table keeps a metadata table; this package does not maintain it, and other readers would not see its commits. \
-`hudi-locks metadata drop PATH` turns it off, with the lock options of its writers; JVM writers make it anew unless \
-they have hoodie.metadata.enable=false"""
+of a metadata table this package keeps files, column_stats and partition_stats up to date, and no other part. Drop \
+that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \
+the table's writers; JVM writers make it anew unless they have hoodie.metadata.enable=false"""
+_BEING_MADE: Final = """\
+a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
+`hudi-locks metadata drop PATH`"""
 
 _TYPE: Final = _Limit(
     table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE", "MERGE_ON_READ"), "tables are of one of these two types"
@@ -65,8 +69,7 @@ _MERGED: Final = (
 _WRITTEN: Final = (
     _VERSION_WRITTEN,
     _TYPE,
-    _Limit(table_keys.METADATA_PARTITIONS.name, ("",), _METADATA_TABLE, is_curable=True),
-    _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _METADATA_TABLE, is_curable=True),
+    _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _BEING_MADE, is_curable=True),
     _Limit(
         table_keys.METADATA_ENABLE.name,
         ("false",),
@@ -127,6 +130,7 @@ def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
 
 def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_beyond(config, _WRITTEN)
+    yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
     if not config.record_key_fields:
@@ -178,6 +182,13 @@ def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Ref
         value = properties.get(limit.key, "")
         if not limit.admits(value):
             yield _Refusal(limit.key, value, limit.why, limit.is_curable)
+
+
+def _find_metadata_parts(config: TableConfig) -> Iterator[_Refusal]:
+    key = table_keys.METADATA_PARTITIONS.name
+    value = config.extra.get(key, "")
+    if not _METADATA_PARTS.issuperset(filter(None, map(str.strip, value.split(",")))):
+        yield _Refusal(key, value, _METADATA_TABLE, is_curable=True)
 
 
 def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:

@@ -201,6 +201,10 @@ class ClaimLog:
         """
         return None if claim.content is None else self._read_whole(claim, claim.content)
 
+    def read_metadata(self, claim: Claim) -> bytes | None:
+        """The same of the delta commit of the metadata table that the last claim promises."""
+        return None if claim.metadata is None else self._read_whole(claim, claim.metadata)
+
     def read_tickets(self, claim: Claim) -> dict[str, str] | None:
         """The tickets of the last claim, by path; None if a later claim is there, so that nobody needs them.
 
@@ -264,7 +268,7 @@ class ClaimLog:
     def _remember(self, entry: ClaimEntry) -> None:
         with self._lock:
             if entry.claim is not None:
-                self._recent[entry.number] = replace(entry.claim, content=None, tickets=None, seen=None)
+                self._recent[entry.number] = replace(entry.claim, content=None, tickets=None, metadata=None, seen=None)
                 self._recent.pop(entry.number - _REMEMBERED, None)
             if entry.number > self._head.number:
                 self._head = entry

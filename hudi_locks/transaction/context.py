@@ -8,10 +8,12 @@ from functools import cached_property
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import ClockRefused
-from hudi_locks.format import Instant, State, add_ms, epoch_ms
+from hudi_locks.format import Instant, State, add_ms, decode_properties, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
+from hudi_locks.metadata_table import DeltaCommits, MetadataTable
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
+from hudi_locks.table import PROPERTIES_PATH, TableConfig
 from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
@@ -52,6 +54,7 @@ class TableContext:
         owner: Who it is, for a person.
         tracer: Called at every stop point; None for nobody.
         metrics: What it reports to.
+        keeps_metadata: Whether the table kept a metadata table when it was loaded.
     """
 
     storage: Storage
@@ -63,11 +66,34 @@ class TableContext:
     owner: str
     tracer: Tracer | None
     metrics: Metrics
+    keeps_metadata: bool
 
     @cached_property
     def reader(self) -> TimelineReader:
         """Remembers the timeline between two looks."""
         return TimelineReader(self.storage, self.layout)
+
+    @cached_property
+    def delta_commits(self) -> DeltaCommits:
+        """Those of the metadata table."""
+        return DeltaCommits(self.storage)
+
+    def find_metadata_table(self) -> MetadataTable | None:
+        """The metadata table that the table keeps now; None if it keeps none.
+
+        The table's properties are read anew: a JVM writer may have made one, or dropped it, since they were last read.
+        Where none is expected they stay as they were.
+
+        Raises:
+            DamagedTable: The properties say that there is one, and it cannot be read.
+            UnsupportedTable: It is one that is not written here.
+        """
+        is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
+        data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
+        if data is None:
+            return None
+        config = TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH))
+        return MetadataTable.of(self.storage, config)
 
     @cached_property
     def known_timeline(self) -> KnownTimeline:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError
-from hudi_locks.format import Instant, State, parse_instant_name
+from hudi_locks.format import Instant, State, find_metadata_writer, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import drop_staged, staging_folder
 from hudi_locks.storage import map_in_threads
@@ -149,10 +149,12 @@ class RollForward:
         is_last = self._context.goes_by_claims  # as it was a moment ago; where a JVM can take it back, look once more
         while is_last or not self._is_voided(claim):
             is_last = False
+            self._begin_metadata(claim)
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     return not self._is_voided(claim)
-            elif self._context.is_inflight(claim):
+            elif self._context.is_inflight(claim) and self._complete_metadata(claim):
+                self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
                 if self._complete(claim):
                     return True
             elif self._is_archived(claim):
@@ -176,6 +178,28 @@ class RollForward:
         self._storage.flush(tickets)
         self._context.trace(StopPoint.PUBLISH_NAMED)
         return True
+
+    def _begin_metadata(self, claim: Claim) -> None:
+        """Before its logs have names: a JVM writer that rolls it back looks for the logs of what is pending there."""
+        if claim.metadata is not None:
+            self._context.delta_commits.begin(claim.instant)
+        self._context.trace(StopPoint.PUBLISH_METADATA_BEGUN)
+
+    def _complete_metadata(self, claim: Claim) -> bool:
+        """Complete the delta commit of the metadata table, if the claim has one; False if that cannot be any more."""
+        content, tickets = self._log.read_metadata(claim), self._log.read_tickets(claim)
+        if claim.metadata is None or content is None or tickets is None:
+            return True  # none, or a later claim is there: its maker has completed it, or voided the claim
+        logs = [path for path in tickets if find_metadata_writer(path) is not None]
+        return self._context.delta_commits.complete(claim.metadata.name, content, logs=logs)
+
+    def _undo_metadata(self, claim: Claim) -> None:
+        """Of an instant that was archived or rolled back while this process slept; its logs are none of its business.
+
+        Whoever rolled it back removed them, and where it was archived they count.
+        """
+        if claim.metadata is not None:
+            self._context.delta_commits.undo(claim.instant)
 
     def _name(self, path: str, ticket: str) -> bool:
         return self._storage.redeem(ticket, path) or self._storage.exists(path)
@@ -258,6 +282,7 @@ class RollForward:
         is_wanted = is_inflight if self._storage.capabilities.ended_folders else lambda: True
         filled = place.fill(self._context, content, is_wanted=is_wanted)
         if filled is Filled.UNWANTED:
+            self._undo_metadata(claim)
             return False  # it was archived or rolled back meanwhile
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
@@ -265,6 +290,7 @@ class RollForward:
         # A file that was there is an archiver's, if there is one: it removes the oldest first, so that no gap appears.
         if filled is Filled.MADE or not self._is_archived(claim):
             self._storage.delete(place.path)
+            self._undo_metadata(claim)
         return False
 
     def _look_again(self, claim: Claim) -> bool:

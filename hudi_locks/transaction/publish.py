@@ -22,6 +22,7 @@ from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.coordinator import TableCoordinator, TableHold
 from hudi_locks.transaction.foreign_writers import list_seen
 from hudi_locks.transaction.hooks import PreparedCommit, StopPoint
+from hudi_locks.transaction.metadata_part import MetadataPart, plan_metadata_part
 from hudi_locks.transaction.write_state import (
     INFLIGHT_GONE,
     Conflict,
@@ -106,6 +107,7 @@ class Publish:
         self._instant = state.requested
         self._is_unanswered = False
         self._seen: ClaimEntry | None = None
+        self._part: MetadataPart | None = None
 
     def run(self) -> PublishResult:
         """See `Transaction.publish`."""
@@ -226,10 +228,17 @@ class Publish:
         try:
             for participant in self._table.participants:
                 participant.prepare(commit)
+            self._part = self._plan_metadata(timeline)
         except WriteAborted as error:
             return self._give_up(str(error))
         self._table.trace(StopPoint.PUBLISH_PREPARED)
         return None
+
+    def _plan_metadata(self, timeline: Timeline) -> MetadataPart | None:
+        state = self._state
+        return plan_metadata_part(
+            self._table, state.requested, self._metadata, timeline=timeline, indexed=state.indexed
+        )
 
     def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
         time = self._take_time(view)
@@ -244,7 +253,8 @@ class Publish:
         return (draft, view.timeline) if entry is not None else None
 
     def _take_time(self, view: View) -> str:
-        time = self._table.time_after(view, self._instant)
+        newest = (self._part.newest,) if self._part is not None else ()
+        time = self._table.time_after(view, self._instant, *newest)
         self._table.wait_for_skew(time)
         self._table.trace(StopPoint.PUBLISH_TIMED)
         return time
@@ -260,7 +270,8 @@ class Publish:
             overwrites=self._metadata.overwritten_partitions,
             overwrites_table=self._metadata.overwrites_table,
             content=Content.of(completed.file_name(version), data),
-            tickets=encode_tickets(self._metadata.tickets),
+            tickets=encode_tickets({**self._metadata.tickets, **(self._part.tickets if self._part else {})}),
+            metadata=self._part.promise(time) if self._part else None,
             seen=list_seen(timeline, time) if self._table.expects_foreign_writers() else None,
             fencing_token=token,
         )

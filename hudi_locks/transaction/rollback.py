@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from hudi_locks.format import (
+    WRITE_ACTIONS,
     Instant,
     RollbackMetadata,
     RollbackPartition,
@@ -13,6 +14,7 @@ from hudi_locks.format import (
     RollbackRequest,
     State,
     add_ms,
+    find_metadata_writer,
     find_writer,
 )
 from hudi_locks.format.claim import Claim, ClaimKind
@@ -117,7 +119,9 @@ class Rollback:
         trace, instant = self._context.trace, Instant(claim.instant, claim.action, State.INFLIGHT)
         listing = self._needs_listing(claim)
         claimed = self._cancel(claim)
-        files = {*claimed, *self._find_files(claim.instant, listing=listing)}
+        logs = {path for path in claimed if find_metadata_writer(path) is not None}
+        self._take_back_metadata(claim, logs)
+        files = {*claimed - logs, *self._find_files(claim.instant, listing=listing)}
         self._plan(rollback, instant, files)
         trace(StopPoint.ROLLBACK_PLANNED)
         deleted = self._delete_files(files)
@@ -147,6 +151,12 @@ class Rollback:
         map_in_threads(lambda path: self._storage.cancel(tickets[path], path), tickets)
         self._context.trace(StopPoint.ROLLBACK_CANCELLED)
         return frozenset(tickets)
+
+    def _take_back_metadata(self, claim: Claim, logs: Collection[str]) -> None:
+        """Before the instant itself: once that is off the timeline, readers take its delta commit for a whole one."""
+        if logs or (claim.action in WRITE_ACTIONS and self._context.find_metadata_table() is not None):
+            self._context.delta_commits.take_back(claim.instant, logs)
+        self._context.trace(StopPoint.ROLLBACK_METADATA_TAKEN_BACK)
 
     def _needs_listing(self, claim: Claim) -> bool:
         """Whether a JVM writer may have named files that no marker tells of; tasks of this package name none."""

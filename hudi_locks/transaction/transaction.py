@@ -73,6 +73,11 @@ class Transaction:
         """Number of the last claim before that snapshot."""
         return self._state.claim_head
 
+    @property
+    def indexed(self) -> tuple[str, ...] | None:
+        """Columns of which the metadata table keeps statistics; None if the table keeps no metadata table."""
+        return self._state.indexed
+
     @cached_property
     def files(self) -> StagedFiles:
         """Makes data files; send it to the executors.
@@ -87,7 +92,8 @@ class Transaction:
     def files_by(self, maker: MarkerMaker | None) -> StagedFiles:
         """Makes data files that `maker` announces; None for no markers."""
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
-        return StagedFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker)
+        indexed = self._state.indexed or ()
+        return StagedFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker, indexed)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from hudi_locks.clock import Clock, SystemClock
+from hudi_locks.config import table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
@@ -20,6 +22,7 @@ from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBloc
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.hooks import CommitParticipant, Tracer, tracer_from
+from hudi_locks.transaction.metadata_part import read_indexed
 from hudi_locks.transaction.operations import find_plan
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
@@ -90,6 +93,7 @@ class Transactions:
             owner=str(owner or name_this_process()),
             tracer=trace or tracer_from(os.environ),
             metrics=metrics or Metrics(),
+            keeps_metadata=bool(table.config.extra.get(table_keys.METADATA_PARTITIONS.name)),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
             participants=tuple(participants),
@@ -131,7 +135,7 @@ class Transactions:
         """
         if action not in _ACTIONS:
             raise ConfigError(f"a write is one of {', '.join(_ACTIONS)}, not {action!r}", action=action)
-        return self._open(Begin(self.coordinator).run(action), operation)
+        return self._open(lambda: Begin(self.coordinator).run(action), operation)
 
     def schedule_clustering(self, make_plan: MakePlan) -> str | None:
         """Put a clustering plan on the timeline, under a claim: from then on writes of its file groups meet it.
@@ -156,7 +160,7 @@ class Transactions:
         Raises:
             WriteAborted: It is not on the timeline, is done or under way, or somebody else planned it.
         """
-        return self._open(ClusteringPlanning(self.coordinator).resume(instant), ClusteringPlanning.operation)
+        return self._open(lambda: ClusteringPlanning(self.coordinator).resume(instant), ClusteringPlanning.operation)
 
     def schedule_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
         """Put a compaction plan on the timeline, under a claim, while others write.
@@ -178,7 +182,7 @@ class Transactions:
 
     def resume_compaction(self, instant: str) -> Transaction:
         """Begin what `schedule_compaction` put on the timeline; see `resume`."""
-        return self._open(CompactionPlanning(self.coordinator).resume(instant), CompactionPlanning.operation)
+        return self._open(lambda: CompactionPlanning(self.coordinator).resume(instant), CompactionPlanning.operation)
 
     def schedule_log_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
         """Put a plan to merge logs into a log on the timeline, under a claim; nothing while a write is under way.
@@ -190,7 +194,8 @@ class Transactions:
 
     def resume_log_compaction(self, instant: str) -> Transaction:
         """Begin what `schedule_log_compaction` put on the timeline; see `resume`."""
-        return self._open(LogCompactionPlanning(self.coordinator).resume(instant), LogCompactionPlanning.operation)
+        planning = LogCompactionPlanning(self.coordinator)
+        return self._open(lambda: planning.resume(instant), planning.operation)
 
     def find_dead(self, instants: Iterable[str]) -> frozenset[str]:
         """Those of the instants whose process has given no sign of life for longer than it may."""
@@ -233,7 +238,10 @@ class Transactions:
         with self.coordinator.hold():
             return self.coordinator.accept_times(self.coordinator.load_timeline())
 
-    def _open(self, state: WriteState, operation: str) -> Transaction:
+    def _open(self, begin: Callable[[], WriteState], operation: str) -> Transaction:
+        """What the metadata table needs of the tasks is read first, so that a refusal leaves nothing behind."""
+        indexed = read_indexed(self.coordinator)
+        state = replace(begin(), indexed=indexed)
         return Transaction(self.coordinator, state, operation=operation, early=self.early)
 
 

@@ -32,6 +32,7 @@ class WriteState:
         lock_held_ms: How long its begin held it.
         archived: Instants that had left the timeline before the snapshot was taken, as far as it may matter.
         mark: What its inflight file must hold at the publish; None if that does not matter.
+        indexed: Columns of which the metadata table keeps statistics; None if there is no metadata table.
     """
 
     instant: Instant
@@ -42,6 +43,7 @@ class WriteState:
     lock_held_ms: int = 0
     archived: frozenset[str] = frozenset()
     mark: bytes | None = None
+    indexed: tuple[str, ...] | None = None
 
     @property
     def requested(self) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hudi_locks.format import CommitMetadata, Instant, RestoreMetadata, RollbackMetadata, State, parse_instant_name
+from hudi_locks.format import (
+    CommitMetadata,
+    Instant,
+    RestoreMetadata,
+    RollbackMetadata,
+    State,
+    find_writer,
+    parse_instant_name,
+)
 from hudi_locks.format.claim import (
     PRIVATE_FOLDER,
     Claim,
@@ -86,7 +94,7 @@ def _check_chain(book: Notebook, claim: Claim, before: str, path: str) -> None:
         if (
             claim.tickets
             and claim.tickets.data
-            and not commit.paths.issuperset(decode_tickets(claim.tickets.data, claim))
+            and not commit.paths.issuperset(_name_data_files(claim.tickets.data, claim))
         ):
             book.damage(_KIND, path, expected="tickets of the files that its content names", found="tickets of others")
 
@@ -146,3 +154,8 @@ def _check_missing(survey: Survey, claim: Claim, path: str, *, is_last: bool) ->
 
 def _advice(claim: Claim) -> str:
     return f"bring it back: its bytes stand in {claim_path(claim.number)}, in `content`"
+
+
+def _name_data_files(tickets: bytes, claim: Claim) -> list[str]:
+    """Those with tickets; logs of the metadata table have some too."""
+    return [path for path in decode_tickets(tickets, claim) if find_writer(path) is not None]

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final, TypeVar
 
 from hudi_locks.errors import NoSuchFile
+from hudi_locks.format import METADATA_FOLDER
 from hudi_locks.format.column_range import ColumnRange
 from hudi_locks.format.metadata_keys import NO_PARTITION
 from hudi_locks.format.metadata_record import ColumnStatistics
 from hudi_locks.metadata_table import (
-    METADATA_FOLDER,
     MetadataPartition,
     MetadataTable,
     MetadataView,

@@ -9,21 +9,17 @@ from typing import Any
 import pytest
 from every_type import spark_query
 
-from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import Instant, State
+from hudi_locks.format import METADATA_FOLDER
 from hudi_locks.metadata_table import (
-    METADATA_FOLDER,
     MetadataPartition,
     MetadataTable,
     describe_range,
-    plan_delta_commit,
     read_ranges,
 )
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.table import list_base_files, list_data_files, list_partitions
-from hudi_locks.table import table as tables
-from hudi_locks.table.table import read_commit
+from hudi_locks.transaction.context import TableContext
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -69,14 +65,12 @@ def test_readers_that_ask_for_a_metadata_table_see_our_commits_in_tables_of_ours
     assert jvm.read(table, **WITH_IT) == jvm.read(table, **WITHOUT_IT) == FIRST + SECOND
 
 
-def test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible_and_is_refused(
+def test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible(
     spark: Any, jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UnsupportedTable, match=r"hudi-locks metadata drop") as caught:
-        theirs.upsert(frame(SECOND))
-    assert caught.value.key == "hoodie.table.metadata.partitions"
-    with monkeypatch.context() as unchecked:
-        unchecked.setattr(tables, "check_writable", lambda *_: None)
+    """So a dropped one is to be gone for all."""
+    with monkeypatch.context() as unaware:
+        unaware.setattr(TableContext, "find_metadata_table", lambda _: None)
         assert theirs.upsert(frame(SECOND)).rows_inserted == 1
     assert jvm.read(theirs, **WITH_IT) == FIRST
     assert rust(theirs) == FIRST
@@ -115,29 +109,8 @@ def test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_a
     assert report.checked["files in the metadata table"] == len(files)
 
 
-def follow(table: HoodieTable, unchecked: pytest.MonkeyPatch, rows: Any) -> None:
-    """Write as if the table had no metadata table, and tell that of it afterwards; nobody writes in between."""
-    with unchecked.context() as patched:
-        patched.setattr(tables, "check_writable", lambda *_: None)
-        table.upsert(rows)
-    storage, timeline = table.table.storage, table.table.timeline()
-    [last] = timeline.completed()[-1:]
-    metadata_table = MetadataTable.of(storage, table.table.config)
-    assert metadata_table is not None
-    written = read_commit(storage, timeline, requested=last.requested)
-    columns, view = metadata_table.indexed_columns(), metadata_table.view(timeline)
-    ranges = {path: read_ranges(storage, path, columns) for path in written.paths}
-    groups = {part: view.list_groups(part) for part in MetadataPartition}
-    made = plan_delta_commit(last.requested, written, ranges, groups=groups, version=table.table.config.version)
-    begun = Instant(last.requested, "deltacommit", State.REQUESTED)
-    ended = begun.as_completed(str(last.completion))
-    contents = {begun: b"", begun.as_inflight(): b"", ended: made.metadata.encode("deltacommit", layout_version=2)}
-    files = {**made.logs, **{f"{OWN_TIMELINE}/{one.file_name(2)}": data for one, data in contents.items()}}
-    assert all(storage.create_if_absent(path, data) for path, data in files.items())
-
-
 def test_a_delta_commit_of_ours_shows_our_rows_to_readers_that_go_by_the_metadata_table(
-    jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any, monkeypatch: pytest.MonkeyPatch
+    jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any
 ) -> None:
     """Also to those that filter; and the JVM compacts it, and writes on, as if it were its own."""
     columns = ["id", "region", "ts", "value", "label"]
@@ -150,14 +123,14 @@ def test_a_delta_commit_of_ours_shows_our_rows_to_readers_that_go_by_the_metadat
         assert verify_table(theirs.table.storage).damages == ()
 
     changed: list[Row] = [("a", "eu", 2, 5000.0, "ours"), ("c", "us", 1, 6000.0, "ours")]
-    follow(theirs, monkeypatch, frame(changed))
+    theirs.upsert(frame(changed))
     check([changed[0], FIRST[1], changed[1]])
     often = {"hoodie__metadata__compact__max__delta__commits": "2", "hoodie__clean__automatic": "false"}
     for ts in (3, 4, 5):
         write_theirs(jvm, theirs.path, [("c", "us", ts, 7000.0 + ts, "theirs")], **often)
     check([changed[0], FIRST[1], ("c", "us", 5, 7005.0, "theirs")])
     assert any(name.endswith(".hfile") for name in theirs.table.storage.list_names(".hoodie/metadata/column_stats"))
-    follow(theirs, monkeypatch, frame([("b", "eu", 6, -1.0, "ours")]))
+    theirs.upsert(frame([("b", "eu", 6, -1.0, "ours")]))
     check([changed[0], ("b", "eu", 6, -1.0, "ours"), ("c", "us", 5, 7005.0, "theirs")])
 
 
@@ -213,8 +186,8 @@ def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
 def test_verification_tells_what_the_metadata_table_misses_and_names_in_vain(
     theirs: HoodieTable, frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as unchecked:
-        unchecked.setattr(tables, "check_writable", lambda *_: None)
+    with monkeypatch.context() as unaware:
+        unaware.setattr(TableContext, "find_metadata_table", lambda _: None)
         theirs.upsert(frame(SECOND))
     [lost] = Path(theirs.path, "region=eu").glob("*.parquet")
     lost.unlink()

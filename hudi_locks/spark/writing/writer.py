@@ -14,6 +14,7 @@ from hudi_locks.errors import BadInput, TableError
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
+from hudi_locks.metadata_table import list_indexed
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.index import Index
@@ -239,6 +240,7 @@ class Writer:
         operation, keyed = asked.operation, asked.keyed
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
+        list_indexed(transaction.indexed or (), schema, version=self.table.config.version)  # or refuse, before any work
         asked.report("finding file groups")
         index = self.strategy.index
 

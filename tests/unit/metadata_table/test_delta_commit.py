@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from golden_metadata import read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State, WriteStat
 from hudi_locks.format.column_range import INT, LONG, ColumnRange, encode_ranges
 from hudi_locks.format.metadata_keys import column_stats_key, partition_stats_key
 from hudi_locks.metadata_table import (
-    METADATA_FOLDER,
     DeltaCommit,
     MetadataPartition,
     MetadataShape,
     MetadataTable,
     MetadataView,
     hides_some,
+    list_indexed,
     plan_clean,
     plan_delta_commit,
 )
@@ -145,6 +146,25 @@ def test_a_file_whose_task_told_no_range_of_an_indexed_column_is_refused(table: 
     filled = CommitMetadata.of([replace(empty, num_writes=1, ranges=encode_ranges({}))], "UPSERT", schema=None)
     with pytest.raises(UnsupportedTable, match="statistics of qty"):
         plan_delta_commit(T, filled, shape)
+
+
+SCHEMA = pa.schema([
+    ("id", pa.string()), ("tags", pa.list_(pa.string())), ("inner", pa.struct([("x", pa.int32())])),
+    ("wide", pa.decimal128(38, 18)), ("at", pa.timestamp("ms", "UTC")),
+])  # fmt: skip
+
+
+def test_statistics_are_kept_of_the_columns_of_which_the_jvm_keeps_them() -> None:
+    columns = ("_hoodie_record_key", "id", "tags", "inner", "wide", "a column that is gone")
+    assert list_indexed(columns, SCHEMA, version=9) == ("_hoodie_record_key", "id", "wide")
+    assert list_indexed(columns, SCHEMA, version=8) == ("_hoodie_record_key", "id")
+
+
+@pytest.mark.parametrize("column", ["at", "inner.x"])
+def test_a_column_of_which_it_is_not_known_what_the_jvm_keeps_is_refused(column: str) -> None:
+    with pytest.raises(UnsupportedTable, match=f"statistics of {column}") as caught:
+        list_indexed((column,), SCHEMA, version=9)
+    assert caught.value.facts["columns"] == [column]
 
 
 def test_a_clean_takes_its_files_out_and_what_is_known_of_them(table: MetadataTable, version: int) -> None:

@@ -1,0 +1,145 @@
+"""Delta commits of the metadata table as files: how they are begun, completed and taken back, by anybody and again.
+
+The metadata table has a timeline of its own, and no claims. A delta commit is decided by the claim of the table's
+instant that has its requested time. It is completed before that instant is, and taken back before that one is rolled
+back: readers pass over a delta commit whose instant is pending in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_locks.format import METADATA_FOLDER, Instant, State, find_metadata_writer, parse_instant_name
+from hudi_locks.metadata_table.delta_commit import DeltaCommit
+from hudi_locks.metadata_table.metadata_table import METADATA_LAYOUT
+from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.timeline import PENDING_ENDINGS, Timeline, create_instant, index_files
+
+__all__ = ["DeltaCommits"]
+
+_ACTION: Final = "deltacommit"
+_COMPACTION: Final = ("commit", "compaction")
+
+
+@dataclass(frozen=True)
+class DeltaCommits:
+    """Those of one table. Every step may be repeated by anybody, and be paused anywhere.
+
+    Attributes:
+        storage: Of the table.
+    """
+
+    storage: Storage
+
+    def newest_time(self) -> str | None:
+        """The newest time on the timeline of the metadata table; None if it is empty."""
+        return self._load().newest_time()
+
+    def last_compaction(self) -> str:
+        """Requested time of the last compaction of the metadata table that is completed; "" if there is none."""
+        return max((one.requested for one in self._load().completed(("commit",))), default="")
+
+    def make_logs(self, commit: DeltaCommit) -> None:
+        """Make the logs of a delta commit that was begun under their names, where these are not taken yet."""
+        map_in_threads(lambda path: self.storage.create_if_absent(path, commit.logs[path]), commit.logs)
+
+    def stage(self, commit: DeltaCommit) -> dict[str, str]:
+        """Upload the logs, which nobody sees; the ticket of each by its path.
+
+        Raises:
+            StorageError: The store failed; a sweep removes what was staged.
+        """
+        return dict(map_in_threads(lambda path: (path, self._stage(path, commit)), commit.logs))
+
+    def _stage(self, path: str, commit: DeltaCommit) -> str:
+        staged = self.storage.stage(path, instant=commit.requested)
+        with staged.open() as file:
+            file.write(commit.logs[path])
+        return staged.seal()
+
+    def begin(self, requested: str) -> None:
+        """Put a delta commit on the timeline, pending: a JVM writer that finds it so takes its logs away with it."""
+        begun = Instant(requested, _ACTION, State.REQUESTED)
+        for instant in (begun, begun.as_inflight()):
+            create_instant(self.storage, METADATA_LAYOUT, instant=instant, data=b"")
+
+    def complete(self, name: str, content: bytes, *, logs: Collection[str]) -> bool:
+        """Complete what was begun, whose logs have their names.
+
+        Args:
+            name: Of the completed file, which tells requested and completion time.
+            content: Of it.
+            logs: Paths of the logs.
+
+        Returns:
+            Whether it is completed. False: a JVM writer rolled it back, or compacted the metadata table at a later
+            time than this one, so that its logs would count as compacted.
+        """
+        completed = parse_instant_name(name)
+        if completed is None or completed.completion is None:
+            raise ValueError(f"{name} is no completed instant")
+        timeline = self._load()
+        found = timeline.get(completed.requested)
+        if found is not None and found.is_completed:
+            return True
+        if any(one.requested >= completed.completion for one in _list_compactions(timeline)):
+            return False
+        path = METADATA_LAYOUT.path(completed)
+        is_made = self.storage.create_if_absent(path, content)
+        pending = METADATA_LAYOUT.path(replace(completed, state=State.INFLIGHT, completion=None))
+        if all(map_in_threads(self.storage.exists, [pending, *logs])):
+            return True
+        if is_made:
+            self.storage.delete(path)
+        return False
+
+    def undo(self, requested: str) -> None:
+        """Take the instant of a delta commit off the timeline, and leave its logs."""
+        for paths in self._find(requested):
+            for path in sorted(paths, key=_by_state):
+                self.storage.delete(path)
+
+    def take_back(self, requested: str, logs: Iterable[str] = ()) -> set[str]:
+        """Take back whatever the metadata table has of an instant that is being rolled back, a JVM writer's too.
+
+        Args:
+            requested: Of the instant.
+            logs: Paths of logs that may have got their names.
+
+        Returns:
+            Paths of the logs that were removed.
+        """
+        files = [sorted(paths, key=_by_state) for paths in self._find(requested)]
+        completed = [path for paths in files for path in paths if _by_state(path) == 0]
+        for path in completed:  # first: a delta commit without its logs would be one that says nothing
+            self.storage.delete(path)
+        named = {*logs, *(self._list_logs(requested) if files else ())}
+        removed = {path for path in sorted(named) if self.storage.delete(path)}
+        for path in (path for paths in files for path in paths if path not in completed):
+            self.storage.delete(path)
+        return removed
+
+    def _find(self, requested: str) -> list[tuple[str, ...]]:
+        found = index_files(self.storage, METADATA_LAYOUT)
+        return [paths for (time, _), paths in found.items() if time == requested]
+
+    def _list_logs(self, requested: str) -> Iterator[str]:
+        for folder in self.storage.list(METADATA_FOLDER):
+            if folder.is_folder and not folder.name.startswith("."):
+                names = self.storage.list_names(f"{METADATA_FOLDER}/{folder.name}")
+                paths = (f"{METADATA_FOLDER}/{folder.name}/{name}" for name in names)
+                yield from (path for path in paths if find_metadata_writer(path) == requested)
+
+    def _load(self) -> Timeline:
+        return Timeline.load(self.storage, METADATA_LAYOUT)
+
+
+def _list_compactions(timeline: Timeline) -> list[Instant]:
+    return [instant for instant in timeline.instants if instant.action in _COMPACTION]
+
+
+def _by_state(path: str) -> int:
+    """The completed file goes first, the requested one last."""
+    return path.endswith(PENDING_ENDINGS) + path.endswith(".requested")

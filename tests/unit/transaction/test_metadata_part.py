@@ -1,0 +1,206 @@
+"""Writes to a table that keeps a metadata table: what that says is what is there, wherever somebody dies or sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from metadata_harness import MetadataHarness, rollback_of_the_jvm
+from transaction_harness import Harness, Killed, Mortal, kill
+
+from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State
+from hudi_locks.format.claim import ClaimKind, claim_path, decode_claim
+from hudi_locks.format.metadata_keys import partition_stats_key
+from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataPartition
+from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.transaction import Outcome, StopPoint
+
+At = Callable[[StopPoint, Callable[[], object]], Any]
+PUBLISH = [point for point in StopPoint if point.value.startswith("publish:")]
+CLAIMED = PUBLISH[PUBLISH.index(StopPoint.PUBLISH_CLAIMED) : PUBLISH.index(StopPoint.PUBLISH_CLEANED)]
+ROLLBACK = [point for point in StopPoint if point.value.startswith("rollback:")]
+
+
+@pytest.fixture(params=[8, 9])
+def kept(harness: Harness, request: pytest.FixtureRequest) -> MetadataHarness:
+    return MetadataHarness.of(harness, request.param)
+
+
+def test_a_commit_is_a_delta_commit_that_was_completed_with_it(kept: MetadataHarness) -> None:
+    first, second = kept.commit("g-0"), kept.commit("g-0", "h-0")
+    kept.check()
+    own, table = kept.own_timeline(), kept.timeline()
+    for requested in (first, second):
+        mine, its = own.get(requested), table.get(requested)
+        assert mine is not None
+        assert its is not None
+        assert (mine.action, mine.completion) == ("deltacommit", its.completion)
+    told = kept.metadata_table.view(table).read(MetadataPartition.PARTITION_STATS)
+    statistics = told[partition_stats_key("id", "p")].statistics
+    assert statistics is not None
+    assert statistics.values == 2 * 3
+
+
+def test_a_claim_with_a_delta_commit_is_of_a_kind_that_older_releases_refuse(kept: MetadataHarness) -> None:
+    kept.commit("g-0")
+    assert b'"PUBLISH_BY_TICKETS_AND_METADATA"' in (kept.storage.read(claim_path(1)) or b"")
+    [claim] = kept.claims()
+    assert claim.metadata is not None
+    changed = replace(claim.metadata, name=f"20270101000000000_{claim.time}.deltacommit")
+    text = (kept.storage.read(claim_path(1)) or b"").replace(claim.metadata.name.encode(), changed.name.encode())
+    with pytest.raises(DamagedTable, match="no delta commit of"):
+        decode_claim(text, 1)
+
+
+@pytest.mark.parametrize("point", PUBLISH)
+def test_wherever_a_publish_dies_the_next_writer_brings_both_tables_in_step(
+    kept: MetadataHarness, at: At, point: StopPoint
+) -> None:
+    tx = Mortal(kept, at, point).transactions.begin("commit", "UPSERT")
+    metadata = kept.write(tx, "g-0")
+    with pytest.raises(Killed):
+        tx.publish(metadata)
+    kept.clock.advance(200)
+    is_claimed = any(claim.kind is ClaimKind.PUBLISH for claim in kept.claims())
+    kept.commit("h-0")
+    kept.check()
+    assert (kept.timeline().get(tx.instant) is not None) is is_claimed
+
+
+@pytest.mark.parametrize("point", ROLLBACK)
+def test_wherever_a_rollback_dies_the_next_writer_brings_both_tables_in_step(
+    kept: MetadataHarness, at: At, point: StopPoint
+) -> None:
+    tx = kept.open(trace=at(point, kill)).begin("commit", "UPSERT")
+    kept.write(tx, "g-0")
+    with pytest.raises(Killed):
+        tx.abort("enough")
+    tx._state.heartbeat.pause()
+    kept.commit("h-0")
+    kept.check()
+
+
+@pytest.mark.parametrize("point", CLAIMED)
+def test_a_publisher_that_sleeps_while_its_claim_is_voided_brings_nothing_back(
+    kept: MetadataHarness, at: At, point: StopPoint
+) -> None:
+    """A JVM writer that appears makes the helper void the claim, unless the write is completed by then."""
+    kept.foreign = True
+
+    def void() -> None:
+        theirs = LAYOUT_2.path(Instant(LAYOUT_2.time(kept.clock.wall_ms() + 9), "commit", State.REQUESTED))
+        kept.storage.replace(theirs, b"")
+        kept.open().resolve(tx.instant)
+        kept.storage.delete(theirs)
+
+    tx = kept.open(trace=at(point, void)).begin("commit", "UPSERT")
+    outcome = tx.publish(kept.write(tx, "g-0")).outcome
+    found = kept.timeline().get(tx.instant)
+    assert (found is not None and found.is_completed) is (outcome is Outcome.COMMITTED)
+    kept.check()
+    kept.commit("h-0")
+    kept.check()
+
+
+@pytest.mark.parametrize("point", [StopPoint.PUBLISH_METADATA_BEGUN, StopPoint.PUBLISH_NAMED])
+def test_a_delta_commit_that_a_jvm_writer_took_back_takes_the_write_along(
+    kept: MetadataHarness, at: At, point: StopPoint
+) -> None:
+    """It does so at its begin, to whatever is pending there: the lock was lost."""
+    kept.foreign = True
+    tx = kept.open(trace=at(point, lambda: rollback_of_the_jvm(kept, tx.instant))).begin("commit", "UPSERT")
+    outcome = tx.publish(kept.write(tx, "g-0")).outcome
+    kept.check()
+    assert (outcome is Outcome.ABORTED) is (kept.timeline().get(tx.instant) is None)
+    assert outcome is Outcome.ABORTED
+    kept.commit("h-0")
+    kept.check()
+
+
+def test_logs_that_would_count_as_compacted_are_taken_back_and_the_write_with_them(
+    kept: MetadataHarness, at: At
+) -> None:
+    kept.foreign = True
+    tx = kept.open(trace=at(StopPoint.PUBLISH_NAMED, lambda: kept.compact_by_jvm("20280101000000000"))).begin(
+        "commit", "UPSERT"
+    )
+    assert tx.publish(kept.write(tx, "g-0")).outcome is Outcome.ABORTED
+    kept.storage.delete(METADATA_LAYOUT.path(Instant("20280101000000000", "compaction", State.REQUESTED)))
+    kept.check()
+
+
+def test_what_a_jvm_writer_left_completed_there_is_taken_back_with_its_write(kept: MetadataHarness) -> None:
+    """It died before it completed the write itself."""
+    kept.foreign = True
+    requested = LAYOUT_2.time(kept.clock.wall_ms())
+    begun = Instant(requested, "commit", State.REQUESTED)
+    for instant in (begun, begun.as_inflight()):
+        kept.storage.replace(LAYOUT_2.path(instant), b"")
+    log = f"{METADATA_FOLDER}/files/.files-0000-0_{requested}.log.1_3-4-5"
+    kept.storage.replace(log, b"theirs")
+    theirs = Instant(requested, "deltacommit", State.REQUESTED)
+    for instant in (theirs, theirs.as_inflight(), theirs.as_completed(requested)):
+        kept.storage.replace(METADATA_LAYOUT.path(instant), b"")
+    kept.clock.advance(4_000)
+    kept.commit("g-0")
+    assert not kept.storage.exists(log)
+    assert kept.own_timeline().get(requested) is None
+    kept.check()
+
+
+@pytest.mark.parametrize("names", ["", "files"])
+def test_a_metadata_table_that_changed_meanwhile_ends_the_write(kept: MetadataHarness, names: str) -> None:
+    tx = kept.open().begin("commit", "UPSERT")
+    written = kept.write(tx, "g-0")
+    kept.say(names)
+    result = tx.publish(written)
+    assert result.outcome is Outcome.ABORTED
+    assert "changed while the write was under way" in result.reason
+
+
+def test_one_that_a_jvm_writer_made_meanwhile_ends_the_write_too(kept: MetadataHarness) -> None:
+    kept.foreign = True
+    kept.say("")
+    tx = Harness.open(kept).begin("commit", "UPSERT")
+    written = kept.write(tx, "g-0")
+    kept.say("files")
+    assert tx.publish(written).outcome is Outcome.ABORTED
+    following = Harness.open(kept).begin("commit", "UPSERT")
+    assert following.publish(kept.write(following, "g-0")).is_committed
+    assert kept.own_timeline().get(following.instant) is not None
+
+
+def test_a_file_without_a_range_of_an_indexed_column_ends_the_write(kept: MetadataHarness) -> None:
+    tx = kept.open().begin("commit", "UPSERT")
+    written = kept.write(tx, "g-0")
+    stats = [replace(stat, ranges=None) for stat in written.stats]
+    result = tx.publish(CommitMetadata.of(stats, "UPSERT", schema=written.schema))
+    assert result.outcome is Outcome.ABORTED
+    assert "hudi-locks metadata drop" in result.reason
+    kept.check()
+
+
+def test_a_part_that_is_not_kept_up_to_date_is_refused_before_anything_is_written(kept: MetadataHarness) -> None:
+    kept.say("files,record_index")
+    with pytest.raises(UnsupportedTable, match="the part record_index"):
+        kept.open().begin("commit", "UPSERT")
+    assert kept.timeline().instants == ()
+
+
+def test_a_store_that_fails_while_the_logs_are_uploaded_ends_the_write(
+    kept: MetadataHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tx = kept.open().begin("commit", "UPSERT")
+    written = kept.write(tx, "g-0")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise StorageError("the store is away", path="files")
+
+    monkeypatch.setattr("hudi_locks.metadata_table.delta_commits.DeltaCommits.stage", fail)
+    assert tx.publish(written).outcome is Outcome.ABORTED
+    monkeypatch.undo()
+    kept.commit("h-0")
+    kept.check()
