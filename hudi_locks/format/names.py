@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ __all__ = [
     "IOType",
     "LogFileName",
     "MarkerName",
+    "choose_token",
     "find_metadata_writer",
     "find_writer",
     "new_file_id",
 ]
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
-"""The one token of our files: the name of a file group's file at an instant is the same for every attempt."""
+"""The token of our files: the name of a file group's file at an instant is the same for every attempt."""
+_FIXED_ID = re.compile(r"\d{8}-0000-0000-0000-000000000000-0")
 
 _MARKER = ".marker"
 _TOKEN = r"\d+-\d+-\d+"  # noqa: S105 - a pattern of the above
@@ -32,6 +35,7 @@ _TABLE_FOLDER = ".hoodie"
 METADATA_FOLDER = ".hoodie/metadata"
 """Of the metadata table, relative to the base path."""
 _METADATA_DEPTH = 3
+_MOST_OF_JAVA = 0x7FFF_FFFF
 _UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
 """NUL, what was not UTF-8, and components that are empty or lead elsewhere."""
 _MOST_BYTES, _MOST_BYTES_OF_NAME = 4_095, 255
@@ -140,6 +144,20 @@ class MarkerName:
             return None
         partition_path, _, data_file = data_path.rpartition("/")
         return cls(partition_path, data_file, IOType[kind])
+
+
+def choose_token(partition: str, file_id: str) -> str:
+    """The write token of our files of a file group.
+
+    JVM Hudi finds the statistics of a file by its bare name. Under non-blocking concurrency control a bucket has the
+    same id in every partition, so there the token tells the partition: else a filter takes the statistics of one file
+    for those of its namesakes, and misses rows.
+    """
+    if not partition or not _FIXED_ID.fullmatch(file_id):
+        return WRITE_TOKEN
+    digest = hashlib.sha256(partition.encode()).digest()
+    task, stage = (int.from_bytes(digest[at : at + 4], "big") & _MOST_OF_JAVA for at in (0, 4))
+    return f"{task}-{stage}-0"
 
 
 def find_writer(path: str) -> str | None:

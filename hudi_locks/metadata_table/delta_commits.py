@@ -59,13 +59,18 @@ class DeltaCommits:
             file.write(commit.logs[path])
         return staged.seal()
 
-    def begin(self, requested: str) -> None:
-        """Put a delta commit on the timeline, pending: a JVM writer that finds it so takes its logs away with it."""
-        begun = Instant(requested, _ACTION, State.REQUESTED)
-        for instant in (begun, begun.as_inflight()):
-            create_instant(self.storage, METADATA_LAYOUT, instant=instant, data=b"")
+    def begin(self, requested: str) -> list[str]:
+        """Put a delta commit on the timeline, pending: a JVM writer that finds it so takes its logs away with it.
 
-    def complete(self, name: str, content: bytes, *, logs: Collection[str]) -> bool:
+        Returns:
+            Paths of the files that this call made.
+        """
+        begun = Instant(requested, _ACTION, State.REQUESTED)
+        instants = (begun, begun.as_inflight())
+        made = [one for one in instants if create_instant(self.storage, METADATA_LAYOUT, instant=one, data=b"")]
+        return [METADATA_LAYOUT.path(one) for one in made]
+
+    def complete(self, name: str, content: bytes, *, logs: Collection[str]) -> list[str] | None:
         """Complete what was begun, whose logs have their names.
 
         Args:
@@ -74,8 +79,9 @@ class DeltaCommits:
             logs: Paths of the logs.
 
         Returns:
-            Whether it is completed. False: a JVM writer rolled it back, or compacted the metadata table at a later
-            time than this one, so that its logs would count as compacted.
+            Path of the completed file if this call made it; empty if it was there. None if it cannot be completed: a
+            JVM writer rolled it back, or compacted the metadata table at a later time, so that its logs would count
+            as compacted.
         """
         completed = parse_instant_name(name)
         if completed is None or completed.completion is None:
@@ -83,23 +89,22 @@ class DeltaCommits:
         timeline = self._load()
         found = timeline.get(completed.requested)
         if found is not None and found.is_completed:
-            return True
+            return []
         if any(one.requested >= completed.completion for one in _list_compactions(timeline)):
-            return False
+            return None
         path = METADATA_LAYOUT.path(completed)
         is_made = self.storage.create_if_absent(path, content)
         pending = METADATA_LAYOUT.path(replace(completed, state=State.INFLIGHT, completion=None))
         if all(map_in_threads(self.storage.exists, [pending, *logs])):
-            return True
+            return [path] if is_made else []
         if is_made:
             self.storage.delete(path)
-        return False
+        return None
 
-    def undo(self, requested: str) -> None:
-        """Take the instant of a delta commit off the timeline, and leave its logs."""
-        for paths in self._find(requested):
-            for path in sorted(paths, key=_by_state):
-                self.storage.delete(path)
+    def remove(self, made: Iterable[str]) -> None:
+        """Remove files of an instant that `begin` and `complete` made too late, and leave its logs to others."""
+        for path in sorted(made, key=_by_state):
+            self.storage.delete(path)
 
     def take_back(self, requested: str, logs: Iterable[str] = ()) -> set[str]:
         """Take back whatever the metadata table has of an instant that is being rolled back, a JVM writer's too.

@@ -146,14 +146,22 @@ class RollForward:
             PossibleLostUpdate: A writer outside the claim log rolled the instant back after it was completed.
             StorageError: The store failed; another call goes on.
         """
+        made: list[str] = []
+        is_settled = self._settle(claim, made)
+        if not is_settled:  # what was made after somebody rolled the instant back
+            self._context.delta_commits.remove(made)
+        return is_settled
+
+    def _settle(self, claim: Claim, made: list[str]) -> bool:
         is_last = self._context.goes_by_claims  # as it was a moment ago; where a JVM can take it back, look once more
         while is_last or not self._is_voided(claim):
             is_last = False
-            self._begin_metadata(claim)
+            self._context.trace(StopPoint.PUBLISH_SETTLING)
+            made += self._begin_metadata(claim)
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     return not self._is_voided(claim)
-            elif self._context.is_inflight(claim) and self._complete_metadata(claim):
+            elif self._context.is_inflight(claim) and self._complete_metadata(claim, made):
                 self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
                 if self._complete(claim):
                     return True
@@ -179,27 +187,24 @@ class RollForward:
         self._context.trace(StopPoint.PUBLISH_NAMED)
         return True
 
-    def _begin_metadata(self, claim: Claim) -> None:
+    def _begin_metadata(self, claim: Claim) -> list[str]:
         """Before its logs have names: a JVM writer that rolls it back looks for the logs of what is pending there."""
-        if claim.metadata is not None:
-            self._context.delta_commits.begin(claim.instant)
+        made = self._context.delta_commits.begin(claim.instant) if claim.metadata is not None else []
         self._context.trace(StopPoint.PUBLISH_METADATA_BEGUN)
+        return made
 
-    def _complete_metadata(self, claim: Claim) -> bool:
-        """Complete the delta commit of the metadata table, if the claim has one; False if that cannot be any more."""
+    def _complete_metadata(self, claim: Claim, made: list[str]) -> bool:
+        """Complete the delta commit of the metadata table, if the claim has one; False if that cannot be any more.
+
+        What is made for it is added to `made`.
+        """
         content, tickets = self._log.read_metadata(claim), self._log.read_tickets(claim)
         if claim.metadata is None or content is None or tickets is None:
             return True  # none, or a later claim is there: its maker has completed it, or voided the claim
         logs = [path for path in tickets if find_metadata_writer(path) is not None]
-        return self._context.delta_commits.complete(claim.metadata.name, content, logs=logs)
-
-    def _undo_metadata(self, claim: Claim) -> None:
-        """Of an instant that was archived or rolled back while this process slept; its logs are none of its business.
-
-        Whoever rolled it back removed them, and where it was archived they count.
-        """
-        if claim.metadata is not None:
-            self._context.delta_commits.undo(claim.instant)
+        found = self._context.delta_commits.complete(claim.metadata.name, content, logs=logs)
+        made += found or ()
+        return found is not None
 
     def _name(self, path: str, ticket: str) -> bool:
         return self._storage.redeem(ticket, path) or self._storage.exists(path)
@@ -282,7 +287,6 @@ class RollForward:
         is_wanted = is_inflight if self._storage.capabilities.ended_folders else lambda: True
         filled = place.fill(self._context, content, is_wanted=is_wanted)
         if filled is Filled.UNWANTED:
-            self._undo_metadata(claim)
             return False  # it was archived or rolled back meanwhile
         self._context.trace(StopPoint.PUBLISH_COMPLETED)
         if self._look_again(claim):
@@ -290,7 +294,6 @@ class RollForward:
         # A file that was there is an archiver's, if there is one: it removes the oldest first, so that no gap appears.
         if filled is Filled.MADE or not self._is_archived(claim):
             self._storage.delete(place.path)
-            self._undo_metadata(claim)
         return False
 
     def _look_again(self, claim: Claim) -> bool:

@@ -72,6 +72,7 @@ class StopPoint(enum.Enum):
     PUBLISH_PREPARED = "publish:prepared"
     PUBLISH_TIMED = "publish:timed"
     PUBLISH_CLAIMED = "publish:claimed"
+    PUBLISH_SETTLING = "publish:settling"
     PUBLISH_METADATA_BEGUN = "publish:metadata-begun"
     PUBLISH_NAMED = "publish:named"
     PUBLISH_METADATA_COMPLETED = "publish:metadata-completed"

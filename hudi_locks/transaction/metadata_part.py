@@ -124,7 +124,7 @@ def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str,
     commits.begin(requested)
     commits.make_logs(planned)
     promised = MetadataPart(requested, planned.metadata).promise(time)
-    return commits.complete(promised.name, promised.data or b"", logs=planned.logs)
+    return commits.complete(promised.name, promised.data or b"", logs=planned.logs) is not None
 
 
 def _read_columns(found: MetadataTable) -> tuple[str, ...]:

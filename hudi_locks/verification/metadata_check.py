@@ -31,6 +31,7 @@ _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(partition.value for partition in MetadataPartition)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = "drop it (hudi-locks metadata drop), and let the next JVM writer make it anew"
+_COMPACT: Final = "compact its file group: the base file gets a name of its own; until then filters may miss rows"
 _READ_ALL: Final = (
     "read with hoodie.enable.data.skipping=false. If the column holds NaN, JVM Hudi itself made the range; else"
     " let a JVM writer make the metadata table anew"
@@ -84,6 +85,8 @@ def _check_statistics(survey: Survey, view: MetadataView) -> None:
         survey.book.leave_out(f"the part {name} of the metadata table")
     told = {partition: _read_statistics(view, partition) for partition in _STATISTICS}
     columns = sorted({column for found in told.values() for _, column in found})
+    if columns:
+        _report_namesakes(survey)
     bases = _list_completed(survey, survey.files.bases) if columns else []
     ranges = dict(zip(bases, map_in_threads(partial(_read_ranges, survey, columns), bases), strict=True))
     for file, found in ranges.items():
@@ -93,6 +96,19 @@ def _check_statistics(survey: Survey, view: MetadataView) -> None:
         _compare_ranges(survey, file, ranges.get(file, {}), told[MetadataPartition.PARTITION_STATS], name)
     if any(name.startswith(".") for name, _ in told[MetadataPartition.COLUMN_STATS]):
         survey.book.leave_out(_LOGS)
+
+
+def _report_namesakes(survey: Survey) -> None:
+    """Files of one name in several partitions, as releases before 0.2.0 wrote them where all have the same bucket ids.
+
+    JVM Hudi finds the statistics of a file by its bare name.
+    """
+    first: dict[str, str] = {}
+    for path in sorted(_list_written(survey)):
+        known = first.setdefault(path.rpartition("/")[2], path)
+        if known != path:
+            expected = "a name that no file of another partition has"
+            survey.book.damage(_KIND, path, expected=expected, found=f"that of {known}", advice=_COMPACT)
 
 
 def _read_statistics(view: MetadataView, partition: MetadataPartition) -> dict[tuple[str, str], ColumnStatistics]:

@@ -49,6 +49,18 @@ _BY_THE_NEWEST = (
 """What these modules and tests ask of the older bundle the nightly run asks: other pairs meet both in every run."""
 
 
+_IN_PAIRS = frozenset(
+    {
+        "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
+        "test_both_write_in_turns_and_every_reader_sees_every_row[1.2.0-v9-COPY_ON_WRITE]",
+        "test_filters_on_columns_of_every_type_find_what_we_wrote[1.0.2-v8]",
+        "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.0.2-v8-MERGE_ON_READ]",
+        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-MERGE_ON_READ]",
+    }
+)
+"""Of these every run has the other bundle, and the nightly run all."""
+
+
 def _name_bundle(bundle: tuple[str, int]) -> str:
     return f"{bundle[0]}-v{bundle[1]}"
 
@@ -60,7 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if bundle:
             item.add_marker(pytest.mark.xdist_group(f"bundle {bundle[0]}"))
         name = getattr(item, "originalname", item.name)
-        if bundle and bundle[0] == _OLDER and not {item.path.stem, name}.isdisjoint(_BY_THE_NEWEST):
+        is_late = bundle and bundle[0] == _OLDER and not {item.path.stem, name}.isdisjoint(_BY_THE_NEWEST)
+        if is_late or item.name in _IN_PAIRS:
             item.add_marker(pytest.mark.nightly)
 
 

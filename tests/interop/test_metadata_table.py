@@ -1,4 +1,4 @@
-"""Tables with a metadata table: it is read and verified; writes are refused, since readers that go by it miss them."""
+"""Tables with a metadata table: it is read and verified, and our commits show in it."""
 
 from __future__ import annotations
 
@@ -107,31 +107,6 @@ def test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_a
     report = verify_table(table.storage)
     assert report.damages == ()
     assert report.checked["files in the metadata table"] == len(files)
-
-
-def test_a_delta_commit_of_ours_shows_our_rows_to_readers_that_go_by_the_metadata_table(
-    jvm: Any, theirs: HoodieTable, frame: Callable[..., Any], rust: Any
-) -> None:
-    """Also to those that filter; and the JVM compacts it, and writes on, as if it were its own."""
-    columns = ["id", "region", "ts", "value", "label"]
-
-    def check(expected: list[Row]) -> None:
-        assert jvm.read(theirs, **WITH_IT) == jvm.read(theirs, **WITHOUT_IT) == rust(theirs) == expected
-        told = {"path": theirs.path, "columns": columns, "options": {"hoodie.metadata.enable": "true"}}
-        found = jvm.ask("read", where="value > 4000", **told).result(240)
-        assert sorted(map(tuple, found)) == [row for row in expected if row[3] > 4000]
-        assert verify_table(theirs.table.storage).damages == ()
-
-    changed: list[Row] = [("a", "eu", 2, 5000.0, "ours"), ("c", "us", 1, 6000.0, "ours")]
-    theirs.upsert(frame(changed))
-    check([changed[0], FIRST[1], changed[1]])
-    often = {"hoodie__metadata__compact__max__delta__commits": "2", "hoodie__clean__automatic": "false"}
-    for ts in (3, 4, 5):
-        write_theirs(jvm, theirs.path, [("c", "us", ts, 7000.0 + ts, "theirs")], **often)
-    check([changed[0], FIRST[1], ("c", "us", 5, 7005.0, "theirs")])
-    assert any(name.endswith(".hfile") for name in theirs.table.storage.list_names(".hoodie/metadata/column_stats"))
-    theirs.upsert(frame([("b", "eu", 6, -1.0, "ours")]))
-    check([changed[0], ("b", "eu", 6, -1.0, "ours"), ("c", "us", 5, 7005.0, "theirs")])
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_locks.errors import WriteAborted
-from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat
+from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat, choose_token
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import (
@@ -176,4 +176,5 @@ def seqno_prefix(group: FileGroup) -> str:
 def name_marker(group: FileGroup, requested: str) -> MarkerName:
     """The marker by which the write begun at `requested` announces its file of a file group."""
     io_type = IOType.MERGE if group.base else IOType.CREATE
-    return MarkerName(group.partition, str(BaseFileName(group.file_id, requested)), io_type)
+    token = choose_token(group.partition, group.file_id)
+    return MarkerName(group.partition, str(BaseFileName(group.file_id, requested, token)), io_type)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat
+from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat, choose_token
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.storage import StagedFile
@@ -20,7 +20,8 @@ _FIRST: Final = 1
 
 def name_log_marker(group: FileGroup, requested: str, *, version: int = _FIRST) -> MarkerName:
     """The marker by which the delta commit begun at `requested` announces a log of a file group."""
-    return MarkerName(group.partition, str(LogFileName(group.file_id, requested, version)), IOType.CREATE)
+    token = choose_token(group.partition, group.file_id)
+    return MarkerName(group.partition, str(LogFileName(group.file_id, requested, version, token)), IOType.CREATE)
 
 
 class LogGroupWriter:

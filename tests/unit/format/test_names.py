@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.format import BaseFileName, IOType, LogFileName, MarkerName, new_file_id
+from hudi_locks.format import (
+    BaseFileName,
+    IOType,
+    LogFileName,
+    MarkerName,
+    choose_token,
+    fixed_bucket_file_id,
+    new_file_id,
+)
 
 T = "20261121032159605"
 F = "5fe9b3a4-6fe9-40c4-9a87-7b78397e7531-0"
@@ -65,3 +73,15 @@ def test_new_file_ids_differ_and_can_be_parsed() -> None:
     one, other = new_file_id(), new_file_id()
     assert one != other
     assert BaseFileName.parse(str(BaseFileName(one, T))) == BaseFileName(one, T)
+
+
+def test_files_of_a_bucket_that_has_one_id_in_all_partitions_have_a_name_of_their_own_in_each() -> None:
+    """Else a reader that finds statistics by bare names takes those of one for those of another."""
+    fixed = fixed_bucket_file_id(3)
+    tokens = {choose_token(f"p{number}", fixed) for number in range(2000)}
+    assert len(tokens) == 2000
+    assert all(max(map(int, token.split("-"))) < 1 << 31 for token in tokens)
+    assert choose_token("p1", fixed) == choose_token("p1", fixed_bucket_file_id(4))
+    name = LogFileName(fixed, "20260101000000000", 1, choose_token("p1", fixed))
+    assert LogFileName.parse(str(name)) == name
+    assert choose_token("", fixed) == choose_token("p1", new_file_id()) == "0-0-0"

@@ -12,7 +12,17 @@ import pyarrow as pa
 import pytest
 from transaction_harness import name_files, without_tickets
 
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, LogFileName, State, WriteStat, add_ms, avro_schema
+from hudi_locks.format import (
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    LogFileName,
+    State,
+    WriteStat,
+    add_ms,
+    avro_schema,
+    choose_token,
+)
 from hudi_locks.format import fixed_bucket_file_id as name_bucket
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.markers import StagedFiles
@@ -150,7 +160,7 @@ def test_a_slice_becomes_a_base_file_with_its_rows_as_they_were(
     task = make_task()
     before = rows_of(table, task.slices)
     [stat] = compact(pickle.loads(pickle.dumps(task)))
-    assert bases(table) == [stat.path] == [f"p/{name_bucket(0)}_0-0-0_{PLAN}.parquet"]
+    assert bases(table) == [stat.path] == [f"p/{name_bucket(0)}_{choose_token('p', name_bucket(0))}_{PLAN}.parquet"]
     assert (stat.num_writes, stat.prev_commit, stat.log_version) == (2, "null", None)
     complete(table, PLAN, "compaction", [stat])
     [piece] = latest_file_slices(table.storage, table.timeline())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,11 @@ from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State
 from hudi_locks.format.claim import ClaimKind, claim_path, decode_claim
 from hudi_locks.format.metadata_keys import partition_stats_key
-from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataPartition
+from hudi_locks.metadata_table import METADATA_LAYOUT, DeltaCommits, MetadataPartition
 from hudi_locks.timeline import LAYOUT_2
-from hudi_locks.transaction import Outcome, StopPoint
+from hudi_locks.transaction import Outcome, StopPoint, Transaction
+from hudi_locks.transaction.forward import RollForward
+from hudi_locks.transaction.rollback import Rollback
 
 At = Callable[[StopPoint, Callable[[], object]], Any]
 PUBLISH = [point for point in StopPoint if point.value.startswith("publish:")]
@@ -88,6 +90,15 @@ def test_a_publisher_that_sleeps_while_its_claim_is_voided_brings_nothing_back(
     kept: MetadataHarness, at: At, point: StopPoint
 ) -> None:
     """A JVM writer that appears makes the helper void the claim, unless the write is completed by then."""
+    tx, outcome = void_while_it_sleeps(kept, at, point)
+    found = kept.timeline().get(tx.instant)
+    assert (found is not None and found.is_completed) is (outcome is Outcome.COMMITTED)
+    kept.check()
+    kept.commit("h-0")
+    kept.check()
+
+
+def void_while_it_sleeps(kept: MetadataHarness, at: At, point: StopPoint) -> tuple[Transaction, Outcome]:
     kept.foreign = True
 
     def void() -> None:
@@ -97,12 +108,13 @@ def test_a_publisher_that_sleeps_while_its_claim_is_voided_brings_nothing_back(
         kept.storage.delete(theirs)
 
     tx = kept.open(trace=at(point, void)).begin("commit", "UPSERT")
-    outcome = tx.publish(kept.write(tx, "g-0")).outcome
-    found = kept.timeline().get(tx.instant)
-    assert (found is not None and found.is_completed) is (outcome is Outcome.COMMITTED)
-    kept.check()
-    kept.commit("h-0")
-    kept.check()
+    return tx, tx.publish(kept.write(tx, "g-0")).outcome
+
+
+def take_back_while_it_sleeps(kept: MetadataHarness, at: At, point: StopPoint) -> tuple[Transaction, Outcome]:
+    kept.foreign = True
+    tx = kept.open(trace=at(point, lambda: rollback_of_the_jvm(kept, tx.instant))).begin("commit", "UPSERT")
+    return tx, tx.publish(kept.write(tx, "g-0")).outcome
 
 
 @pytest.mark.parametrize("point", [StopPoint.PUBLISH_METADATA_BEGUN, StopPoint.PUBLISH_NAMED])
@@ -110,9 +122,7 @@ def test_a_delta_commit_that_a_jvm_writer_took_back_takes_the_write_along(
     kept: MetadataHarness, at: At, point: StopPoint
 ) -> None:
     """It does so at its begin, to whatever is pending there: the lock was lost."""
-    kept.foreign = True
-    tx = kept.open(trace=at(point, lambda: rollback_of_the_jvm(kept, tx.instant))).begin("commit", "UPSERT")
-    outcome = tx.publish(kept.write(tx, "g-0")).outcome
+    tx, outcome = take_back_while_it_sleeps(kept, at, point)
     kept.check()
     assert (outcome is Outcome.ABORTED) is (kept.timeline().get(tx.instant) is None)
     assert outcome is Outcome.ABORTED
@@ -204,3 +214,54 @@ def test_a_store_that_fails_while_the_logs_are_uploaded_ends_the_write(
     monkeypatch.undo()
     kept.commit("h-0")
     kept.check()
+
+
+def leave_the_logs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Rollback, "_take_back_metadata", lambda *_: None)
+
+
+def leave_what_was_brought_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeltaCommits, "remove", lambda *_: None)
+
+
+def complete_without_a_delta_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RollForward, "_complete_metadata", lambda *_: True)
+
+
+def complete_without_a_second_look(patch: pytest.MonkeyPatch) -> None:
+    def complete(self: DeltaCommits, name: str, content: bytes, *, logs: Collection[str]) -> list[str]:
+        self.storage.create_if_absent(f"{METADATA_LAYOUT.folder}/{name}", content)
+        return []
+
+    patch.setattr(DeltaCommits, "complete", complete)
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [
+        leave_the_logs,
+        leave_what_was_brought_back,
+        complete_without_a_delta_commit,
+        complete_without_a_second_look,
+    ],
+)
+def test_each_rule_that_is_dropped_leaves_the_two_tables_apart(
+    harness: Harness, at: At, monkeypatch: pytest.MonkeyPatch, drop: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    kept = MetadataHarness.of(harness, 9)
+    drop(monkeypatch)
+    with pytest.raises(AssertionError):
+        sleep_everywhere(kept, at)
+
+
+def sleep_everywhere(kept: MetadataHarness, at: At) -> None:
+    for point in CLAIMED:
+        void_while_it_sleeps(kept, at, point)
+        kept.check()
+    for point in (StopPoint.PUBLISH_METADATA_BEGUN, StopPoint.PUBLISH_NAMED):
+        take_back_while_it_sleeps(kept, at, point)
+        kept.check()
+
+
+def test_with_all_rules_they_stay_together(harness: Harness, at: At) -> None:
+    sleep_everywhere(MetadataHarness.of(harness, 9), at)
