@@ -172,7 +172,7 @@ METADATA_ENABLE = Key(
     "hoodie.metadata.enable",
     bool,
     False,
-    "whether the table keeps a metadata table; writers of this package do not (JVM default: true)",
+    "whether a table is to have a metadata table; this package makes none, but keeps one that a JVM writer made",
     since="0.7.0",
 )
 BOOTSTRAP_BASE_PATH = Key(

@@ -73,7 +73,7 @@ _WRITTEN: Final = (
     _Limit(
         table_keys.METADATA_ENABLE.name,
         ("false",),
-        "this package maintains no metadata table; set it to false",
+        "this package makes no metadata table, though it keeps one that a JVM writer made; set it to false",
         is_curable=True,
     ),
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
