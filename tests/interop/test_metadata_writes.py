@@ -206,8 +206,12 @@ def test_filters_on_columns_of_every_type_find_what_we_wrote(spark: Any, jvm: An
         return sorted(jvm.ask("read", **told).result(240))
 
     assert read("true") == [["a"], ["n"]]
-    with pytest.raises(JvmError, match="ClassCastException"):
-        read(f"raw = {FROM_SPARK['raw']}")  # also on what it wrote itself
+    raw = f"raw = {FROM_SPARK['raw']}"
+    if jvm.version == "1.2.0":  # also on what it wrote itself
+        with pytest.raises(JvmError, match="ClassCastException"):
+            read(raw)
+    else:
+        assert read(raw) == [["a"]]
     for name in list_comparable():
         assert read(f"{name} is null") == [["n"]], name
         if name == "raw":
