@@ -204,8 +204,8 @@ def _make_wait(gate: str) -> Callable[[str], str]:
 def _start(jar: str, more: dict[str, str]) -> Any:
     builder = SparkSession.builder.master("local[2]").appName("JVM Hudi")
     settings = {
-        # Not `spark.jars`: those have a loader of their own, and Spark's Avro looks for the classes of records by that of
-        # the thread. Once it has not found one, bundle 1.0.2 fails on every delete block with a ClassCastException.
+        # Not `spark.jars`: those have a loader of their own, and Spark's Avro looks for the classes of records by that
+        # of the thread. Once it has not found one, bundle 1.0.2 fails on every delete block (ClassCastException).
         "spark.driver.extraClassPath": os.pathsep.join(filter(None, (jar, *more.pop("jars", "").split(",")))),
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
