@@ -70,11 +70,13 @@ class MetadataTable:
         storage: Of the table.
         names: Names of its partitions that are whole, those of kinds that are not read here among them.
         version: Of its records.
+        table_version: Of the table.
     """
 
     storage: Storage
     names: frozenset[str]
     version: int
+    table_version: int
 
     @classmethod
     def of(cls, storage: Storage, config: TableConfig) -> MetadataTable | None:
@@ -96,7 +98,7 @@ class MetadataTable:
         if (version := decode_properties(data, _PROPERTIES).get(key, "")) not in _VERSIONS:
             message = f"{_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
-        return cls(storage, names, int(version))
+        return cls(storage, names, int(version), config.version)
 
     def indexed_columns(self) -> tuple[str, ...]:
         """Columns of which it keeps statistics; none if it keeps no statistics.
@@ -115,7 +117,7 @@ class MetadataTable:
         """Whether all of its parts can be kept up to date here.
 
         Raises:
-            UnsupportedTable: One cannot; the message names it, and the way out.
+            UnsupportedTable: One cannot, or its version is not the table's; the message names it, and the way out.
         """
         known = {part.value for part in MetadataPartition}
         if strange := sorted(self.names - known):
@@ -124,6 +126,18 @@ class MetadataTable:
                 " drop that index with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
             )
             raise UnsupportedTable(message, parts=strange)
+        if MetadataPartition.PARTITION_STATS.value in self.names and not self.indexed_columns():
+            message = (
+                "the metadata table keeps statistics of partitions and none of files, so that it is not known of which"
+                " columns: drop it with hudi-locks metadata drop"
+            )
+            raise UnsupportedTable(message, parts=sorted(self.names))
+        if self.version != self.table_version:
+            message = (
+                f"the metadata table is of version {self.version} and the table of {self.table_version}: upgrade it"
+                " with JVM Hudi, or drop it with hudi-locks metadata drop"
+            )
+            raise UnsupportedTable(message, version=self.version, table_version=self.table_version)
 
     def describe(self, timeline: Timeline) -> MetadataShape:
         """What the next delta commit must know of it, asked while nobody else changes it.

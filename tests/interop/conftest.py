@@ -51,6 +51,7 @@ _BY_THE_NEWEST = (
 
 _IN_PAIRS = frozenset(
     {
+        "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too[1.0.2-v8]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.2.0-v9-COPY_ON_WRITE]",
         "test_filters_on_columns_of_every_type_find_what_we_wrote[1.0.2-v8]",

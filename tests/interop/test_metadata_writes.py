@@ -60,6 +60,7 @@ class Shared:
     spark: Any
     path: str
     kind: str
+    partitioned_by: str = "region"
     expected: list[Any] = field(default_factory=list)
     turn: int = 0
 
@@ -69,7 +70,7 @@ class Shared:
             "hoodie.table.name": "t",
             "hoodie.metadata.enable": "true",
             "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "region",
+            "hoodie.datasource.write.partitionpath.field": self.partitioned_by,
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.hive_style_partitioning": "true",
             "hoodie.datasource.write.operation": operation,
@@ -154,6 +155,17 @@ def test_both_write_in_turns_and_every_reader_sees_every_row(spark: Any, jvm: An
     table.ours(("q", "eu", 9, -9.0, "ours"))
     names = table.open().table.storage.list_names(".hoodie/metadata/files")
     assert any(name.endswith(".hfile") for name in names), "the JVM compacted its metadata table meanwhile"
+
+
+def test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too(
+    spark: Any, jvm: Any, path: str
+) -> None:
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE", partitioned_by="")
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("c", "us", 1, None, "theirs"))
+    table.ours(("a", "eu", 2, 5000.0, "ours"), ("k", "new", 2, -7.5, None))
+    table.theirs(("c", "us", 3, 6000.0, "theirs"), ("n", "new", 3, 0.0, "theirs"))
+    table.ours(("n", "new", 4, 4001.0, "ours"))
+    assert not table.open().table.storage.list_names(".hoodie/metadata/partition_stats")
 
 
 def serve(table: Shared) -> None:

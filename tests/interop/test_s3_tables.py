@@ -13,6 +13,7 @@ from typing import Any
 
 import connector_reader
 import pytest
+from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows
 from hudi_locks_conformance.servers import Server, ServerUnavailable
 from other_readers import SCHEMA, Jvm, name_s3a_settings, open_jvm_on_s3, read_rust_on_s3
 from real_servers import run_server
@@ -137,15 +138,15 @@ def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any, versity
     assert read_rust_on_s3(table.path, versitygw.options) == collect(table.read())
 
 
-@pytest.fixture(scope="session")
-def jvm_on_s3(versitygw: Server) -> Iterator[Jvm]:
+@pytest.fixture(scope="session", params=["1.2.0", pytest.param("1.0.2", marks=pytest.mark.nightly)])
+def jvm_on_s3(versitygw: Server, request: pytest.FixtureRequest) -> Iterator[Jvm]:
     """A JVM that opens s3a."""
     import pyspark
 
     if not pyspark.__version__.startswith("3.5."):
         pytest.skip(f"the bundles are for Spark 3.5, and this is {pyspark.__version__}: run tox -e interop")
     try:
-        agent = open_jvm_on_s3(versitygw.options)
+        agent = open_jvm_on_s3(versitygw.options, request.param)
     except ServerUnavailable as error:
         pytest.skip(str(error))
     yield agent
@@ -157,7 +158,8 @@ def test_the_jvm_reads_and_writes_the_same_table(
     make: Any, frame: Any, jvm_on_s3: Jvm, versitygw: Server, base: str, table_type: str, zookeeper_lock: Any
 ) -> None:
     ours, theirs = zookeeper_lock
-    table = make(table_type, hoodie__write__table__version="9", **{k.replace(".", "__"): v for k, v in ours.items()})
+    keyed = {key.replace(".", "__"): value for key, value in ours.items()}
+    table = make(table_type, hoodie__write__table__version=str(jvm_on_s3.table_version), **keyed)
     expected = make_rows(range(40), 1, "ours")
     table.insert(frame(expected))
     assert jvm_on_s3.read_path(base) == expected
@@ -172,6 +174,28 @@ def test_the_jvm_reads_and_writes_the_same_table(
         assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
         assert read_rust_on_s3(base, versitygw.options) == expected
     assert verify_table(table.table.storage).damages == ()
+
+
+@pytest.mark.nightly  # on a disk the same runs each time
+def test_the_jvm_and_ours_write_the_same_file_groups_at_once(
+    spark: Any, frame: Any, jvm_on_s3: Jvm, versitygw: Server, base: str, zookeeper_lock: Any
+) -> None:
+    """Neither blocks the other; of each key the newest row stays, whoever was first."""
+    ours, theirs = zookeeper_lock
+    version = {"hoodie.write.table.version": str(jvm_on_s3.table_version)}
+    options = {**versitygw.options, **OURS, **TOGETHER, **ours, **version}
+    settings = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
+    table = HoodieTable.create(spark, base, table_type="MERGE_ON_READ", options=options, **settings)
+    table.insert(frame(rows(KEYS, 1, "first")))
+    named = {**THEIRS, **{key.replace(".", "__"): value for key, value in theirs.items()}}
+    writing = jvm_on_s3.begin_write(table, [*rows(KEYS[:6], 3, "jvm"), *rows(KEYS[6:], 2, "jvm")], **named)
+    table.upsert(frame([*rows(KEYS[:6], 2, "ours"), *rows(KEYS[6:], 3, "ours")]))
+    writing.result(DEADLINE_S)
+    expected = in_order([*rows(KEYS[:6], 3, "jvm"), *rows(KEYS[6:], 3, "ours")])
+    assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
+    assert table.compaction.run() is not None
+    assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
+    assert read_rust_on_s3(base, versitygw.options) == expected
 
 
 def test_spark_reads_large_files_where_its_connector_opens_them(

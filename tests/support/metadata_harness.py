@@ -64,7 +64,7 @@ class MetadataHarness(ServiceHarness):
 
     @property
     def metadata_table(self) -> MetadataTable:
-        return MetadataTable(self.storage, frozenset(NAMES.split(",")), self.version)
+        return MetadataTable(self.storage, frozenset(NAMES.split(",")), self.version, self.version)
 
     def own_timeline(self) -> Timeline:
         """That of the metadata table."""

@@ -46,6 +46,8 @@ _ENDPOINT = "hudi_locks.storage.endpoint_url"
 _KEY, _SECRET = "hoodie.aws.access.key", "hoodie.aws.secret.key"
 THEIRS = {**OURS, "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 Rows = Sequence[tuple[Any, ...]]
+_TABLE_VERSIONS = {"1.0.2": 8}
+"""That a bundle writes, where it is not 9."""
 
 
 class JvmError(Exception):
@@ -186,12 +188,12 @@ def open_jvm_on_s3(options: Mapping[str, str], version: str = "1.2.0") -> Jvm:
 
     Args:
         options: Of versitygw, by our names.
-        version: Of the bundle; one that writes tables of version 9.
+        version: Of the bundle.
 
     Raises:
         ServerUnavailable: This machine lacks a tool.
     """
-    return Jvm(version, 9, name_s3a_settings(options))
+    return Jvm(version, _TABLE_VERSIONS.get(version, 9), name_s3a_settings(options))
 
 
 def name_s3a_settings(options: Mapping[str, str]) -> dict[str, str]:

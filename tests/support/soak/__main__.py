@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from other_readers import Jvm
 from hudi_locks.cli.ending import unwind_at_sigterm
 from soak.duels import SERVICES, play_all, render_table
 from soak.fleet import FleetPlan
+from soak.judgement import Readers
 from soak.plan import OPTIONS
 from soak.readers import ON_DISK, OURS, open_readers
 from soak.running import SoakPlan
@@ -58,15 +60,17 @@ def mixed(
     seed: Seed = 1,
     folder: Folder = None,
     bundle: Annotated[list[str] | None, typer.Option(help="Of the JVM writers; 1.2.0 twice if absent.")] = None,
+    metadata: Annotated[bool, typer.Option(help="With a metadata table, which the JVM makes.")] = False,
 ) -> None:
     """Two writers of this package and two of JVM Hudi, with one ZooKeeper lock, against a serial replay."""
     with _place(folder) as place, ExitStack() as stack:
         path = str(place / "table")
         jvms = [stack.enter_context(closing(Jvm(version, 9))) for version in bundle or ["1.2.0", "1.2.0"]]
-        readers = {**ON_DISK, **{f"JVM {jvm.version}": jvm.read_path for jvm in jvms}}
+        asked = {"hoodie.metadata.enable": str(metadata).lower()}
+        theirs: Readers = {f"JVM {jvm.version}": partial(jvm.read_path, options=asked) for jvm in jvms}
         with run_service("zookeeper", path) as service:
-            plan = FleetPlan(path, place / "events.jsonl", service, commits, seed)
-            outcome = soak_fleet(plan, jvms, readers, typer.echo)
+            plan = FleetPlan(path, place / "events.jsonl", service, commits, seed, keeps_metadata=metadata)
+            outcome = soak_fleet(plan, jvms, {**ON_DISK, **theirs}, typer.echo)
     _finish(outcome, place, keep=folder is not None)
 
 

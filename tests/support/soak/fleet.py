@@ -64,6 +64,7 @@ class FleetPlan:
         service: ZooKeeper.
         commits: Of each writer.
         seed: Of all that is drawn.
+        keeps_metadata: Whether the JVM writers make a metadata table, which all keep up to date then.
     """
 
     path: str
@@ -71,6 +72,7 @@ class FleetPlan:
     service: LockService
     commits: int
     seed: int
+    keeps_metadata: bool = False
 
 
 def our_options(service: LockService) -> dict[str, str]:
@@ -135,7 +137,8 @@ class _JvmWriter:
         self._course = course
         self._clock = SystemClock()
         zookeeper = {name: value for name, value in plan.service.options.items() if name.startswith(_ZOOKEEPER)}
-        self._options = {**_THEIRS, **zookeeper, **_PATIENT}
+        kept = {"hoodie.metadata.enable": str(plan.keeps_metadata).lower()}
+        self._options = {**_THEIRS, **zookeeper, **_PATIENT, **kept}
         self.number = number
         self.failure = ""
         self._thread = threading.Thread(target=self._work, daemon=True)

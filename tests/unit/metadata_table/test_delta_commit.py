@@ -46,7 +46,7 @@ def table(version: int) -> MetadataTable:
         if path.startswith("cow/"):
             storage.replace(f"{METADATA_FOLDER}/{path.removeprefix('cow/')}", data)
     storage.replace(".hoodie/.index_defs/index.json", read_golden(version)["cow.index_defs/index.json"])
-    return MetadataTable(storage, frozenset(part.value for part in PARTS), version)
+    return MetadataTable(storage, frozenset(part.value for part in PARTS), version, version)
 
 
 def view(table: MetadataTable) -> MetadataView:
@@ -181,10 +181,17 @@ def test_a_clean_takes_its_files_out_and_what_is_known_of_them(table: MetadataTa
     assert plan_clean(T, {"us": []}, shape).logs == {}
 
 
+def test_statistics_of_partitions_without_those_of_files_and_another_version_are_refused(table: MetadataTable) -> None:
+    table.refuse_unwritable()
+    for strange in (replace(table, names=frozenset({"files", "partition_stats"})), replace(table, table_version=6)):
+        with pytest.raises(UnsupportedTable, match="hudi-locks metadata drop"):
+            strange.refuse_unwritable()
+
+
 def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) -> None:
     assert table.indexed_columns()[3:] == ("id", "region", "ts", "name", "price", "qty")
     for damaged in (b"", b"{", json.dumps({"indexDefinitions": {}}).encode()):
         table.storage.replace(".hoodie/.index_defs/index.json", damaged)
         with pytest.raises(DamagedTable, match=r"index\.json"):
             table.indexed_columns()
-    assert MetadataTable(table.storage, frozenset({"files"}), 9).indexed_columns() == ()
+    assert MetadataTable(table.storage, frozenset({"files"}), 9, 9).indexed_columns() == ()
