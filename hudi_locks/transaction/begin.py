@@ -50,7 +50,7 @@ class Begin:
         with hold_table(self._useful_locks(), self._table.clock) as hold:
             self._table.trace(StopPoint.BEGIN_LOCKED)
             archived = self._look_again(early)
-            state = self._request(action, self._prepare())
+            state = self._request(action, self._prepare(), archived)
             with state.heartbeat.pause_on_error():
                 self._require_alone(state)
         with state.heartbeat.pause_on_error():
@@ -169,18 +169,28 @@ class Begin:
         limit_ms = self._table.settings.heartbeat_limit_ms
         return find_expired(self._table.storage, pending, limit_ms=limit_ms) if pending else frozenset()
 
-    def _request(self, action: str, view: View) -> WriteState:
+    def _request(self, action: str, view: View, archived: _Archived) -> WriteState:
         def accept(time: str) -> str | None:
             self._table.trace(StopPoint.BEGIN_HEARTBEAT)
             taken = self._table.find_taken(time, since=view.head)
             is_made = taken is None and self._create(Instant(time, action, State.REQUESTED))
             return None if is_made else taken or time
 
-        heartbeat = self._table.reserve(self._table.time_after(view), accept=accept)
+        earliest = self._table.time_after(view, *self._list_taken(archived))
+        heartbeat = self._table.reserve(earliest, accept=accept)
         with heartbeat.pause_on_error():
             self._table.trace(StopPoint.BEGIN_REQUESTED)
         instant = Instant(heartbeat.requested, action, State.REQUESTED)
         return WriteState(instant, view.timeline, view.head.number, heartbeat)
+
+    def _list_taken(self, archived: _Archived) -> list[str]:
+        """Archived times that a slow clock here may give once more, which would name files that are there already.
+
+        A time that is further ahead than clocks may be cannot be met.
+        """
+        context = self._table
+        limit = context.layout.time(context.clock.wall_ms() + 2 * context.settings.drift_ms)
+        return [time for time in archived.times if time <= limit]
 
     def _start(self, instant: Instant) -> None:
         if not self._create(instant.as_inflight()):

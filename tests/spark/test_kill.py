@@ -21,7 +21,10 @@ NAMED = [point.value for point in StopPoint if point.value.split(":")[0] in STEP
 CALLS = [f"call:{number}" for number in random.Random(20240101).sample(range(1, 20), 10)]
 DECIDED = (
     "publish:claimed",
+    "publish:settling",
+    "publish:metadata-begun",
     "publish:named",
+    "publish:metadata-completed",
     "publish:staged",
     "publish:looked",
     "publish:completed",

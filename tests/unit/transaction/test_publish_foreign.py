@@ -219,3 +219,20 @@ def test_the_skew_wait_is_kept_only_with_foreign_writers(harness: Any, monkeypat
         tx = harness.open(**key).begin("commit", "UPSERT")
         assert tx.publish(harness.write(tx, "g-0")).is_committed
     assert slept == [pytest.approx(0.2, abs=0.01)]
+
+
+def test_a_time_that_an_archived_foreign_commit_had_is_not_given_again(harness: Any) -> None:
+    """A clock that is behind may come to it: a file of ours would have the name of one that is there."""
+    harness.foreign = True
+    taken = LAYOUT_2.time(harness.clock.wall_ms() + 40)
+    harness.foreign_commit(taken, taken, "g-0")
+    harness.archive(taken)
+    assert harness.open().begin("commit", "UPSERT").instant > taken
+
+
+def test_archived_times_that_no_clock_can_come_to_hold_nobody_up(harness: Any) -> None:
+    harness.foreign = True
+    far = LAYOUT_2.time(harness.clock.wall_ms() + 10_000_000)
+    harness.foreign_commit(far, far, "g-0")
+    harness.archive(far)
+    assert harness.open().begin("commit", "UPSERT").instant < far

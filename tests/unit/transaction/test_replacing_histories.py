@@ -1,6 +1,6 @@
 """Writers, an overwriter and a clusterer in seeded histories: what is visible in the end is what a serial replay gives.
 
-`tox -e search` plays 60 of them, and `HUDI_LOCKS_HISTORIES=5000` as many as you like.
+`tox -e search` plays 100 of them, and `HUDI_LOCKS_HISTORIES=5000` as many as you like.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
 from hudi_locks.transaction.operations import drop_void
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "60"))
+HISTORIES = max(100, int(os.environ.get("HUDI_LOCKS_HISTORIES", "0")))
 Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 
