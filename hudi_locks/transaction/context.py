@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_locks.clock import Clock
+from hudi_locks.config import table_keys
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State, add_ms, decode_properties, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
@@ -90,7 +91,7 @@ class TableContext:
         """
         is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
         data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
-        if data is None:
+        if data is None or table_keys.METADATA_PARTITIONS.name.encode() not in data:
             return None
         config = TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH))
         return MetadataTable.of(self.storage, config)

@@ -147,12 +147,6 @@ class RollForward:
             StorageError: The store failed; another call goes on.
         """
         made: list[str] = []
-        is_settled = self._settle(claim, made)
-        if not is_settled:  # what was made after somebody rolled the instant back
-            self._context.delta_commits.remove(made)
-        return is_settled
-
-    def _settle(self, claim: Claim, made: list[str]) -> bool:
         is_last = self._context.goes_by_claims  # as it was a moment ago; where a JVM can take it back, look once more
         while is_last or not self._is_voided(claim):
             is_last = False
@@ -160,7 +154,7 @@ class RollForward:
             made += self._begin_metadata(claim)
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
-                    return not self._is_voided(claim)
+                    break
             elif self._context.is_inflight(claim) and self._complete_metadata(claim, made):
                 self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
                 if self._complete(claim):
@@ -169,6 +163,13 @@ class RollForward:
                 return True
             elif not self._void(claim) and not self._is_voided(claim):
                 self._report_undone(claim)
+        return self._look_for_void(claim, made)
+
+    def _look_for_void(self, claim: Claim, made: list[str]) -> bool:
+        """Whether a claim stands; if not, what was `made` after somebody rolled the instant back goes."""
+        if not self._is_voided(claim):
+            return True
+        self._context.delta_commits.remove(made)
         return False
 
     def _name_files(self, claim: Claim) -> bool:

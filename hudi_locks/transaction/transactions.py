@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hudi_locks.clock import Clock, SystemClock
@@ -135,7 +135,7 @@ class Transactions:
         """
         if action not in _ACTIONS:
             raise ConfigError(f"a write is one of {', '.join(_ACTIONS)}, not {action!r}", action=action)
-        return self._open(lambda: Begin(self.coordinator).run(action), operation)
+        return self._open(self._indexed, Begin(self.coordinator).run(action), operation)
 
     def schedule_clustering(self, make_plan: MakePlan) -> str | None:
         """Put a clustering plan on the timeline, under a claim: from then on writes of its file groups meet it.
@@ -160,7 +160,8 @@ class Transactions:
         Raises:
             WriteAborted: It is not on the timeline, is done or under way, or somebody else planned it.
         """
-        return self._open(lambda: ClusteringPlanning(self.coordinator).resume(instant), ClusteringPlanning.operation)
+        planning = ClusteringPlanning(self.coordinator)
+        return self._open(self._indexed, planning.resume(instant), planning.operation)
 
     def schedule_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
         """Put a compaction plan on the timeline, under a claim, while others write.
@@ -182,7 +183,8 @@ class Transactions:
 
     def resume_compaction(self, instant: str) -> Transaction:
         """Begin what `schedule_compaction` put on the timeline; see `resume`."""
-        return self._open(lambda: CompactionPlanning(self.coordinator).resume(instant), CompactionPlanning.operation)
+        planning = CompactionPlanning(self.coordinator)
+        return self._open(self._indexed, planning.resume(instant), planning.operation)
 
     def schedule_log_compaction(self, make_plan: MakeCompactionPlan) -> str | None:
         """Put a plan to merge logs into a log on the timeline, under a claim; nothing while a write is under way.
@@ -195,7 +197,7 @@ class Transactions:
     def resume_log_compaction(self, instant: str) -> Transaction:
         """Begin what `schedule_log_compaction` put on the timeline; see `resume`."""
         planning = LogCompactionPlanning(self.coordinator)
-        return self._open(lambda: planning.resume(instant), planning.operation)
+        return self._open(self._indexed, planning.resume(instant), planning.operation)
 
     def find_dead(self, instants: Iterable[str]) -> frozenset[str]:
         """Those of the instants whose process has given no sign of life for longer than it may."""
@@ -238,11 +240,13 @@ class Transactions:
         with self.coordinator.hold():
             return self.coordinator.accept_times(self.coordinator.load_timeline())
 
-    def _open(self, begin: Callable[[], WriteState], operation: str) -> Transaction:
-        """What the metadata table needs of the tasks is read first, so that a refusal leaves nothing behind."""
-        indexed = read_indexed(self.coordinator)
-        state = replace(begin(), indexed=indexed)
-        return Transaction(self.coordinator, state, operation=operation, early=self.early)
+    @property
+    def _indexed(self) -> tuple[str, ...] | None:
+        """What the metadata table needs of the tasks; read before a write begins, so that a refusal leaves nothing."""
+        return read_indexed(self.coordinator)
+
+    def _open(self, indexed: tuple[str, ...] | None, state: WriteState, operation: str) -> Transaction:
+        return Transaction(self.coordinator, replace(state, indexed=indexed), operation=operation, early=self.early)
 
 
 def _choose_strategy(settings: WriterSettings, *, is_merge_on_read: bool) -> ConflictResolutionStrategy:

@@ -240,7 +240,8 @@ class Writer:
         operation, keyed = asked.operation, asked.keyed
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
-        list_indexed(transaction.indexed or (), schema, version=self.table.config.version)  # or refuse, before any work
+        if transaction.indexed:  # refuse a column before any work
+            list_indexed(transaction.indexed, schema, version=self.table.config.version)
         asked.report("finding file groups")
         index = self.strategy.index
 

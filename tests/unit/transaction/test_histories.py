@@ -117,12 +117,12 @@ def take_the_time_first(patch: Patch) -> None:
         self.early = self._table.later_than()
         return prepare(self)
 
-    def request_early(self: Any, action: str, view: View) -> Any:
+    def request_early(self: Any, action: str, view: View, archived: Any) -> Any:
         table, early = self._table, self.early
         self._table = replace(table)
         object.__setattr__(self._table, "later_than", lambda *_: early)
         try:
-            return request(self, action, view)
+            return request(self, action, view, archived)
         finally:
             self._table = table
 
