@@ -9,7 +9,7 @@ from other_readers import Jvm
 
 from hudi_locks import LockManager, SystemClock
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, TableServices
-from hudi_locks.table import Table
+from hudi_locks.table import PROPERTIES_PATH, Table
 from hudi_locks.transaction import Transactions
 from soak.deeds import LOADED, draw_deed
 from soak.fleet import OURS, FleetPlan, our_options, run_fleet
@@ -67,10 +67,19 @@ def soak_fleet(plan: FleetPlan, jvms: Sequence[Jvm], readers: Readers, say: Say)
     options = our_options(plan.service)
     store = on_disk(plan.path)
     _create_table(store, options, seed=plan.seed, version=9, beside_jvm=True)
+    if plan.keeps_metadata:
+        _let_jvms_choose(store)
     course = run_fleet(plan, jvms, say)
     say(f"{len(course.told.done)} commits in {course.took_s:.0f} s; now the janitor and the readers")
     verdict, archived = _judge_cleaned(store, options, course.told, readers, beside_jvm=True)
     return _conclude(course, verdict, archived, commits=plan.commits * (len(jvms) + OURS))
+
+
+def _let_jvms_choose(store: Store) -> None:
+    """Take the line out by which tables of ours forbid a metadata table, as in one that the JVM made."""
+    storage = store.open()
+    lines = (storage.read(PROPERTIES_PATH) or b"").splitlines(keepends=True)
+    storage.replace(PROPERTIES_PATH, b"".join(line for line in lines if not line.startswith(b"hoodie.metadata.enable")))
 
 
 def _conclude(course: Course, verdict: Verdict, archived: int, *, commits: int) -> Outcome:
