@@ -54,11 +54,7 @@ def read_indexed(context: TableContext) -> tuple[str, ...] | None:
         DamagedTable: The metadata table cannot be read.
         UnsupportedTable: It has a part that is not kept up to date here.
     """
-    found = context.find_metadata_table()
-    if found is None:
-        return None
-    found.refuse_unwritable()
-    return found.indexed_columns()
+    return _read_columns(context.find_metadata_table())
 
 
 def plan_metadata_part(
@@ -84,7 +80,7 @@ def plan_metadata_part(
         StorageError: The store failed.
     """
     found = context.find_metadata_table()
-    if (None if found is None else _read_columns(found)) != indexed:
+    if _read_columns(found) != indexed:
         raise WriteAborted(_CHANGED, instant=requested)
     if found is None:
         return None
@@ -127,7 +123,9 @@ def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str,
     return commits.complete(promised.name, promised.data or b"", logs=planned.logs) is not None
 
 
-def _read_columns(found: MetadataTable) -> tuple[str, ...]:
+def _read_columns(found: MetadataTable | None) -> tuple[str, ...] | None:
+    if found is None:
+        return None
     found.refuse_unwritable()
     return found.indexed_columns()
 
