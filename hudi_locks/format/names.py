@@ -17,6 +17,7 @@ __all__ = [
     "IOType",
     "LogFileName",
     "MarkerName",
+    "MetadataPartition",
     "choose_token",
     "find_metadata_writer",
     "find_writer",
@@ -40,6 +41,14 @@ _UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
 """NUL, what was not UTF-8, and components that are empty or lead elsewhere."""
 _MOST_BYTES, _MOST_BYTES_OF_NAME = 4_095, 255
 _LOG = re.compile(rf"\.([^._/]+)_(\d+)\.log\.(\d+)(?:_({_TOKEN})(\.cdc)?)?")
+
+
+class MetadataPartition(Enum):
+    """The parts of a metadata table that are read and kept up to date here, by the name of their folder."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
 
 
 class IOType(Enum):

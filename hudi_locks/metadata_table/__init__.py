@@ -4,7 +4,6 @@ from hudi_locks.metadata_table.delta_commit import DeltaCommit, list_indexed, pl
 from hudi_locks.metadata_table.delta_commits import DeltaCommits
 from hudi_locks.metadata_table.metadata_table import (
     METADATA_LAYOUT,
-    MetadataPartition,
     MetadataShape,
     MetadataTable,
     MetadataView,
@@ -15,7 +14,6 @@ __all__ = [
     "METADATA_LAYOUT",
     "DeltaCommit",
     "DeltaCommits",
-    "MetadataPartition",
     "MetadataShape",
     "MetadataTable",
     "MetadataView",

@@ -13,7 +13,15 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import META_COLUMNS, METADATA_FOLDER, CommitMetadata, LogFileName, WriteStat, arrow_schema
+from hudi_locks.format import (
+    META_COLUMNS,
+    METADATA_FOLDER,
+    CommitMetadata,
+    LogFileName,
+    MetadataPartition,
+    WriteStat,
+    arrow_schema,
+)
 from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
@@ -33,7 +41,7 @@ from hudi_locks.format.metadata_record import (
     merge_metadata_records,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.metadata_table import MetadataPartition, MetadataShape
+from hudi_locks.metadata_table.metadata_table import MetadataShape
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 

@@ -33,10 +33,6 @@ class DeltaCommits:
 
     storage: Storage
 
-    def newest_time(self) -> str | None:
-        """The newest time on the timeline of the metadata table; None if it is empty."""
-        return self._load().newest_time()
-
     def last_compaction(self) -> str:
         """Requested time of the last compaction of the metadata table that is completed; "" if there is none."""
         return max((one.requested for one in self._load().completed(("commit",))), default="")

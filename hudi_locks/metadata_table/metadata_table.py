@@ -6,7 +6,6 @@ of the keys. A commit of the table is a delta commit of the metadata table with 
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, TimelineLayout, decode_properties
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition, TimelineLayout, decode_properties
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes
@@ -27,7 +26,7 @@ from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import DataFiles, FileSlice, TableConfig, find_completions, list_data_files, slice_file_groups
 from hudi_locks.timeline import Timeline
 
-__all__ = ["METADATA_LAYOUT", "MetadataPartition", "MetadataShape", "MetadataTable", "MetadataView"]
+__all__ = ["METADATA_LAYOUT", "MetadataShape", "MetadataTable", "MetadataView"]
 
 _INDEXES: Final = ".hoodie/.index_defs/index.json"
 _PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
@@ -39,14 +38,6 @@ _REMEDY: Final = "let a JVM writer make the metadata table anew: delete it, and 
 _Change = tuple[str, "MetadataRecord | None"]
 
 
-class MetadataPartition(enum.Enum):
-    """The parts of a metadata table that are read here, by the name of their folder."""
-
-    FILES = "files"
-    COLUMN_STATS = "column_stats"
-    PARTITION_STATS = "partition_stats"
-
-
 @dataclass(frozen=True)
 class MetadataShape:
     """What a metadata table keeps, as far as its delta commits depend on it.
@@ -55,11 +46,13 @@ class MetadataShape:
         version: Of the metadata table.
         groups: Ids of the file groups of each part, in the order over which keys are spread.
         columns: Those of which it keeps statistics.
+        newest: The newest time on its timeline; "" if that is empty.
     """
 
     version: int
     groups: Mapping[MetadataPartition, tuple[str, ...]]
     columns: tuple[str, ...] = ()
+    newest: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,8 +93,9 @@ class MetadataTable:
             raise UnsupportedTable(message, key=key, value=version)
         return cls(storage, names, int(version), config.version)
 
+    @cached_property
     def indexed_columns(self) -> tuple[str, ...]:
-        """Columns of which it keeps statistics; none if it keeps no statistics.
+        """Columns of which it keeps statistics, as first read; none if it keeps no statistics.
 
         Raises:
             DamagedTable: The list of them is not there, or cannot be read.
@@ -126,7 +120,7 @@ class MetadataTable:
                 " drop that index with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
             )
             raise UnsupportedTable(message, parts=strange)
-        if MetadataPartition.PARTITION_STATS.value in self.names and not self.indexed_columns():
+        if MetadataPartition.PARTITION_STATS.value in self.names and not self.indexed_columns:
             message = (
                 "the metadata table keeps statistics of partitions and none of files, so that it is not known of which"
                 " columns: drop it with hudi-locks metadata drop"
@@ -139,6 +133,11 @@ class MetadataTable:
             )
             raise UnsupportedTable(message, version=self.version, table_version=self.table_version)
 
+    def list_writable_columns(self) -> tuple[str, ...]:
+        """The indexed columns of a metadata table that is kept up to date here; raises as `refuse_unwritable` does."""
+        self.refuse_unwritable()
+        return self.indexed_columns
+
     def describe(self, timeline: Timeline) -> MetadataShape:
         """What the next delta commit must know of it, asked while nobody else changes it.
 
@@ -150,8 +149,9 @@ class MetadataTable:
         """
         view = self.view(timeline)
         parts = [part for part in MetadataPartition if part.value in self.names]
-        groups = map_in_threads(view.list_groups, parts)
-        return MetadataShape(self.version, dict(zip(parts, groups, strict=True)), self.indexed_columns())
+        groups = dict(zip(parts, map_in_threads(view.list_groups, parts), strict=True))
+        newest = view.own_timeline.newest_time() or ""
+        return MetadataShape(self.version, groups, self.indexed_columns, newest=newest)
 
     def view(self, timeline: Timeline) -> MetadataView:
         """What it says at the time of `timeline`, and perhaps of what was completed since.

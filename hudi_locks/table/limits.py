@@ -8,6 +8,7 @@ from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.format import MetadataPartition
 from hudi_locks.table.config import KEY_GENERATORS, NON_PARTITION, PROPERTIES_PATH, TableConfig
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
@@ -26,7 +27,7 @@ class _Limit:
         return value.lower() in (allowed.lower() for allowed in self.allowed)
 
 
-_METADATA_PARTS: Final = frozenset({"files", "column_stats", "partition_stats"})
+_METADATA_PARTS: Final = frozenset(part.value for part in MetadataPartition)
 _METADATA_TABLE: Final = """\
 of a metadata table this package keeps files, column_stats and partition_stats up to date, and no other part. Drop \
 that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \

@@ -49,6 +49,14 @@ def find_kind(of: pa.DataType) -> ValueKind | None:
     return _PLAIN.get(of)
 
 
+def _unite(before: ColumnRange, seen: ColumnRange, name: str) -> ColumnRange:
+    """Both together; a range that left one out would hide rows."""
+    united = unite_ranges(before, seen)
+    if united is None:
+        raise TypeError(f"column {name} of one file has values of kind {before.kind} and of kind {seen.kind}")
+    return united
+
+
 class ValueRanges:
     """What is known of some columns of the rows that it was shown; not thread-safe. Runs on executors.
 
@@ -67,7 +75,7 @@ class ValueRanges:
                 continue
             seen = _measure(rows.column(name), kind)
             before = self._found.get(name)
-            self._found[name] = seen if before is None else unite_ranges(before, seen) or seen
+            self._found[name] = seen if before is None else _unite(before, seen, name)
 
     def found(self, footer: pq.FileMetaData | None = None) -> dict[str, ColumnRange]:
         """The range of each column of which there may be statistics.

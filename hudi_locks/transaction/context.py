@@ -96,6 +96,16 @@ class TableContext:
         config = TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH))
         return MetadataTable.of(self.storage, config)
 
+    def read_indexed_columns(self) -> tuple[str, ...] | None:
+        """Columns whose ranges the tasks of a write are to report; None if the table keeps no metadata table.
+
+        Raises:
+            DamagedTable: The metadata table cannot be read.
+            UnsupportedTable: It has a part that is not kept up to date here.
+        """
+        found = self.find_metadata_table()
+        return None if found is None else found.list_writable_columns()
+
     @cached_property
     def known_timeline(self) -> KnownTimeline:
         """What is known of the timeline without a look at it."""

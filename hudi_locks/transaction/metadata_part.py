@@ -12,11 +12,11 @@ from typing import Final
 from hudi_locks.errors import UnsupportedTable, WriteAborted
 from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Content
-from hudi_locks.metadata_table import DeltaCommit, MetadataTable, plan_clean, plan_delta_commit
+from hudi_locks.metadata_table import MetadataTable, plan_clean, plan_delta_commit
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.context import TableContext, View
 
-__all__ = ["MetadataPart", "carry_out_clean", "plan_metadata_part", "read_indexed"]
+__all__ = ["MetadataPart", "carry_out_clean", "plan_metadata_part"]
 
 _ACTION: Final = "deltacommit"
 _LAYOUT: Final = 2
@@ -47,48 +47,38 @@ class MetadataPart:
         return Content.of(completed.file_name(_LAYOUT), self.metadata.encode(_ACTION, layout_version=_LAYOUT))
 
 
-def read_indexed(context: TableContext) -> tuple[str, ...] | None:
-    """Columns whose ranges the tasks of a write are to report; None if the table keeps no metadata table.
-
-    Raises:
-        DamagedTable: The metadata table cannot be read.
-        UnsupportedTable: It has a part that is not kept up to date here.
-    """
-    return _read_columns(context.find_metadata_table())
-
-
 def plan_metadata_part(
     context: TableContext,
+    found: MetadataTable | None,
     requested: str,
-    written: CommitMetadata,
     *,
+    written: CommitMetadata,
     timeline: Timeline,
     indexed: tuple[str, ...] | None,
-) -> MetadataPart | None:
-    """Plan what a write changes in the metadata table, and upload it; None if there is none.
+) -> MetadataPart:
+    """Plan what a write changes in the metadata table, and upload it.
 
     Args:
         context: Of the writer, which holds the lock.
+        found: The metadata table, as it is now; None if there is none any more.
         requested: Of the write.
         written: What it wrote.
         timeline: Of the table, as it is now.
-        indexed: What `read_indexed` gave before its tasks ran.
+        indexed: What `TableContext.read_indexed_columns` gave before its tasks ran.
 
     Raises:
         WriteAborted: The metadata table changed since then, or a range is missing.
         DamagedTable: It cannot be read.
         StorageError: The store failed.
     """
-    found = context.find_metadata_table()
-    if _read_columns(found) != indexed:
+    if found is None or found.list_writable_columns() != indexed:
         raise WriteAborted(_CHANGED, instant=requested)
-    if found is None:
-        return None
+    shape = found.describe(timeline)
     try:
-        commit = plan_delta_commit(requested, written, found.describe(timeline))
+        commit = plan_delta_commit(requested, written, shape)
     except UnsupportedTable as refusal:
         raise WriteAborted(str(refusal), instant=requested) from refusal
-    return _stage(context, commit)
+    return MetadataPart(requested, commit.metadata, context.delta_commits.stage(commit), shape.newest)
 
 
 def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str, Sequence[str]], *, view: View) -> bool:
@@ -114,22 +104,10 @@ def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str,
     if found is None:
         return True
     found.refuse_unwritable()
-    commits = context.delta_commits
-    planned = plan_clean(requested, deleted, found.describe(view.timeline))
-    time = context.time_after(view, requested, commits.newest_time() or "")
+    commits, shape = context.delta_commits, found.describe(view.timeline)
+    planned = plan_clean(requested, deleted, shape)
+    time = context.time_after(view, requested, shape.newest)
     commits.begin(requested)
     commits.make_logs(planned)
     promised = MetadataPart(requested, planned.metadata).promise(time)
     return commits.complete(promised.name, promised.data or b"", logs=planned.logs) is not None
-
-
-def _read_columns(found: MetadataTable | None) -> tuple[str, ...] | None:
-    if found is None:
-        return None
-    found.refuse_unwritable()
-    return found.indexed_columns()
-
-
-def _stage(context: TableContext, commit: DeltaCommit) -> MetadataPart:
-    newest = context.delta_commits.newest_time() or ""
-    return MetadataPart(commit.requested, commit.metadata, context.delta_commits.stage(commit), newest)

@@ -235,9 +235,12 @@ class Publish:
         return None
 
     def _plan_metadata(self, timeline: Timeline) -> MetadataPart | None:
-        state = self._state
+        found, indexed = self._table.find_metadata_table(), self._state.indexed
+        if found is None and indexed is None:
+            return None
+        written = self._metadata
         return plan_metadata_part(
-            self._table, state.requested, self._metadata, timeline=timeline, indexed=state.indexed
+            self._table, found, self._instant, written=written, timeline=timeline, indexed=indexed
         )
 
     def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:

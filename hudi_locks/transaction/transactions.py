@@ -22,7 +22,6 @@ from hudi_locks.transaction.conflicts import ConflictResolutionStrategy, NonBloc
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.hooks import CommitParticipant, Tracer, tracer_from
-from hudi_locks.transaction.metadata_part import read_indexed
 from hudi_locks.transaction.operations import find_plan
 from hudi_locks.transaction.planning import (
     ClusteringPlanning,
@@ -243,7 +242,7 @@ class Transactions:
     @property
     def _indexed(self) -> tuple[str, ...] | None:
         """What the metadata table needs of the tasks; read before a write begins, so that a refusal leaves nothing."""
-        return read_indexed(self.coordinator)
+        return self.coordinator.read_indexed_columns()
 
     def _open(self, indexed: tuple[str, ...] | None, state: WriteState, operation: str) -> Transaction:
         return Transaction(self.coordinator, replace(state, indexed=indexed), operation=operation, early=self.early)

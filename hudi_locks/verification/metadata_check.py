@@ -7,17 +7,11 @@ from functools import partial
 from typing import Final, TypeVar
 
 from hudi_locks.errors import NoSuchFile
-from hudi_locks.format import METADATA_FOLDER
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition
 from hudi_locks.format.column_range import ColumnRange
 from hudi_locks.format.metadata_keys import NO_PARTITION
 from hudi_locks.format.metadata_record import ColumnStatistics
-from hudi_locks.metadata_table import (
-    MetadataPartition,
-    MetadataTable,
-    MetadataView,
-    hides_some,
-    read_ranges,
-)
+from hudi_locks.metadata_table import MetadataTable, MetadataView, hides_some, read_ranges
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import BaseFile, LogFile, slice_file_groups
 from hudi_locks.verification.survey import Survey

@@ -27,6 +27,7 @@ _BY_THE_NEWEST = (
     "test_column_types",
     "test_damage",
     "test_deleting_rows",
+    "test_interop",
     "test_keys_of_both",
     "test_log_compaction",
     "test_object_stores",

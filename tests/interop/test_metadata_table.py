@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 from every_type import spark_query
 
-from hudi_locks.format import METADATA_FOLDER
-from hudi_locks.metadata_table import (
-    MetadataPartition,
-    MetadataTable,
-    describe_range,
-    read_ranges,
-)
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition
+from hudi_locks.metadata_table import MetadataTable, describe_range, read_ranges
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.table import list_base_files, list_data_files, list_partitions

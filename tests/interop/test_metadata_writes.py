@@ -211,7 +211,7 @@ def test_filters_on_columns_of_every_type_find_what_we_wrote(spark: Any, jvm: An
     table.upsert(spark.sql(spark_query("a", 2)))
     metadata_table = MetadataTable.of(table.table.storage, table.table.config)
     assert metadata_table is not None
-    assert set(metadata_table.indexed_columns()) > {"price", "day", "at", "raw", "single"}
+    assert set(metadata_table.indexed_columns) > {"price", "day", "at", "raw", "single"}
 
     def read(where: str) -> list[list[str]]:
         told = {"path": path, "columns": ["id"], "options": WITH_IT, "where": where}

@@ -11,9 +11,17 @@ from service_harness import ServiceHarness
 from transaction_harness import Harness
 
 from hudi_locks.config import table_keys
-from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State, avro_schema, encode_properties
+from hudi_locks.format import (
+    METADATA_FOLDER,
+    CommitMetadata,
+    Instant,
+    MetadataPartition,
+    State,
+    avro_schema,
+    encode_properties,
+)
 from hudi_locks.format.column_range import LONG, ColumnRange, encode_ranges
-from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataPartition, MetadataTable
+from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataTable
 from hudi_locks.table import PROPERTIES_PATH, TableConfig
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, Transactions

@@ -11,12 +11,11 @@ from golden_metadata import read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, MetadataPartition, State, WriteStat
 from hudi_locks.format.column_range import INT, LONG, ColumnRange, encode_ranges
 from hudi_locks.format.metadata_keys import column_stats_key, partition_stats_key
 from hudi_locks.metadata_table import (
     DeltaCommit,
-    MetadataPartition,
     MetadataShape,
     MetadataTable,
     MetadataView,
@@ -170,12 +169,12 @@ def test_a_column_of_which_it_is_not_known_what_the_jvm_keeps_is_refused(column:
 def test_a_clean_takes_its_files_out_and_what_is_known_of_them(table: MetadataTable, version: int) -> None:
     before = view(table).files
     [first, *_] = sorted(before["eu"])
-    shape = replace(shape_of(table, version), columns=table.indexed_columns())
+    shape = replace(shape_of(table, version), columns=table.indexed_columns)
     known = view(table).read(MetadataPartition.COLUMN_STATS)
     carry_out(table, plan_clean(T, {"eu": [first], "us": []}, shape))
     after = view(table).files
     assert after == {**before, "eu": {name: size for name, size in before["eu"].items() if name != first}}
-    keys = {column_stats_key(column, "eu", first) for column in table.indexed_columns()}
+    keys = {column_stats_key(column, "eu", first) for column in table.indexed_columns}
     assert keys & known.keys()
     assert view(table).read(MetadataPartition.COLUMN_STATS).keys() == known.keys() - keys
     assert plan_clean(T, {"us": []}, shape).logs == {}
@@ -189,9 +188,9 @@ def test_statistics_of_partitions_without_those_of_files_and_another_version_are
 
 
 def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) -> None:
-    assert table.indexed_columns()[3:] == ("id", "region", "ts", "name", "price", "qty")
+    assert table.indexed_columns[3:] == ("id", "region", "ts", "name", "price", "qty")
     for damaged in (b"", b"{", json.dumps({"indexDefinitions": {}}).encode()):
         table.storage.replace(".hoodie/.index_defs/index.json", damaged)
         with pytest.raises(DamagedTable, match=r"index\.json"):
-            table.indexed_columns()
-    assert MetadataTable(table.storage, frozenset({"files"}), 9, 9).indexed_columns() == ()
+            replace(table).indexed_columns  # noqa: B018  # read anew
+    assert MetadataTable(table.storage, frozenset({"files"}), 9, 9).indexed_columns == ()

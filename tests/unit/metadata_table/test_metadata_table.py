@@ -9,7 +9,7 @@ from golden_metadata import VERSIONS, list_expected, read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, Instant, State, encode_properties
+from hudi_locks.format import METADATA_FOLDER, Instant, MetadataPartition, State, encode_properties
 from hudi_locks.format.hfile import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
 from hudi_locks.format.metadata_record import (
@@ -19,7 +19,7 @@ from hudi_locks.format.metadata_record import (
     encode_metadata_record,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table import MetadataPartition, MetadataTable, MetadataView
+from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import TableConfig
 from hudi_locks.timeline import LAYOUT_2, Timeline

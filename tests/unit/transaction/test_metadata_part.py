@@ -11,10 +11,10 @@ from metadata_harness import MetadataHarness, rollback_of_the_jvm
 from transaction_harness import Harness, Killed, Mortal, kill
 
 from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, State
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, MetadataPartition, State
 from hudi_locks.format.claim import ClaimKind, claim_path, decode_claim
 from hudi_locks.format.metadata_keys import partition_stats_key
-from hudi_locks.metadata_table import METADATA_LAYOUT, DeltaCommits, MetadataPartition
+from hudi_locks.metadata_table import METADATA_LAYOUT, DeltaCommits
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint, Transaction
 from hudi_locks.transaction.forward import RollForward
