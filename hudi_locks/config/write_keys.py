@@ -61,6 +61,13 @@ READ_HOLES_POLICY = Key(
     since="0.14.0",
     choices=("FAIL", BLOCK, USE_TRANSITION_TIME),
 )
+DATA_SKIPPING = Key(
+    "hoodie.enable.data.skipping",
+    bool,
+    True,
+    "whether `where` of a read passes over files in which no row can meet it, as the table's metadata table says",
+    since="0.10.0",
+)
 
 EARLY_CONFLICT_DETECTION_ENABLE = Key(
     "hoodie.write.concurrency.early.conflict.detection.enable",

@@ -8,6 +8,7 @@ from hudi_locks.metadata_table.metadata_table import (
     MetadataTable,
     MetadataView,
 )
+from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "MetadataTable",
     "MetadataView",
     "describe_range",
+    "find_slice_ranges",
     "hides_some",
     "list_indexed",
     "plan_clean",

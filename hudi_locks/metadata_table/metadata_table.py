@@ -23,7 +23,16 @@ from hudi_locks.format.metadata_record import MetadataRecord, decode_metadata_re
 from hudi_locks.format.names import BaseFileName
 from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table import DataFiles, FileSlice, TableConfig, find_completions, list_data_files, slice_file_groups
+from hudi_locks.table import (
+    BaseFile,
+    DataFiles,
+    FileSlice,
+    LogFile,
+    TableConfig,
+    find_completions,
+    list_data_files,
+    slice_file_groups,
+)
 from hudi_locks.timeline import Timeline
 
 __all__ = ["METADATA_LAYOUT", "MetadataShape", "MetadataTable", "MetadataView"]
@@ -194,6 +203,21 @@ class MetadataView:
         }
         listed = set() if named is None else {name for name, entry in named.files.items() if not entry.is_deleted}
         return {("" if name == NO_PARTITION else name): {} for name in listed} | found
+
+    def data_files(self, partitions: Iterable[str] | None = None) -> DataFiles:
+        """What a listing of partitions would show, of completed writes; other files have no place in it.
+
+        Args:
+            partitions: Only these; all if None.
+
+        Raises:
+            DamagedTable: See `files`.
+        """
+        wanted = self.files if partitions is None else {path: self.files.get(path, {}) for path in partitions}
+        named = [(path, name, size) for path, names in wanted.items() for name, size in names.items()]
+        bases = (BaseFile.parse(*one) for one in named)
+        logs = (LogFile.parse(*one) for one in named)
+        return DataFiles(tuple(sorted(filter(None, bases))), tuple(sorted(filter(None, logs))))
 
     def read(self, partition: MetadataPartition, *, keys: Iterable[str] | None = None) -> dict[str, MetadataRecord]:
         """The records of one of its partitions, by key.

@@ -15,7 +15,7 @@ from hudi_locks.format.metadata_record import Bound, ColumnStatistics, order_val
 from hudi_locks.format.records import reading_parquet
 from hudi_locks.storage import Storage
 
-__all__ = ["describe_range", "has_room", "hides_some", "read_ranges"]
+__all__ = ["describe_range", "has_room", "hides_some", "read_ranges", "unwrap_bound"]
 
 _VERSION_9: Final = 9
 _DECIMAL_DIGITS: Final = 15
@@ -153,11 +153,12 @@ def hides_some(told: ColumnStatistics, found: ColumnRange) -> bool:
         return found.nulls > 0 and told.nulls == 0
     if told.low is None or told.high is None:
         return True
-    low, high = (order_value(_unwrap(bound, found.kind)) for bound in (told.low, told.high))
+    low, high = (order_value(unwrap_bound(bound, found.kind)) for bound in (told.low, told.high))
     return bool(low > order_value(found.low) or high < order_value(found.high))
 
 
-def _unwrap(bound: Bound, kind: ValueKind) -> Any:
+def unwrap_bound(bound: Bound, kind: ValueKind) -> Any:
+    """The value of a bound in the form of `ColumnRange`."""
     if isinstance(bound.value, Decimal):
         return int(_EXACT.scaleb(bound.value, kind.scale))
     if kind.name == "decimal" and isinstance(bound.value, bytes):

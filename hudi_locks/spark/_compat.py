@@ -1,4 +1,4 @@
-"""What touches the private parts of PySpark, in one place, and the tasks that it makes quick; written for 3.5 to 4.3.
+"""What touches the private parts of PySpark, in one place; written for 3.5 to 4.3.
 
 A part that only makes Spark quicker is switched off by a key of Spark's configuration (`SWITCHES`), such as
 `--conf spark.hudi_locks.shuffle=false`. docs/design.md has what each gains.
@@ -15,41 +15,30 @@ All else has no switch, since no public call does the same.
 
 from __future__ import annotations
 
-import gc
 import json
-import socket
 import struct
-import sys
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-from zipimport import zipimporter
-
-import pyarrow as pa
 
 from hudi_locks.config.datasource_keys import LENIENT_KEYS
 from hudi_locks.redaction import open_log
+from hudi_locks.spark._worker import QUICKENING, WorkerTask, run_task
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import types as T  # noqa: N812
 
 __all__ = [
     "SWITCHES",
     "FileIndexes",
-    "WorkerTask",
-    "acknowledge_early",
     "ask_connector_for_bytes",
     "encode_file_status",
     "find_data_source",
-    "forget_archives",
-    "freeze_imported",
     "is_on",
     "is_stopped",
+    "list_filters",
     "list_java_fields",
     "name_scala",
     "reread_shuffled",
@@ -71,13 +60,9 @@ _NO_PATIENCE: Final = MappingProxyType(
 )
 """Of the connectors for object stores: what cannot be opened at once is read without them."""
 _log = open_log(__name__)
-_AT_ONCE: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
-_OPEN_FILES: Final = Path("/proc/self/fd")
 _TASKS_PER_CORE: Final = 8
 """Spark lists files in as many tasks as there are files, each of which takes longer to begin than to end."""
 _PARALLELISM: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-_QUICKENING: Final = ("connection", "archives", "freeze")
-WorkerTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _java_session(spark: SparkSession) -> Any:
@@ -138,6 +123,33 @@ def list_java_fields(rows: DataFrame) -> list[Any]:
     return list(rows._jdf.schema().fields())  # noqa: SLF001
 
 
+def list_filters(rows: DataFrame, where: str | Column) -> tuple[list[str], list[Any]]:
+    """The columns of a condition, and those of its parts that Spark would push down to a source of rows.
+
+    Args:
+        rows: Of the columns that it may be about.
+        where: The condition; a row is shown for which all of the parts, and perhaps others, are true.
+
+    Raises:
+        AnalysisException: It is none on these columns.
+    """
+    plans = rows.where(where)._jdf.queryExecution()  # noqa: SLF001
+    named = plans.analyzed().condition().references().toSeq()
+    columns = [named.apply(place).name() for place in range(named.size())]
+    optimized = plans.optimizedPlan()
+    sources: Any = rows.sparkSession._jvm.org.apache.spark.sql.execution.datasources  # noqa: SLF001
+    strategy = getattr(sources, "DataSourceStrategy$").__getattr__("MODULE$")
+    parts = _split_all(optimized.condition()) if optimized.nodeName() == "Filter" else []
+    pushed = (strategy.translateFilter(part, False) for part in parts)  # Java has no names for it
+    return columns, [one.get() for one in pushed if one.isDefined()]
+
+
+def _split_all(condition: Any) -> list[Any]:
+    if condition.nodeName() == "And":
+        return [*_split_all(condition.left()), *_split_all(condition.right())]
+    return [condition]
+
+
 def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:
     """Rows whose last step is a shuffle, read again from its files by every job; None where Spark has no such way.
 
@@ -153,65 +165,6 @@ def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:
     except Py4JError:
         return None
     return DataFrame(again, session)
-
-
-def acknowledge_early() -> None:
-    """Acknowledge what this process has read so far, and from now on the first part of each of its tasks.
-
-    TCP holds the second part of a small task back until the first is acknowledged, with which Linux waits for 40 ms:
-    longer than the task takes. To be called when a task begins, before it asks for rows: with PySpark 4 these are the
-    second part. With 3.5 that comes earlier, while a task is set up. Runs on executors. Does nothing on other systems
-    than Linux, and for connections other than TCP.
-    """
-    if _AT_ONCE is None or not _OPEN_FILES.is_dir():
-        return
-    _acknowledge_all()
-    if not any(isinstance(finder, _SetupListener) for finder in sys.meta_path):
-        sys.meta_path.append(_SetupListener())
-
-
-class _SetupListener:
-    """Finds no modules: until 4.1 PySpark has every finder forget what it knows while it sets up a task."""
-
-    def find_spec(self, *_: object) -> None:
-        """Leave every module to others."""
-
-    def invalidate_caches(self) -> None:
-        """Called when the first part of a task was read, and the second is about to be."""
-        _acknowledge_all()
-
-
-def _acknowledge_all() -> None:
-    for link in _OPEN_FILES.iterdir():
-        with suppress(OSError):  # no TCP connection, or closed meanwhile
-            _acknowledge(int(link.name))
-
-
-def _acknowledge(descriptor: int) -> None:
-    borrowed = socket.socket(fileno=descriptor)
-    try:
-        borrowed.setsockopt(socket.IPPROTO_TCP, _AT_ONCE or 0, 1)
-    finally:
-        borrowed.detach()
-
-
-@cache
-def freeze_imported() -> None:
-    """Once in a process: PySpark collects garbage between tasks, through all that was ever imported.
-
-    To ask Python whether it was done takes longer than the rest of an empty task.
-    """
-    gc.freeze()
-
-
-def forget_archives() -> None:
-    """PySpark has every archive that something was imported from read anew for each task: that is most of an empty one.
-
-    Whatever is imported next finds them again.
-    """
-    for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter):
-            sys.path_importer_cache.pop(path, None)
 
 
 def encode_file_status(address: str, size: int) -> bytes:
@@ -371,26 +324,5 @@ def run_in_workers(rows: DataFrame, task: WorkerTask, columns: T.StructType | st
         columns: Of the batches that it gives.
     """
     spark = rows.sparkSession
-    quick = frozenset(name for name in _QUICKENING if is_on(spark, name))
+    quick = frozenset(name for name in QUICKENING if is_on(spark, name))
     return rows.mapInArrow(lambda batches: run_task(task, batches, quick=quick), columns)
-
-
-def run_task(
-    task: WorkerTask, batches: Iterable[pa.RecordBatch], *, quick: Collection[str] = _QUICKENING
-) -> Iterator[pa.RecordBatch]:
-    """Run a task, and leave the process so that the next one begins sooner. Runs on executors.
-
-    Args:
-        task: See `run_in_workers`.
-        batches: Its input.
-        quick: Which of connection, archives and freeze are quickened; see `hudi_locks.spark._compat`.
-    """
-    if "connection" in quick:
-        acknowledge_early()
-    try:
-        yield from task(batches)
-    finally:
-        if "archives" in quick:
-            forget_archives()
-        if "freeze" in quick:
-            freeze_imported()

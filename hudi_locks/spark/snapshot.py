@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
+from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
 from hudi_locks.table import (
     COMPLEX,
@@ -51,6 +52,19 @@ class Snapshot:
     def load(cls, table: Table) -> Snapshot:
         """The table as it is now."""
         return cls(table, table.timeline())
+
+    @cached_property
+    def metadata(self) -> MetadataView | None:
+        """What the table's metadata table says at this moment; None if the table keeps none.
+
+        Raises:
+            DamagedTable: It is not there, or its timeline cannot be read.
+            UnsupportedTable: It is of a version that is not read here.
+        """
+        if not self.table.config.extra.get(table_keys.METADATA_PARTITIONS.name):
+            return None
+        found = MetadataTable.of(self.table.storage, self.table.config)
+        return None if found is None else found.view(self.timeline)
 
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""

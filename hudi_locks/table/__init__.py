@@ -10,6 +10,7 @@ from hudi_locks.table.base_file import (
 )
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
+from hudi_locks.table.conditions import AllOf, AnyOf, Comparison, Condition, NullCheck, Unknown
 from hudi_locks.table.config import (
     COMPLEX,
     FIELD_PREFIXED,
@@ -98,12 +99,16 @@ __all__ = [
     "SIMPLE",
     "VALUE_ONLY",
     "WHOLE",
+    "AllOf",
+    "AnyOf",
     "AppendMerge",
     "BaseFile",
     "BaseFileFormat",
     "BaseFileWriter",
     "Changes",
+    "Comparison",
     "Completion",
+    "Condition",
     "DataFiles",
     "DeleteMarker",
     "DeleteMerge",
@@ -114,6 +119,7 @@ __all__ = [
     "LogWriter",
     "Merge",
     "MergeRule",
+    "NullCheck",
     "OvertakenSnapshot",
     "Part",
     "PartitionValues",
@@ -122,6 +128,7 @@ __all__ = [
     "StoredTypes",
     "Table",
     "TableConfig",
+    "Unknown",
     "UpsertMerge",
     "add_meta_schema",
     "check_creatable",

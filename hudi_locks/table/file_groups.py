@@ -82,6 +82,7 @@ def latest_file_slices(
     as_of: str | None = None,
     as_of_requested: str | None = None,
     refuses_overtaken: bool = False,
+    listed: DataFiles | None = None,
 ) -> tuple[FileSlice, ...]:
     """The newest slice of each file group, of completed files only, in order of partition and file id.
 
@@ -96,6 +97,7 @@ def latest_file_slices(
         as_of_requested: Only what was begun at this time or before, as the JVM reads `as.of.instant`.
         refuses_overtaken: Whether a timeline that is too old to show everything is an error. A writer goes on: what has
             superseded its files is a conflict.
+        listed: The files of these partitions, if they are known; else they are listed.
 
     Raises:
         DamagedTable: A file of these slices is gone, empty, or not as long as its commit says; or a commit, or the
@@ -104,7 +106,8 @@ def latest_file_slices(
     """
     only = None if partitions is None else frozenset(partitions)
     scope = Scope(only, as_of, as_of_requested)
-    listed = list_data_files(storage, list_partitions(storage) if only is None else only)
+    if listed is None:
+        listed = list_data_files(storage, list_partitions(storage) if only is None else only)
     completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
     if not scope.is_past:
         _refuse_forgotten(storage, timeline, {f.instant for f in listed.both if completion(f.instant) is None})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -13,7 +13,7 @@ from hudi_locks.format.metadata_keys import NO_PARTITION
 from hudi_locks.format.metadata_record import ColumnStatistics
 from hudi_locks.metadata_table import MetadataTable, MetadataView, hides_some, read_ranges
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import BaseFile, LogFile, slice_file_groups
+from hudi_locks.table import BaseFile, DataFiles, LogFile, slice_file_groups
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_metadata_table"]
@@ -38,14 +38,14 @@ def check_metadata_table(survey: Survey) -> None:
         found = MetadataTable.of(survey.storage, survey.table.config)
         if found is not None:
             view = found.view(survey.timeline)
-            _compare(survey, view.files)
+            _compare(survey, view.data_files())
             _check_statistics(survey, view)
         elif survey.storage.stat(METADATA_FOLDER) is not None:
             survey.book.leave_out(_UNUSED)
 
 
-def _compare(survey: Survey, named: dict[str, dict[str, int]]) -> None:
-    told = {file.path: file.size for file in _list_completed(survey, _parse(named))}
+def _compare(survey: Survey, named: DataFiles) -> None:
+    told = {file.path: file.size for file in _list_completed(survey, named.both)}
     there = {file.path: file.size for file in survey.files.both}
     survey.book.checked["files in the metadata table"] += len(told)
     for path in sorted(_list_written(survey) - told.keys()):
@@ -63,14 +63,6 @@ def _list_written(survey: Survey) -> set[str]:
     """Files that are there and that a completed write names."""
     named = {file.path for commit in survey.named_files().values() for file in commit.files.both}
     return {file.path for file in survey.files.both if file.path in named}
-
-
-def _parse(named: dict[str, dict[str, int]]) -> Iterator[BaseFile | LogFile]:
-    for partition, files in named.items():
-        for name, size in files.items():
-            file = BaseFile.parse(partition, name, size) or LogFile.parse(partition, name, size)
-            if file is not None:
-                yield file
 
 
 def _check_statistics(survey: Survey, view: MetadataView) -> None:

@@ -42,6 +42,7 @@ _BY_THE_NEWEST = (
     "test_an_overwrite_of_the_jvm_beside_a_writer_that_does_not_block_is_a_conflict",
     "test_each_respects_what_the_other_plans_to_cluster",
     "test_nobody_sees_the_first_write_of_a_table_before_it_is_completed_though_a_later_one_is",
+    "test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it",
     "test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told",
     "test_three_readers_agree_on_what_changed_in_a_span",
     "test_writers_of_both_kinds_in_different_partitions_do_not_disturb_each_other",

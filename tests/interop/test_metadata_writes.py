@@ -22,6 +22,8 @@ from table_lives import collect, merge
 from hudi_locks.metadata_table import MetadataTable
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
+from hudi_locks.storage import LocalStorage
+from hudi_locks.table import latest_file_slices
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -107,11 +109,16 @@ class Shared:
         self.turn += 1
         table = self.open()
         assert collect(table.read()) == self.expected
+        timeline, storage = table.table.timeline(), table.table.storage
+        if (known := MetadataTable.of(storage, table.table.config)) is not None:
+            listed = known.view(timeline).data_files()
+            assert latest_file_slices(storage, timeline, listed=listed) == latest_file_slices(storage, timeline)
         assert self.read(WITH_IT) == self.read({"hoodie.metadata.enable": "false"}) == self.expected
         assert self.read_by_rust() == self.expected
         asked = list(FILTERS) if os.environ.get("HUDI_LOCKS_NIGHTLY") else [*FILTERS, *FILTERS][self.turn % 7 :][:2]
         for where in asked:
-            assert self.read(WITH_IT, where) == [row for row in self.expected if FILTERS[where](row)], where
+            wanted = [row for row in self.expected if FILTERS[where](row)]
+            assert self.read(WITH_IT, where) == collect(table.read(where=where)) == wanted, where
         assert verify_table(table.table.storage).damages == ()
 
     def read_by_rust(self) -> list[Any]:
@@ -166,6 +173,48 @@ def test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too(
     table.theirs(("c", "us", 3, 6000.0, "theirs"), ("n", "new", 3, 0.0, "theirs"))
     table.ours(("n", "new", 4, 4001.0, "ours"))
     assert not table.open().table.storage.list_names(".hoodie/metadata/partition_stats")
+
+
+def test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it(
+    spark: Any, jvm: Any, path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE")
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("c", "us", 1, None, "theirs"))
+    table.ours(("k", "new", 20, -7.5, "ours"), ("c", "us", 20, 8.0, "ours"))
+
+    def count(where: str, **options: str) -> int:
+        found = table.open(**options).read(where=where)
+        assert [row[0] for row in collect(found)] == ["c", "k"]
+        return len(found.inputFiles())
+
+    assert (count("ts > 5"), count("ts > 5", hoodie__enable__data__skipping="false")) == (2, 3)
+    assert count("ts > 5", hoodie__metadata__enable="false") == 3
+    assert count("value > -9 and label = 'ours'") == 3, "ranges of floats and texts are not believed"
+    listed: list[str] = []
+    list_folder = LocalStorage.list
+    monkeypatch.setattr(LocalStorage, "is_service", True)
+
+    def spy(self: LocalStorage, folder: str) -> Any:
+        listed.append(folder)
+        return list_folder(self, folder)
+
+    monkeypatch.setattr(LocalStorage, "list", spy)
+
+    def read_listed(**options: str) -> set[str]:
+        listed.clear()
+        assert collect(table.open(**options).read()) == table.expected
+        return {folder for folder in listed if folder.startswith("region=")}
+
+    assert read_listed() == set()
+    assert len(read_listed(hoodie__metadata__enable="false")) == 3
+    assert caplog.text == ""
+    for part in ("files", "column_stats"):
+        for file in Path(path, ".hoodie", "metadata", part).iterdir():
+            file.write_bytes(b"no metadata" * 50)
+    assert len(read_listed()) == 3
+    assert "the folders of" in caplog.text
+    assert count("ts > 5") == 3
+    assert "all files of" in caplog.text
 
 
 def serve(table: Shared) -> None:
@@ -225,11 +274,11 @@ def test_filters_on_columns_of_every_type_find_what_we_wrote(spark: Any, jvm: An
     else:
         assert read(raw) == [["a"]]
     for name in list_comparable():
-        assert read(f"{name} is null") == [["n"]], name
-        if name == "raw":
-            continue
-        assert read(f"{name} = {FROM_SPARK[name]}") == [["a"]], name
-        assert read(f"{name} >= {FROM_SPARK[name]}") == [["a"]], name
+        value = FROM_SPARK[name]
+        for where, there in ((f"{name} is null", "n"), (f"{name} = {value}", "a"), (f"{name} >= {value}", "a")):
+            found = table.read(where=where, columns="id", meta_columns=False).collect()
+            assert [row.id for row in found] == [there], where
+            assert (name == "raw" and there == "a") or read(where) == [[there]], where
     assert verify_table(table.table.storage).damages == ()
 
 

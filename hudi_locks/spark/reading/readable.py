@@ -78,13 +78,15 @@ class Readable:
             meta_columns: Whether they are there.
             columns: Only these of the user's columns, in this order; all if None.
             partitions: Only the rows of these partition paths, such as "2026-01-01" or "day=2026-01-01"; all if None.
-            where: Only rows for which this is true, a condition on partition columns such as "day >= '2026-01-01'" or a
-                `Column`: files of other partitions are neither listed nor opened, logs included.
+            where: Only rows for which this is true, a condition such as "day >= '2026-01-01'" or a `Column`. Files of
+                partitions that it rules out are not opened, logs included; if it is about partition columns alone,
+                they are not listed either. Where a metadata table keeps statistics of columns, files whose whole
+                numbers, decimals, booleans, dates and timestamps rule it out are not opened.
             read_optimized: Of a merge-on-read table, show the base files alone, at the cost of plain Parquet: rows
                 that are in logs only come with the next compaction.
 
         Raises:
-            BadInput: There is no such column, or no such partition; or `where` is about other columns.
+            BadInput: There is no such column, or no such partition; or `where` is no condition on them.
             DamagedTable: The timeline cannot be read; what cannot be read of a log, when the DataFrame is used.
         """
         return self._reader(meta_columns, columns, partitions, where).snapshot(read_optimized=read_optimized)
@@ -202,7 +204,8 @@ class Readable:
     ) -> Reader:
         check_session(self.spark)
         self.table.check_present()
-        return Reader(self.spark, self.table, meta_columns, _list(columns), _list(partitions), where)
+        wanted = (_list(columns), _list(partitions), where)
+        return Reader(self.spark, self.table, meta_columns, *wanted, options=self.options)
 
 
 def _list(names: str | Sequence[str] | None) -> Sequence[str] | None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.errors import BadInput
+from hudi_locks.config import Options, table_keys, write_keys
+from hudi_locks.errors import BadInput, StorageError, TableError
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
+from hudi_locks.format.column_range import ColumnRange, ValueKind
+from hudi_locks.metadata_table import find_slice_ranges
+from hudi_locks.redaction import open_log
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
+from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ranges, read_condition
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
@@ -41,6 +47,7 @@ from hudi_locks.timeline import end_before_holes
 
 __all__ = ["Reader"]
 
+_log = open_log(__name__)
 _NAMED = 5
 """So many partitions are named in an error."""
 _ATTEMPTS = 10
@@ -60,7 +67,10 @@ class Reader:
         meta_columns: Whether the five meta columns come first, as in Hudi.
         columns: Only these of the user's; all if None.
         partitions: Only the rows of these partition paths; all if None.
-        where: Of a snapshot, only rows for which this condition on partition columns is true; all if None.
+        where: Of a snapshot, only rows for which this condition is true; all if None.
+        options: Say whether the metadata table tells which files there are, where a listing costs requests, and which
+            of them cannot hold a row that is wanted.
+        condition: What `where` means to ranges of values; found when it is read.
     """
 
     spark: SparkSession
@@ -69,6 +79,8 @@ class Reader:
     columns: Sequence[str] | None = None
     partitions: Sequence[str] | None = None
     where: str | Column | None = None
+    options: Options = field(default_factory=Options)
+    condition: RowCondition | None = None
 
     def snapshot(
         self, *, completed: str | None = None, requested: str | None = None, read_optimized: bool = False
@@ -82,26 +94,67 @@ class Reader:
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
-            slices = self._choose(snapshot.schema)._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
+            chosen = self if self.where is None else self._choose(snapshot)
+            slices = chosen._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
             if read_optimized:
                 slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
             if self.where is None:
                 return self._select(self._merge(slices, snapshot))
-            return self._select(self._merge(slices, snapshot, also=self._partition_fields).where(self.where))
+            return chosen._filter(slices, snapshot, self.where)  # noqa: SLF001
 
         return self._read_newest(read)
 
-    def _choose(self, schema: pa.Schema | None) -> Reader:
-        """The same for the partitions that `where` leaves."""
-        if self.where is None or schema is None:
+    def _filter(self, slices: Sequence[FileSlice], snapshot: Snapshot, where: str | Column) -> DataFrame:
+        left = self._leave_out(slices, snapshot)
+        return self._select(self._merge(left, snapshot, also=self._filtered).where(where))
+
+    def _choose(self, snapshot: Snapshot) -> Reader:
+        """The same for the partitions that `where` leaves, if it is about them alone; else with what it means."""
+        if self.where is None or snapshot.schema is None:
             return self
-        values = PartitionValues.of(self.table.config, schema)
+        values = PartitionValues.of(self.table.config, snapshot.schema)
         there = list_partitions(self.table.storage) if self.partitions is None else self.partitions
-        return replace(self, partitions=choose_matching_partitions(self.spark, there, values, self.where))
+        matching = choose_matching_partitions(self.spark, there, values, self.where)
+        if matching is not None:
+            return replace(self, partitions=matching)
+        schema = add_meta_schema(snapshot.schema)
+        return replace(self, condition=read_condition(self.spark, schema, self.where))
+
+    def _leave_out(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
+        """Those that may hold a row that is wanted: as their partition says, and the metadata table."""
+        if self.condition is None or snapshot.schema is None:
+            return slices
+        values, wanted = PartitionValues.of(self.table.config, snapshot.schema), self.condition.condition
+        told = {partition: find_partition_ranges(values, partition) for partition in {one.partition for one in slices}}
+        left = [piece for piece in slices if wanted.may_hold(told[piece.partition])]
+        known = self._find_ranges(left, snapshot, self.condition.kinds)
+        pairs = zip(left, known, strict=True)
+        return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
+
+    def _find_ranges(
+        self, slices: Sequence[FileSlice], snapshot: Snapshot, kinds: Mapping[str, ValueKind]
+    ) -> Sequence[Mapping[str, ColumnRange]]:
+        """A metadata table that cannot be read tells nothing, and its owner is warned."""
+        unknown: list[dict[str, ColumnRange]] = [{} for _ in slices]
+        if not (self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)):
+            return unknown
+        try:
+            view = snapshot.metadata
+            return unknown if view is None else find_slice_ranges(view, slices, kinds)
+        except (TableError, StorageError) as error:
+            _log.warning("all files of %s are opened: %s", self.table.storage.base, error)
+            return unknown
+
+    def _goes_by_metadata(self) -> bool:
+        enable = table_keys.METADATA_ENABLE
+        return not self.options.has(enable) or bool(self.options.get_value(enable))
 
     @property
-    def _partition_fields(self) -> tuple[str, ...]:
-        return self.table.config.partition_fields
+    def _filtered(self) -> tuple[str, ...]:
+        """Columns that `where` needs."""
+        if self.condition is not None:
+            return tuple(sorted(self.condition.columns))
+        return () if self.where is None else self.table.config.partition_fields
 
     def change_data(self, begin: str, end: str | None, *, holes_policy: str, meta_columns: bool) -> DataFrame:
         """What commits with begin < completion time <= end made of each row; see `compare`.
@@ -157,9 +210,28 @@ class Reader:
         storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
         moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
         refuse_cleaned(storage, timeline, **moment)
-        slices = latest_file_slices(storage, timeline, partitions=partitions, refuses_overtaken=True, **limits)
+        given: dict[str, Any] = {"partitions": partitions, "refuses_overtaken": True, **limits}
+        slices = self._list_by_metadata(snapshot, given)
+        if slices is None:
+            slices = latest_file_slices(storage, timeline, **given)
         refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
         return slices
+
+    def _list_by_metadata(self, snapshot: Snapshot, given: Mapping[str, Any]) -> tuple[FileSlice, ...] | None:
+        """None where the folders are to be listed, as they are if the metadata table lacks what commits name."""
+        if not (self.table.storage.is_service and self._goes_by_metadata()):
+            return None
+        try:
+            view = snapshot.metadata
+            if view is None:
+                return None
+            listed = view.data_files(self.partitions)
+            return latest_file_slices(self.table.storage, snapshot.timeline, listed=listed, **given)
+        except OvertakenSnapshot:
+            raise
+        except (TableError, StorageError) as error:
+            _log.warning("the folders of %s are listed: %s", self.table.storage.base, error)
+            return None
 
     def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
         storage, timeline = self.table.storage, snapshot.timeline
@@ -203,8 +275,7 @@ class Reader:
         there = add_meta_schema(schema if schema is not None else pa.schema([]))
         user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
         meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
-        filtered = () if self.where is None else self._partition_fields
-        needed = {*user, *meta, *filtered, *self.table.config.merge_rule.deciding}
+        needed = {*user, *meta, *self._filtered, *self.table.config.merge_rule.deciding}
         return widen(pa.schema([field for field in there if field.name in needed]))
 
     def _open(self, files: Sequence[BaseFile], snapshot: Snapshot, address: Address | None) -> DataFrame:

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.services import Plan, PlannedService
-from hudi_locks.spark._compat import WorkerTask, run_in_workers
+from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark._worker import WorkerTask
 from hudi_locks.spark.operation import STAT, Attempt, WriteResult, decode_stat
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
 from hudi_locks.spark.session import cancel_on_abort, raise_if_rolled_back, show_progress, typed_task_errors

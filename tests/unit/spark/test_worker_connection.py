@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
-from hudi_locks.spark import _compat
-from hudi_locks.spark._compat import acknowledge_early
+from hudi_locks.spark import _worker
+from hudi_locks.spark._worker import acknowledge_early
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's; run it there")
 
@@ -92,7 +92,7 @@ def test_modules_are_found_and_not_found_as_before() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("_AT_ONCE", None), ("_OPEN_FILES", Path("/no/such/folder"))])
 def test_on_other_systems_nothing_is_done(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> None:
-    monkeypatch.setattr(_compat, name, value)
+    monkeypatch.setattr(_worker, name, value)
     before = list(sys.meta_path)
     acknowledge_early()
     assert sys.meta_path == before

@@ -14,7 +14,7 @@ from zipimport import zipimporter
 import pyarrow as pa
 import pytest
 
-from hudi_locks.spark._compat import freeze_imported, run_task
+from hudi_locks.spark._worker import freeze_imported, run_task
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1, 2]})
 
