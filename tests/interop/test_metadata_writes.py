@@ -187,7 +187,7 @@ def test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it(
         assert [row[0] for row in collect(found)] == ["c", "k"]
         return len(found.inputFiles())
 
-    assert (count("ts > 5"), count("ts > 5", hoodie__enable__data__skipping="false")) == (2, 3)
+    assert (count("ts > 5"), count("ts > 5", **{"hoodie.enable.data.skipping": "false"})) == (2, 3)
     assert count("ts > 5", hoodie__metadata__enable="false") == 3
     assert count("value > -9 and label = 'ours'") == 3, "ranges of floats and texts are not believed"
     listed: list[str] = []

@@ -102,9 +102,8 @@ def read_files(
     columns = java.translate(schema)
     partitions = java.translate(T.StructType([schema[name] for name in partitioned_by]))
     known = folders or {}
-    rows = java.make_rows([schema[name] for name in partitioned_by], list(known.values()))
-    found = [java.sources.PartitionPath(row, folder) for row, folder in zip(rows, java.qualify(known), strict=True)]
-    given = (columns, java.sources.PartitionSpec(partitions, java.listed(found)))
+    rows = java.make_rows([schema[name] for name in partitioned_by], list(known.values())) if known else None
+    given = (columns, java.sources.PartitionSpec(partitions, java.place(rows, known)))
     files = java.know(paths, sizes, *given) if sizes else None
     if files is None:
         files = java.index(paths, *given)
