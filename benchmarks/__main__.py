@@ -23,6 +23,7 @@ NAMES = (
     "locks_hive",
     "locks_storage",
     "locks_zookeeper",
+    "metadata_table",
     "micro_batches",
     "nbcc_costs",
     "nbcc_peers",

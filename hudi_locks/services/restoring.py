@@ -23,7 +23,7 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import list_data_files, list_partitions
+from hudi_locks.table import list_data_files
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
 from hudi_locks.transaction import StopPoint, TableCoordinator
@@ -132,7 +132,7 @@ class Restorer:
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
-        for file in list_data_files(self._storage, list_partitions(self._storage)).both:
+        for file in list_data_files(self._storage).both:
             if file.instant in found:
                 found[file.instant].add(file.path)
         return {time: frozenset(files | read_markers(self._storage, time).own_files) for time, files in found.items()}

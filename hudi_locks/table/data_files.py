@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
@@ -101,17 +101,20 @@ class DataFiles:
 
 def list_partitions(storage: Storage) -> tuple[str, ...]:
     """Partition paths in order: every folder that is marked as a partition; "" if the table itself is."""
-    found: list[str] = []
+    return tuple(sorted(folder for folder, _ in _walk(storage)))
+
+
+def _walk(storage: Storage) -> Iterator[tuple[str, Sequence[Entry]]]:
+    """Every partition with what is in it, each folder listed once."""
     level = [""]
     while level:
         listed = zip(level, map_in_threads(storage.list, level), strict=True)
         level = []
         for folder, entries in listed:
             if any(entry.name.startswith(PARTITION_METADATA) for entry in entries):
-                found.append(folder)
+                yield folder, entries
             else:
                 level += [_join(folder, e.name) for e in entries if e.is_folder and e.name != _HOODIE]
-    return tuple(sorted(found))
 
 
 def list_base_files(storage: Storage, partitions: Iterable[str]) -> list[BaseFile]:
@@ -119,10 +122,13 @@ def list_base_files(storage: Storage, partitions: Iterable[str]) -> list[BaseFil
     return list(list_data_files(storage, partitions).bases)
 
 
-def list_data_files(storage: Storage, partitions: Iterable[str]) -> DataFiles:
-    """Every base and log file in these partitions."""
-    folders = sorted(set(partitions))
-    listed = list(zip(folders, map_in_threads(storage.list, folders), strict=True))
+def list_data_files(storage: Storage, partitions: Iterable[str] | None = None) -> DataFiles:
+    """Every base and log file in these partitions; in all of them if None."""
+    if partitions is None:
+        listed = list(_walk(storage))
+    else:
+        folders = sorted(set(partitions))
+        listed = list(zip(folders, map_in_threads(storage.list, folders), strict=True))
     bases = sorted(file for folder, entries in listed for file in _base_files(folder, entries))
     return DataFiles(tuple(bases), tuple(sorted(file for folder, entries in listed for file in _logs(folder, entries))))
 

@@ -16,7 +16,6 @@ from hudi_locks.table.data_files import (
     FileSlice,
     LogFile,
     list_data_files,
-    list_partitions,
     slice_file_groups,
 )
 from hudi_locks.table.losses import (
@@ -107,7 +106,7 @@ def latest_file_slices(
     only = None if partitions is None else frozenset(partitions)
     scope = Scope(only, as_of, as_of_requested)
     if listed is None:
-        listed = list_data_files(storage, list_partitions(storage) if only is None else only)
+        listed = list_data_files(storage, only)
     completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
     if not scope.is_past:
         _refuse_forgotten(storage, timeline, {f.instant for f in listed.both if completion(f.instant) is None})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -130,6 +131,23 @@ def test_partitions_are_found_at_any_depth_and_other_folders_are_not(table: Tabl
         create_partition_metadata(table.storage, partition, instant=time(1))
     table.storage.replace("notes/readme.txt", b"")
     assert list_partitions(table.storage) == ("a/b/c", "a/d", "e")
+
+
+def test_no_folder_is_listed_twice_where_all_partitions_are_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(table, 1, 2, write(table, 1, "a-0", partition="a/b"))
+    complete(table, 3, 4, write(table, 3, "b-0", partition="a/c"))
+    for partition in ("a/b", "a/c"):
+        create_partition_metadata(table.storage, partition, instant=time(1))
+    listed: list[str] = []
+    list_folder = type(table.storage).list
+
+    def spy(self: Any, folder: str) -> Any:
+        listed.append(folder)
+        return list_folder(self, folder)
+
+    monkeypatch.setattr(type(table.storage), "list", spy)
+    assert seen(table) == [("a-0", "1"), ("b-0", "3")]
+    assert sorted(folder for folder in listed if not folder.startswith(".hoodie")) == ["", "a", "a/b", "a/c"]
 
 
 def test_changes_lie_between_two_completion_times(table: Table) -> None:
