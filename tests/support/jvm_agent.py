@@ -55,7 +55,7 @@ class Agent:
         try:
             answer["result"] = getattr(self, request.pop("op"))(**request)
         except BaseException as error:
-            answer |= {"error": _chain(error), "message": str(error)[:2000]}
+            answer |= {"error": _chain(error), "message": _shorten(str(error))}
         self._answer(answer)
 
     def _answer(self, answer: dict[str, Any]) -> None:
@@ -224,6 +224,12 @@ def _start(jar: str, more: dict[str, str]) -> Any:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _shorten(text: str) -> str:
+    """Its beginning, and the stack of the first cause."""
+    cause = text.rfind("Caused by:")
+    return text[:2000] if cause < 2000 else f"{text[:2000]}\n...\n{text[cause : cause + 2000]}"
 
 
 def _chain(error: BaseException) -> list[str]:
