@@ -27,7 +27,7 @@ class StubS3:
     Attributes:
         objects: Key and content.
         requests: Method and key of every request, in order.
-        connections: Where each of them came from.
+        connections: By which of them it came; a number of a port may be given twice in a row, a handler not.
         rules: Asked before each request with method and key: a status refuses it, "lose" drops the connection after its
             effect, "drop" before it; None lets it pass.
         ignores: Headers of conditions that it accepts and ignores, as some services do.
@@ -88,7 +88,7 @@ class StubHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         key = unquote(self.path.partition("?")[0]).removeprefix("/bucket/")
         self.stub.requests.append((self.command, key))
-        self.stub.connections.append(self.client_address)
+        self.stub.connections.append(self)
         verdict = next((told for rule in self.stub.rules if (told := rule(self.command, key)) is not None), None)
         if isinstance(verdict, int):
             self._answer(verdict, f"<Error><Code>Told{verdict}</Code></Error>".encode())
