@@ -35,7 +35,8 @@ def test_what_the_jvm_replaces_clusters_cleans_and_archives_is_no_damage(
         jvm.write(
             table, [(f"k{n}", region, n, 1.0, "x") for region in ("eu", "us", "asia")], "insert", **THEIR_SERVICES
         )
-        assert len(all_read(table)) == 3 * (n + 1)
+        assert judged(table) == []
+    assert len(all_read(table)) == 12
     jvm.write(table, [("k0", "eu", 9, 1.0, "over")], "insert_overwrite", **THEIR_SERVICES)
     assert len(all_read(table)) == 9
     jvm.write(
@@ -45,13 +46,14 @@ def test_what_the_jvm_replaces_clusters_cleans_and_archives_is_no_damage(
     jvm.cluster(table, "scheduleAndExecute")
     for n in range(5, 12):
         jvm.write(table, [("k0", "eu", 10 + n, 1.0, "later")], "upsert", **THEIR_SERVICES)
-        assert len(all_read(table)) == 5
+        assert table.read().count() == 5
         assert judged(table) == []
     table.upsert(frame([("k0", "asia", 50, 1.0, "ours")]))
     assert len(all_read(table)) == 5
     assert judged(table) == []
 
 
+@pytest.mark.nightly
 def test_compactions_and_cleans_of_the_jvm_leave_no_damage_and_a_cut_log_is_some(
     jvm: Any, create: Create, frame: Frame
 ) -> None:
