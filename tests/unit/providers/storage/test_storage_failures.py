@@ -42,8 +42,11 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
     monkeypatch.setattr(stores, "_IDLE_S", idle_s)
     objects = make_storage()._objects
     objects.read(KEY)
-    SystemClock().sleep(0.1)  # real time: the library's own
-    objects.read(KEY)
+    for _ in range(20 if connections > 1 else 2):  # a busy machine gives a connection back late, idle from then on
+        SystemClock().sleep(0.1)  # real time: the library's own
+        objects.read(KEY)
+        if len(set(stub.connections)) > 1:
+            break
     assert len(set(stub.connections)) == connections
 
 
