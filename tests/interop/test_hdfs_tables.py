@@ -86,7 +86,7 @@ def hadoop(spark: Any, minidfs: Server) -> Iterator[None]:
 
 
 @by_hdfs
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.nightly), "MERGE_ON_READ"])
 def test_the_jvm_reads_and_writes_the_same_table(
     make: Any, frame: Any, hadoop: None, jvm: Jvm, base: str, table_type: str, zookeeper_lock: Any
 ) -> None:

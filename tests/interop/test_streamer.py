@@ -199,7 +199,7 @@ def test_a_value_of_another_form_ends_the_job_at_once(
     _expect_end(done, f"topic {topic}, partition 0, offset 1 is not of the form of a schema registry", "new job")
 
 
-@pytest.mark.parametrize("words", [(), ("--disable-compaction",)])
+@pytest.mark.parametrize("words", [(), pytest.param(("--disable-compaction",), marks=NIGHTLY)])
 def test_a_merge_on_read_table_is_compacted_unless_told_otherwise(
     spark: Any, streamer: Streamer, words: tuple[str, ...]
 ) -> None:

@@ -44,6 +44,9 @@ class Agent:
         self._answering = threading.Lock()
         self._held: dict[str, Any] = {}
         self.spark = _start(jar, more)
+        # First of all: once another class holds the schema of its records, bundle 1.2.0 fails on every commit of a
+        # table with a metadata table until the process ends (ArrayIndexOutOfBoundsException).
+        self.spark._jvm.java.lang.Class.forName("org.apache.hudi.metadata.HoodieMetadataPayload")
 
     def serve(self) -> None:
         self._answer({"id": "started", "result": self.spark.version})
