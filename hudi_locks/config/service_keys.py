@@ -140,3 +140,11 @@ SWEEP_BEFORE_WRITE = Key(
     "whether markers, heartbeats and staged files of writes that are done, and data files that a marker of a rolled"
     " back write tells of, are removed before each write",
 )
+METADATA_COMPACT_COMMITS = Key(
+    "hoodie.metadata.compact.max.delta.commits",
+    int,
+    10,
+    "how many commits there must be since the last compaction of the metadata table before the next one",
+    since="0.7.0",
+    minimum=1,
+)

@@ -1,5 +1,6 @@
 """The metadata table that JVM Hudi keeps beside a table."""
 
+from hudi_locks.metadata_table.compaction import base_file_path, compact, plan_compaction
 from hudi_locks.metadata_table.delta_commit import DeltaCommit, list_indexed, plan_clean, plan_delta_commit
 from hudi_locks.metadata_table.delta_commits import DeltaCommits
 from hudi_locks.metadata_table.metadata_table import (
@@ -18,11 +19,14 @@ __all__ = [
     "MetadataShape",
     "MetadataTable",
     "MetadataView",
+    "base_file_path",
+    "compact",
     "describe_range",
     "find_slice_ranges",
     "hides_some",
     "list_indexed",
     "plan_clean",
+    "plan_compaction",
     "plan_delta_commit",
     "read_ranges",
 ]

@@ -7,7 +7,7 @@ of the keys. A commit of the table is a delta commit of the metadata table with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,13 +15,10 @@ from typing import Final
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, MetadataPartition, TimelineLayout, decode_properties
-from hudi_locks.format.hfile import HFile
-from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
-from hudi_locks.format.log_deletes import decode_deletes
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
-from hudi_locks.format.metadata_record import MetadataRecord, decode_metadata_record, merge_metadata_records
-from hudi_locks.format.names import BaseFileName
+from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
+from hudi_locks.metadata_table.record_files import read_changes
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
     BaseFile,
@@ -44,7 +41,6 @@ METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
 """Of the metadata table's own timeline."""
 _VERSIONS: Final = ("8", "9")
 _REMEDY: Final = "let a JVM writer make the metadata table anew: delete it, and run a write with hoodie.metadata.enable"
-_Change = tuple[str, "MetadataRecord | None"]
 
 
 @dataclass(frozen=True)
@@ -230,7 +226,7 @@ class MetadataView:
             DamagedTable: A file group is gone, or a file of it cannot be read.
             UnsupportedTable: A log holds what JVM Hudi does not write there.
         """
-        slices = self._slices(partition)
+        slices = self.list_slices(partition)
         wanted = None if keys is None else frozenset(keys)
         if wanted is not None:
             numbers = {group_number(key, len(slices)) for key in wanted} if slices else set()
@@ -244,10 +240,14 @@ class MetadataView:
         Raises:
             DamagedTable: There is none.
         """
-        return tuple(piece.file_id for piece in self._slices(partition))
+        return tuple(piece.file_id for piece in self.list_slices(partition))
 
-    def _slices(self, partition: MetadataPartition) -> list[FileSlice]:
-        """The newest slice of each file group, in the order over which keys are spread."""
+    def list_slices(self, partition: MetadataPartition) -> list[FileSlice]:
+        """The newest slice of each file group of one of its partitions, in the order over which keys are spread.
+
+        Raises:
+            DamagedTable: There is none.
+        """
         listed = list_data_files(self.table.storage, [f"{METADATA_FOLDER}/{partition.value}"])
         completion = find_completions(self.table.storage, self.own_timeline, listed, exactly=False).take
         shown = DataFiles(
@@ -269,7 +269,7 @@ class MetadataView:
         merged: dict[str, MetadataRecord] = {}
         contents = map_in_threads(self._read_file, piece.paths)
         for path, data in zip(piece.paths, contents, strict=True):
-            for key, record in _read_changes(data, path, keys):
+            for key, record in read_changes(data, path, keys):
                 if record is None:
                     merged.pop(key, None)
                 else:
@@ -281,29 +281,3 @@ class MetadataView:
         if data is None:
             raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
         return data
-
-
-def _read_changes(data: bytes, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
-    """Every record of a file, or those of some keys; None for one that is deleted."""
-    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
-        file = HFile(data, path)
-        yield from _read_hfile(file, file.info.get("schema", b"").decode("utf-8", "replace"), path, keys)
-        return
-    for block in decode_blocks(data, path):
-        yield from _read_block(block, path, keys)
-
-
-def _read_block(block: LogBlock, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
-    if block.kind is BlockType.HFILE:
-        yield from _read_hfile(HFile(block.content, path), block.schema, path, keys)
-    elif block.kind is BlockType.DELETE:
-        yield from ((key, None) for key in decode_deletes(block.content, path).keys if keys is None or key in keys)
-    else:
-        raise UnsupportedTable(f"{path} holds a block of type {block.kind.name}, which metadata tables do not have")
-
-
-def _read_hfile(file: HFile, schema: str, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
-    entries = file.entries() if keys is None else file.get_many(key.encode() for key in keys).items()
-    for key, value in entries:
-        record = decode_metadata_record(value, schema, path) if value else None
-        yield key.decode("utf-8", "replace"), record

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Final
 
@@ -27,7 +28,7 @@ from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import ArchivedHistory
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
-__all__ = ["ArchiveResult", "Archiver", "find_overlapping"]
+__all__ = ["ArchiveResult", "Archiver", "find_overlapping", "move_to_history"]
 
 _BESIDE_WRITES: Final = ("clean", "rollback", "restore", "indexing", "schemacommit")
 """What is archived together with the writes around it.
@@ -36,6 +37,10 @@ JVM Hudi does so with cleans and rollbacks, and leaves the last two for ever. No
 table without a metadata table; and what stays makes its readers blind to the history from there on.
 """
 _HOUR_MS: Final = 3_600_000
+
+
+def _do_nothing() -> None:
+    """Nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,6 @@ class Archiver:
         self._storage = coordinator.storage
         self._settings = settings
         self._clean_settings = clean_settings
-        self._history = ArchivedHistory(coordinator.storage, coordinator.layout)
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether there are more commits than the settings allow."""
@@ -102,12 +106,10 @@ class Archiver:
 
     def _archive(self, timeline: Timeline, chosen: list[Instant]) -> None:
         Janitor(self._table).sweep_writes(self._find_passed(timeline, chosen))
-        index = index_files(self._storage, self._table.layout)
-        files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
-        self._history.add([self._make_row(timeline, instant, files[instant]) for instant in chosen])
-        self._table.trace(StopPoint.SERVICE_DONE)
-        self._remove(files)
-        self._history.compact(batch=self._settings.batch, keep_versions=self._settings.keep_versions)
+        # So that whoever sleeps on its way to complete one does not bring it back.
+        drop = partial(drop_staged, self._storage, list(dict.fromkeys(i.requested for i in chosen)))
+        trace = partial(self._table.trace, StopPoint.SERVICE_DONE)
+        move_to_history(self._storage, timeline, chosen, settings=self._settings, on_added=trace, on_ended=drop)
 
     def _choose(self, view: View) -> list[Instant]:
         """What may go, by requested time: a run of writes without a gap, and what was done beside them."""
@@ -187,23 +189,53 @@ class Archiver:
             metadata = RollbackMetadata.decode(data, timeline.paths[instant])
             yield from (requested for requested, _ in metadata.rolled_back if first < requested < limit)
 
-    def _make_row(self, timeline: Timeline, instant: Instant, files: tuple[str, ...]) -> ArchiveRow:
-        data = read_instant(self._storage, timeline, instant=instant)
-        plan = next((self._storage.read(path) for path in files if path.endswith(PENDING_ENDINGS[0])), None)
-        return ArchiveRow(instant.requested, str(instant.completion), instant.action, data, plan or None)
-
-    def _remove(self, files: Mapping[Instant, tuple[str, ...]]) -> None:
-        """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
-        all_files = [path for paths in files.values() for path in paths]
-        self._storage.delete_all(path for path in all_files if path.endswith(PENDING_ENDINGS))
-        # So that whoever sleeps on its way to complete one does not bring it back.
-        drop_staged(self._storage, list(dict.fromkeys(instant.requested for instant in files)))
-        for path in all_files:
-            self._storage.delete_all([path])
-
     def _oldest_shown(self) -> str:
         now_ms = self._table.clock.wall_ms()
         return self._table.layout.time(now_ms - self._clean_settings.hours * _HOUR_MS)
+
+
+def move_to_history(
+    storage: Storage,
+    timeline: Timeline,
+    chosen: Sequence[Instant],
+    *,
+    settings: ArchiveSettings,
+    on_added: Callable[[], object] = _do_nothing,
+    on_ended: Callable[[], object] = _do_nothing,
+) -> None:
+    """Add completed instants to the history of their timeline, and take them off it. Inside the table lock.
+
+    Pending files go first, or a pending instant would appear; completed ones oldest first, so that no gap does.
+
+    Args:
+        storage: The table's files.
+        timeline: Has the instants.
+        chosen: The oldest ones of it, by requested time.
+        settings: How the history is kept.
+        on_added: Called once the history has them.
+        on_ended: Called once nobody can complete one of them any more.
+
+    Raises:
+        DamagedTable: An instant or the history cannot be read.
+        StorageError: The store failed; another run goes on.
+    """
+    index = index_files(storage, timeline.layout)
+    files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
+    history = ArchivedHistory(storage, timeline.layout)
+    history.add([_make_row(storage, timeline, instant, files[instant]) for instant in chosen])
+    on_added()
+    all_files = [path for paths in files.values() for path in paths]
+    storage.delete_all(path for path in all_files if path.endswith(PENDING_ENDINGS))
+    on_ended()
+    for path in all_files:
+        storage.delete_all([path])
+    history.compact(batch=settings.batch, keep_versions=settings.keep_versions)
+
+
+def _make_row(storage: Storage, timeline: Timeline, instant: Instant, files: tuple[str, ...]) -> ArchiveRow:
+    data = read_instant(storage, timeline, instant=instant)
+    plan = next((storage.read(path) for path in files if path.endswith(PENDING_ENDINGS[0])), None)
+    return ArchiveRow(instant.requested, str(instant.completion), instant.action, data, plan or None)
 
 
 def _list_running_at(timeline: Timeline, moment: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline
 
-__all__ = ["CleanPlanner", "Keep", "choose_files", "count_commits_since_clean", "find_border"]
+__all__ = ["CleanPlanner", "Keep", "choose_files", "count_commits_since_clean", "find_border", "find_judged"]
 
 Group = tuple[str, str]
 _NO_COMMIT_BEFORE: Final = "null"
@@ -125,6 +125,27 @@ def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion
     return slices[number].barrier if number < len(slices) else ""
 
 
+def find_judged(storage: Storage, timeline: Timeline, listed: DataFiles) -> tuple[DataFiles, Completion]:
+    """What may be judged, and when it was completed: of logs by what timeline and history tell, or not at all.
+
+    Where there are no logs the archive is not asked: a base file of an archived write is older than all that is kept,
+    whenever it was completed.
+
+    Args:
+        storage: The table's files.
+        timeline: That of the writes.
+        listed: Their files.
+
+    Raises:
+        DamagedTable: The history cannot be read.
+    """
+    if not listed.logs:
+        return listed, lambda requested: _complete_as_begun(timeline, requested)
+    completions = find_completions(storage, timeline, listed, exactly=True)
+    told = tuple(log for log in listed.logs if completions.find(log.instant) is not None)
+    return replace(listed, logs=told), completions.take
+
+
 def count_commits_since_clean(storage: Storage, timeline: Timeline) -> int:
     """How many completed writes came after the last clean was planned."""
     last = read_last_clean(storage, timeline)
@@ -165,7 +186,7 @@ class CleanPlanner:
             return None
         keep = self._keep(timeline, border)
         listed = list_data_files(self.storage, self._partitions(timeline, keep, everywhere=everywhere))
-        listed, completion = self._complete(timeline, listed)
+        listed, completion = find_judged(self.storage, timeline, listed)
         files = choose_files(listed, keep, completion)
         if not files:
             return None
@@ -185,18 +206,6 @@ class CleanPlanner:
         }
         versions = self.settings.versions if counts else 1
         return Keep(moment, versions, list_savepointed(self.storage, timeline), replaced)
-
-    def _complete(self, timeline: Timeline, listed: DataFiles) -> tuple[DataFiles, Completion]:
-        """What may be judged, and when it was completed: of logs by what timeline and history tell, or not at all.
-
-        Where there are no logs the archive is not asked: a base file of an archived write is older than all that is
-        kept, whenever it was completed.
-        """
-        if not listed.logs:
-            return listed, lambda requested: _complete_as_begun(timeline, requested)
-        completions = find_completions(self.storage, timeline, listed, exactly=True)
-        told = tuple(log for log in listed.logs if completions.find(log.instant) is not None)
-        return replace(listed, logs=told), completions.take
 
     def _partitions(self, timeline: Timeline, keep: Keep, *, everywhere: bool) -> tuple[str, ...]:
         since = self._find_start(timeline)

@@ -1,0 +1,122 @@
+"""Files of the metadata table: which records a base file or a log changes, and the base file that both make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from fastavro.schema import to_parsing_canonical_form
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format.hfile import HFile, encode_hfile
+from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
+from hudi_locks.format.log_deletes import decode_deletes
+from hudi_locks.format.metadata_record import (
+    MetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+    merge_metadata_records,
+)
+from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
+from hudi_locks.format.names import BaseFileName
+from hudi_locks.format.records import interpreting
+
+__all__ = ["merge_base_file", "read_changes"]
+
+_Change = tuple[str, "MetadataRecord | None"]
+_SCHEMA: Final = "schema"
+
+
+def read_changes(data: bytes, path: str, keys: frozenset[str] | None = None) -> Iterator[_Change]:
+    """Every record of a file with its key, or those of some keys; None for one that is deleted.
+
+    Args:
+        data: Of a base file or a log.
+        path: Of it; tells which of both it is.
+        keys: Only these; all if None.
+
+    Raises:
+        DamagedTable: The bytes cannot be read.
+        UnsupportedTable: A log holds what JVM Hudi does not write there.
+    """
+    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+        file = HFile(data, path)
+        yield from _read_hfile(file, _read_schema(file), path, keys)
+        return
+    for block in decode_blocks(data, path):
+        yield from _read_block(block, path, keys)
+
+
+def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, bytes]], *, version: int) -> bytes:
+    """The base file that a base file and logs make. The same files give the same bytes.
+
+    Records of the base file that no log changes are carried over as they are, without being read.
+
+    Args:
+        base: Path and content; None if there is none.
+        logs: The same of the logs, in the order in which they are applied.
+        version: Of the metadata table.
+
+    Raises:
+        DamagedTable: A file cannot be read.
+        UnsupportedTable: A log holds what JVM Hudi does not write there.
+    """
+    stored = _read_stored(base, version)
+    changed: dict[str, MetadataRecord | None] = {}
+    for path, data in logs:
+        for key, record in read_changes(data, path):
+            before = changed[key] if key in changed else _decode(stored, key, version, path)
+            changed[key] = None if record is None else merge_metadata_records(before, record)
+    for key, record in changed.items():
+        if record is not None:
+            stored[key.encode()] = encode_metadata_record(record, version)
+        else:
+            stored.pop(key.encode(), None)
+    return encode_hfile(sorted(stored.items()), info={_SCHEMA: SCHEMA_TEXTS[version].encode()})
+
+
+def _read_stored(base: tuple[str, bytes] | None, version: int) -> dict[bytes, bytes]:
+    """Records of a base file as the metadata table's version writes them, by key."""
+    if base is None:
+        return {}
+    file = HFile(base[1], base[0])
+    schema = _read_schema(file)
+    with interpreting("schema of the metadata table's records", base[0]):
+        is_ours = _strip(schema) == _strip(SCHEMA_TEXTS[version])
+    if is_ours:
+        return dict(file.entries())
+    found = _read_hfile(file, schema, base[0], None)
+    return {key.encode(): encode_metadata_record(record, version) for key, record in found if record is not None}
+
+
+@lru_cache(maxsize=8)
+def _strip(schema: str) -> str:
+    """What of a schema decides about bytes: JVM Hudi's has comments."""
+    return str(to_parsing_canonical_form(json.loads(schema)))
+
+
+def _decode(stored: Mapping[bytes, bytes], key: str, version: int, path: str) -> MetadataRecord | None:
+    value = stored.get(key.encode())
+    return decode_metadata_record(value, SCHEMA_TEXTS[version], path) if value else None
+
+
+def _read_schema(file: HFile) -> str:
+    return file.info.get(_SCHEMA, b"").decode("utf-8", "replace")
+
+
+def _read_block(block: LogBlock, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
+    if block.kind is BlockType.HFILE:
+        yield from _read_hfile(HFile(block.content, path), block.schema, path, keys)
+    elif block.kind is BlockType.DELETE:
+        yield from ((key, None) for key in decode_deletes(block.content, path).keys if keys is None or key in keys)
+    else:
+        raise UnsupportedTable(f"{path} holds a block of type {block.kind.name}, which metadata tables do not have")
+
+
+def _read_hfile(file: HFile, schema: str, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
+    entries = file.entries() if keys is None else file.get_many(key.encode() for key in keys).items()
+    for key, value in entries:
+        record = decode_metadata_record(value, schema, path) if value else None
+        yield key.decode("utf-8", "replace"), record
