@@ -8,6 +8,7 @@ from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.log_compaction import LogCompaction
 from hudi_locks.services.metadata_removal import drop_metadata_table
+from hudi_locks.services.metadata_services import MetadataUpkeep
 from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
@@ -27,6 +28,7 @@ __all__ = [
     "Compaction",
     "Janitor",
     "LogCompaction",
+    "MetadataUpkeep",
     "PendingPlan",
     "Plan",
     "PlannedService",

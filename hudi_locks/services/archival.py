@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -205,8 +205,6 @@ def move_to_history(
 ) -> None:
     """Add completed instants to the history of their timeline, and take them off it. Inside the table lock.
 
-    Pending files go first, or a pending instant would appear; completed ones oldest first, so that no gap does.
-
     Args:
         storage: The table's files.
         timeline: Has the instants.
@@ -224,12 +222,17 @@ def move_to_history(
     history = ArchivedHistory(storage, timeline.layout)
     history.add([_make_row(storage, timeline, instant, files[instant]) for instant in chosen])
     on_added()
+    _remove(storage, files, on_ended)
+    history.compact(batch=settings.batch, keep_versions=settings.keep_versions)
+
+
+def _remove(storage: Storage, files: Mapping[Instant, tuple[str, ...]], on_ended: Callable[[], object]) -> None:
+    """Pending files first, or a pending instant would appear; completed ones oldest first, so that no gap does."""
     all_files = [path for paths in files.values() for path in paths]
     storage.delete_all(path for path in all_files if path.endswith(PENDING_ENDINGS))
     on_ended()
     for path in all_files:
         storage.delete_all([path])
-    history.compact(batch=settings.batch, keep_versions=settings.keep_versions)
 
 
 def _make_row(storage: Storage, timeline: Timeline, instant: Instant, files: tuple[str, ...]) -> ArchiveRow:

@@ -13,6 +13,7 @@ from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.metadata_services import MetadataServices, MetadataUpkeep
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
@@ -51,6 +52,12 @@ class TableServices:
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
         self._cleaner = Cleaner(self._table, self._cleaning)
         self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
+        self._metadata = MetadataServices(
+            self._table,
+            compact_commits=Options(options).get_value(service_keys.METADATA_COMPACT_COMMITS),
+            clean=self._cleaning,
+            archive=self._archiving,
+        )
         self._working = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
         self.savepoints = Savepoints(self._table)
@@ -75,6 +82,14 @@ class TableServices:
         with self._working:
             return self._archiver.run()
 
+    def serve_metadata_table(self) -> MetadataUpkeep:
+        """Compact, clean and archive the metadata table of the table, if it has one, as far as that is due.
+
+        Without a call it is done after writes (`hoodie.metadata.compact.max.delta.commits`).
+        """
+        with self._working:
+            return self._metadata.run()
+
     def restore(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` showed; every later write is undone, for good.
 
@@ -95,12 +110,15 @@ class TableServices:
     def follow_write(self) -> tuple[str, ...]:
         """What the options ask for after a write, here or on a thread of its own: first clean, then archive.
 
-        The write is committed, so nothing is raised: what went wrong is returned in words, and done by a later one.
+        In between the metadata table is served, if the table has one and that is due: archival ends where it was
+        compacted. The write is committed, so nothing is raised: what went wrong is returned in words, and done by a
+        later one.
         """
         clean, archive = self._cleaning, self._archiving
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
+        warnings += self._report(self._serve_metadata_if_due)
         if archive.is_automatic and not warnings:
             warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
         return warnings
@@ -117,6 +135,12 @@ class TableServices:
         with self._working:
             if self._cleaner.is_due(self._table.peek().timeline):
                 self._cleaner.run(everywhere=False)
+
+    def _serve_metadata_if_due(self) -> None:
+        if self._table.keeps_metadata:  # where a JVM writer made one since, that one serves it
+            with self._working:
+                if self._metadata.is_due():
+                    self._metadata.run()
 
     def _archive_if_due(self) -> None:
         with self._working:

@@ -10,20 +10,22 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from every_type import FROM_SPARK, spark_query
 from other_readers import COLUMNS, SCHEMA, THEIRS, JvmError, read_rust
+from small_tables import archive_now
 from table_lives import collect, merge
 
-from hudi_locks.metadata_table import MetadataTable
+from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataTable
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import latest_file_slices
+from hudi_locks.timeline import Timeline
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -93,6 +95,7 @@ class Shared:
 
     def open(self, **options: str) -> HoodieTable:
         given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
+        given["hoodie.metadata.compact.max.delta.commits"] = "3"
         given |= KINDS[self.kind] | LOCKS[self.kind]
         changed = {key.replace("__", "."): value for key, value in options.items()}
         return HoodieTable.load(self.spark, self.path, options={**given, **changed})
@@ -162,7 +165,8 @@ def test_both_write_in_turns_and_every_reader_sees_every_row(spark: Any, jvm: An
         replace_partition(table)
     table.ours(("q", "eu", 9, -9.0, "ours"))
     names = table.open().table.storage.list_names(".hoodie/metadata/files")
-    assert any(name.endswith(".hfile") for name in names), "the JVM compacted its metadata table meanwhile"
+    by_us = {"_0-0-0_" in name for name in names if name.endswith(".hfile")}
+    assert by_us == {True, False}, "both compacted the metadata table meanwhile"
 
 
 def test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too(
@@ -216,6 +220,39 @@ def test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it(
     assert "the folders of" in caplog.text
     assert count("ts > 5") == 3
     assert "all files of" in caplog.text
+
+
+def test_the_jvm_goes_on_after_we_alone_compacted_cleaned_and_archived_for_long(
+    spark: Any, jvm: Any, path: str
+) -> None:
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE")
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("c", "us", 1, None, "theirs"))
+    kept = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    opened = table.open(**kept, hoodie__archive__automatic="false")
+    for ts in range(2, 30):
+        opened.upsert(table.frame(("a", "eu", ts, float(ts), "ours")))
+        if ts % 9 == 0:
+            opened.services.clean()
+            archive_now(opened)
+            serve_metadata_now(opened)
+    table.expected = merge(table.expected, [("a", "eu", 29, 29.0, "ours")])
+    table.check()
+    own = Timeline.load(opened.table.storage, METADATA_LAYOUT)
+    assert own.completed(("clean",))
+    assert len(own.completed(("deltacommit",))) < 28
+    for ts in range(30, 36):
+        table.theirs(
+            ("c", "us", ts, 5000.0 + ts, "theirs"), ("k", "new", ts, -2.0, None), hoodie__clean__automatic="true"
+        )
+    table.ours(("k", "new", 40, 1.0, "ours"))
+    abort(table)
+
+
+def serve_metadata_now(table: HoodieTable) -> None:
+    """With an archive of what was completed a moment ago."""
+    services = table.services._metadata
+    services._archive_settings = replace(services._archive_settings, min_age_ms=0)
+    table.services.serve_metadata_table()
 
 
 def serve(table: Shared) -> None:

@@ -23,9 +23,10 @@ from transaction_plays import Dealt
 
 from hudi_locks.errors import TableError
 from hudi_locks.format import comparable_action
-from hudi_locks.services import Archiver, retention
+from hudi_locks.services import Archiver, archival, retention
 from hudi_locks.timeline import Timeline, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
+from hudi_locks.timeline.history import ArchivedHistory
 from hudi_locks.transaction import SimpleConcurrentFileWrites
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 
@@ -103,9 +104,9 @@ def remove_before_it_is_history(patch: Patch) -> None:
     def archive(self: Any, timeline: Any, chosen: list[Any]) -> None:
         index = index_files(self._storage, self._table.layout)
         files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
-        rows = [self._make_row(timeline, instant, files[instant]) for instant in chosen]
-        self._remove(files)
-        self._history.add(rows)
+        rows = [archival._make_row(self._storage, timeline, instant, files[instant]) for instant in chosen]
+        archival._remove(self._storage, files, lambda: None)
+        ArchivedHistory(self._storage, timeline.layout).add(rows)
 
     patch.setattr(Archiver, "_archive", archive)
 
@@ -118,17 +119,21 @@ def keep_nothing_for_the_last_claim(patch: Patch) -> None:
 
 
 def remove_the_newest_first(patch: Patch) -> None:
-    remove = Archiver._remove
-    patch.setattr(Archiver, "_remove", lambda self, files: remove(self, dict(sorted(files.items(), reverse=True))))
+    remove = archival._remove
+
+    def reverse(storage: Any, files: Any, on_ended: Any) -> None:
+        remove(storage, dict(sorted(files.items(), reverse=True)), on_ended)
+
+    patch.setattr(archival, "_remove", reverse)
 
 
 def remove_what_is_completed_before_what_is_pending(patch: Patch) -> None:
-    def remove(self: Any, files: Any) -> None:
+    def remove(storage: Any, files: Any, _: Any) -> None:
         paths = [path for found in files.values() for path in found]
         for path in sorted(paths, key=lambda path: path.endswith((".requested", ".inflight"))):
-            self._storage.delete(path)
+            storage.delete(path)
 
-    patch.setattr(Archiver, "_remove", remove)
+    patch.setattr(archival, "_remove", remove)
 
 
 def archive_behind_what_is_pending(patch: Patch) -> None:

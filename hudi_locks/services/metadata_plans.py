@@ -1,0 +1,98 @@
+"""Plans of services on the timeline of the metadata table: how they are begun, completed and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hudi_locks.format import Instant, State, add_ms
+from hudi_locks.format.claim import ClaimKind
+from hudi_locks.metadata_table import METADATA_LAYOUT
+from hudi_locks.timeline import Timeline, create_instant, delete_instant
+from hudi_locks.transaction import StopPoint, TableCoordinator, View
+
+__all__ = ["MetadataPlans"]
+
+_PATIENCE_MS: Final = 3_600_000
+"""Plans carry no heartbeat: one is taken for abandoned after so long. JVM writers carry it out at once."""
+
+
+class MetadataPlans:
+    """Those of one table. Every step happens inside the table lock, and harms nobody who believes to hold it too.
+
+    Args:
+        coordinator: With the writers.
+    """
+
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
+
+    def load(self) -> Timeline:
+        """The timeline of the metadata table now.
+
+        Raises:
+            DamagedTable: It cannot be read.
+        """
+        return Timeline.load(self._storage, METADATA_LAYOUT)
+
+    def begin(self, view: View, action: str, *, plan: bytes, own: Timeline) -> Instant | None:
+        """Put a plan on the metadata table's timeline, and claim its time.
+
+        The time is as early as may be: a JVM writer whose clock is behind completes after it all the same. The claim
+        keeps it from all later instants of the table, which are delta commits of the metadata table.
+
+        Args:
+            view: Of the table, looked at inside the lock.
+            action: Of the service.
+            plan: Content of the requested file.
+            own: The timeline of the metadata table, listed since.
+
+        Returns:
+            The requested instant; None if somebody else claimed meanwhile: then nothing is left of it.
+        """
+        newest = max(filter(None, (self._table.newest(view), own.newest_time())), default="")
+        heartbeat = self._table.reserve(add_ms(newest, 1))
+        with heartbeat.stop_at_end():
+            begun = Instant(heartbeat.requested, action, State.REQUESTED)
+            create_instant(self._storage, METADATA_LAYOUT, instant=begun, data=plan)
+            self._table.trace(StopPoint.SERVICE_PLANNED)
+            if self._table.claim(view, self._table.new_claim(ClaimKind.SCHEDULE, begun, time=begun.requested)):
+                return begun
+        self.withdraw(begun)
+        return None
+
+    def withdraw(self, begun: Instant) -> None:
+        """Take a plan off the timeline again, which nobody carried out."""
+        for state in (begun.as_inflight(), begun):
+            delete_instant(self._storage, METADATA_LAYOUT, instant=state)
+
+    def complete(self, begun: Instant, content: bytes) -> str | None:
+        """Complete a service, one millisecond after it was requested, whoever does it; None if it is done, or gone."""
+        if not self._is_pending(begun):
+            return None
+        path = METADATA_LAYOUT.path(begun.as_inflight().as_completed(add_ms(begun.requested, 1)))
+        is_made = self._storage.create_if_absent(path, content)
+        self._table.trace(StopPoint.SERVICE_COMPLETED)
+        if self._is_pending(begun, but_for=path):
+            return begun.requested
+        if is_made:
+            self._storage.delete(path)
+        return None
+
+    def _is_pending(self, begun: Instant, *, but_for: str = "") -> bool:
+        """Whether its inflight file is there and nobody completed it, but for the file `but_for`."""
+        names = self._storage.list_names(METADATA_LAYOUT.folder)
+        ours = {name for name in names if name.startswith(begun.requested)}
+        completed = [n for n in ours if "_" in n and f"{METADATA_LAYOUT.folder}/{n}" != but_for]
+        return METADATA_LAYOUT.path(begun.as_inflight()).rpartition("/")[2] in ours and not completed
+
+    def list_abandoned(self, action: str) -> Iterator[tuple[Instant, bytes]]:
+        """Requested instants that nobody has completed for an hour, and their plans; those of JVM writers too."""
+        limit_ms = self._storage.now_ms() - _PATIENCE_MS
+        for instant in self.load().pending((action,)):
+            begun = instant.as_requested()
+            file = self._storage.stat(METADATA_LAYOUT.path(begun))
+            data = self._storage.read(METADATA_LAYOUT.path(begun))
+            if file is not None and data is not None and file.modified_ms < limit_ms:
+                yield begun, data
