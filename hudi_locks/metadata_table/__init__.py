@@ -1,7 +1,13 @@
 """The metadata table that JVM Hudi keeps beside a table."""
 
 from hudi_locks.metadata_table.compaction import base_file_path, compact, plan_compaction
-from hudi_locks.metadata_table.delta_commit import DeltaCommit, list_indexed, plan_clean, plan_delta_commit
+from hudi_locks.metadata_table.delta_commit import (
+    DeltaCommit,
+    list_indexed,
+    plan_clean,
+    plan_delta_commit,
+    plan_restore,
+)
 from hudi_locks.metadata_table.delta_commits import DeltaCommits
 from hudi_locks.metadata_table.metadata_table import (
     METADATA_LAYOUT,
@@ -28,5 +34,6 @@ __all__ = [
     "plan_clean",
     "plan_compaction",
     "plan_delta_commit",
+    "plan_restore",
     "read_ranges",
 ]

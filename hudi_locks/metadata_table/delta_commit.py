@@ -5,9 +5,10 @@ All bytes follow from what the instant did, so whoever repeats the work makes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from typing import Final
 
 import pyarrow as pa
@@ -41,11 +42,11 @@ from hudi_locks.format.metadata_record import (
     merge_metadata_records,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.metadata_table import MetadataShape
+from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["DeltaCommit", "list_indexed", "plan_clean", "plan_delta_commit"]
+__all__ = ["DeltaCommit", "list_indexed", "plan_clean", "plan_delta_commit", "plan_restore"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
@@ -96,6 +97,33 @@ def plan_clean(requested: str, deleted: Mapping[str, Sequence[str]], shape: Meta
 
     Ranges of partitions stay as they are: wider than they have to be.
     """
+    files, gone = _take_out(deleted, shape)
+    return _make(requested, {MetadataPartition.FILES: files}, {MetadataPartition.COLUMN_STATS: gone}, shape)
+
+
+def plan_restore(requested: str, there: Mapping[str, Collection[str]], view: MetadataView) -> DeltaCommit:
+    """What going back in time changes, once the files of the undone writes are removed.
+
+    Ranges of partitions are widened to what all files hold that are left: JVM Hudi makes them narrower when rows
+    change, and the older rows are back.
+
+    Args:
+        requested: Of the restore.
+        there: Names of the files that are left, by partition path.
+        view: What the metadata table says.
+
+    Raises:
+        DamagedTable: It cannot be read.
+    """
+    shape = view.describe()
+    missing = {path: [name for name in names if name not in there.get(path, ())] for path, names in view.files.items()}
+    files, gone = _take_out(missing, shape)
+    changed = {MetadataPartition.FILES: files, MetadataPartition.PARTITION_STATS: _unite_partitions(there, view)}
+    return _make(requested, changed, {MetadataPartition.COLUMN_STATS: gone}, shape)
+
+
+def _take_out(deleted: Mapping[str, Sequence[str]], shape: MetadataShape) -> tuple[_Records, list[str]]:
+    """Records without these files, and the keys of their statistics, which go."""
     touched = {partition: names for partition, names in deleted.items() if names}
     files = {
         partition_key(partition): MetadataRecord(
@@ -110,8 +138,26 @@ def plan_clean(requested: str, deleted: Mapping[str, Sequence[str]], shape: Meta
         for name in names
         for column in shape.columns
     ]
-    changed = {MetadataPartition.FILES: {ALL_PARTITIONS: named, **files} if files else {}}
-    return _make(requested, changed, {MetadataPartition.COLUMN_STATS: gone}, shape)
+    return ({ALL_PARTITIONS: named, **files} if files else {}), gone
+
+
+def _unite_partitions(there: Mapping[str, Collection[str]], view: MetadataView) -> _Records:
+    if MetadataPartition.PARTITION_STATS.value not in view.table.names:
+        return {}
+    known = view.read(MetadataPartition.COLUMN_STATS)
+    found: dict[str, MetadataRecord] = {}
+    for column, (partition, names) in product(view.table.indexed_columns, there.items()):
+        records = [known[key] for name in names if (key := column_stats_key(column, partition, name)) in known]
+        if records:
+            told = [_of_partition(record, partition_key(partition)) for record in records]
+            found[partition_stats_key(column, partition)] = reduce(merge_metadata_records, told)
+    return found
+
+
+def _of_partition(record: MetadataRecord, name: str) -> MetadataRecord:
+    """Not tight: it widens what is known."""
+    told = record.statistics and replace(record.statistics, name=name, is_tight=False)
+    return MetadataRecord(RecordKind.PARTITION_STATS, statistics=told)
 
 
 def list_indexed(columns: Iterable[str], schema: pa.Schema, *, version: int) -> tuple[str, ...]:

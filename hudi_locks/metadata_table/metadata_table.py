@@ -152,11 +152,7 @@ class MetadataTable:
         Raises:
             DamagedTable: See `view`, `indexed_columns` and `MetadataView.list_groups`.
         """
-        view = self.view(timeline)
-        parts = [part for part in MetadataPartition if part.value in self.names]
-        groups = dict(zip(parts, map_in_threads(view.list_groups, parts), strict=True))
-        newest = view.own_timeline.newest_time() or ""
-        return MetadataShape(self.version, groups, self.indexed_columns, newest=newest)
+        return self.view(timeline).describe()
 
     def view(self, timeline: Timeline) -> MetadataView:
         """What it says at the time of `timeline`, and perhaps of what was completed since.
@@ -233,6 +229,13 @@ class MetadataView:
             slices = [piece for number, piece in enumerate(slices) if number in numbers]
         found = map_in_threads(lambda piece: self._merge(piece, wanted), slices)
         return {key: record for records in found for key, record in records.items()}
+
+    def describe(self) -> MetadataShape:
+        """See `MetadataTable.describe`."""
+        table = self.table
+        parts = [part for part in MetadataPartition if part.value in table.names]
+        groups = dict(zip(parts, map_in_threads(self.list_groups, parts), strict=True))
+        return MetadataShape(table.version, groups, table.indexed_columns, newest=self.own_timeline.newest_time() or "")
 
     def list_groups(self, partition: MetadataPartition) -> tuple[str, ...]:
         """Ids of the file groups of one of its partitions, in the order over which keys are spread.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
@@ -87,7 +87,9 @@ class MetadataServices:
         self._plans = MetadataPlans(coordinator)
         self._compact_commits = compact_commits
         self._kept = max(_LEAST_KEPT, clean.commits * 6 // 5)
-        self._archive_settings = archive
+        least = max(archive.min_commits, self._kept) + 1  # what the clean keeps is told by the timeline
+        most = max(archive.max_commits + 1, least + archive.max_commits - archive.min_commits)
+        self._archiving = replace(archive, min_commits=least, max_commits=most)
 
     def is_due(self) -> bool:
         """Whether there are as many delta commits as `hoodie.metadata.compact.max.delta.commits` says; one listing.
@@ -248,9 +250,9 @@ class MetadataServices:
         None goes that is later than the last compaction, or than the start of the table's own active timeline: what
         may still be rolled back stays.
         """
-        own, settings = self._plans.load(), self._archive_settings
+        own, settings = self._plans.load(), self._archiving
         commits = own.completed(("deltacommit",))
-        if len(commits) <= settings.max_commits + 1:
+        if len(commits) <= settings.max_commits:
             return 0
         last = max((one.requested for one in own.completed(("commit",))), default="")
         limit = min([view.timeline.first_active or "", *(one.requested for one in own.pending())])
@@ -259,7 +261,7 @@ class MetadataServices:
         def may_go(one: Instant) -> bool:
             return one.requested < limit and str(one.completion) < min(last, oldest)
 
-        going = list(takewhile(may_go, commits[: len(commits) - settings.min_commits - 1]))
+        going = list(takewhile(may_go, commits[: len(commits) - settings.min_commits]))
         if not going:
             return 0
         beside = [one for one in own.completed(_BESIDE) if one.requested < going[-1].requested]

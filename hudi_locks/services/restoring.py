@@ -26,14 +26,13 @@ from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
-from hudi_locks.transaction import StopPoint, TableCoordinator
+from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore
 
 __all__ = ["RestoreResult", "Restorer"]
 
 _ACTION: Final = "restore"
-_KEPT: Final = (
-    "the table keeps a metadata table, which this package does not take back in time: restore it with JVM Hudi, or turn"
-    " the metadata table off with hudi-locks metadata drop"
+_CHANGED: Final = (
+    "the metadata table changed while restore {} was carried out, and is not in step yet: repeat the restore"
 )
 Files = Mapping[str, frozenset[str]]
 """Paths of data files, by requested time of the write that made them."""
@@ -76,12 +75,13 @@ class Restorer:
 
         Raises:
             AcquireTimeout: The table lock could not be had.
-            SavepointRefused: The table keeps a metadata table, files of that snapshot are gone, or a restore to another
-                savepoint is not finished: repeat that one first.
+            DamagedTable: The metadata table cannot be read.
+            SavepointRefused: Files of that snapshot are gone, or a restore to another savepoint is not finished: repeat
+                that one first.
             StorageError: The store failed; the same call goes on.
+            UnsupportedTable: The metadata table has a part that is not kept up to date here.
         """
-        if self._table.find_metadata_table() is not None:
-            raise SavepointRefused(_KEPT, instant=instant, reason=_KEPT)
+        self._table.read_indexed_columns()
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")
@@ -124,11 +124,22 @@ class Restorer:
         self._table.trace(StopPoint.SERVICE_DONE)
         took_ms = round((self._table.clock.monotonic() - started_s) * 1000)
         metadata = RestoreMetadata(requested, took_ms, plan.instants, rollbacks)
-        with self._table.hold():
-            self._table.complete(self._table.look(), restore, content=metadata.encode())
+        self._complete(restore, metadata)
         deleted = sum(len(part.deleted) for (done,) in rollbacks.values() for part in done.partitions.values())
         undone = tuple(time for time, _ in plan.instants)
         return RestoreResult(requested, plan.savepoint or "", undone, deleted)
+
+    def _complete(self, restore: Instant, metadata: RestoreMetadata) -> None:
+        with self._table.hold():
+            view = self._table.look()
+            if view.timeline.pending((_ACTION,)):
+                there: dict[str, set[str]] = {}
+                for file in list_data_files(self._storage).both:
+                    there.setdefault(file.partition, set()).add(file.path.rpartition("/")[2])
+                if not carry_out_restore(self._table, restore.requested, there, view=view):
+                    message = _CHANGED.format(restore.requested)
+                    raise SavepointRefused(message, instant=restore.requested, reason=message)
+            self._table.complete(view, restore, content=metadata.encode())
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
@@ -143,6 +154,8 @@ class Restorer:
         layout = self._table.layout
         paths = index_files(self._storage, layout).get((requested, comparable_action(action)), ())
         completed = [path for path in paths if not path.endswith(PENDING_ENDINGS)]
+        if not completed:
+            self._table.delta_commits.take_back(requested)
         self._storage.delete_all(completed)
         self._storage.delete_all(sorted(files))
         for path in reversed(paths):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hudi_locks.services import (
         ArchiveResult,
         CleanResult,
+        MetadataUpkeep,
         RestoreResult,
         Savepoint,
         Savepoints,
@@ -39,6 +40,7 @@ __all__ = [
     "Conflict",
     "HoodieTable",
     "LogCompactionService",
+    "MetadataUpkeep",
     "Operation",
     "Outcome",
     "Reader",
@@ -63,6 +65,7 @@ _MODULES: Final = {
     "Conflict": "hudi_locks.transaction",
     "HoodieTable": "hudi_locks.spark.hoodie_table",
     "LogCompactionService": "hudi_locks.spark.services.compaction",
+    "MetadataUpkeep": "hudi_locks.services",
     "Operation": "hudi_locks.spark.operation",
     "Outcome": "hudi_locks.transaction",
     "Reader": "hudi_locks.spark.reading.reader",

@@ -14,7 +14,7 @@ from hudi_locks.transaction.context import View
 from hudi_locks.transaction.coordinator import HeldLock, Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.hooks import STOP_AT, CommitParticipant, PreparedCommit, StopPoint, Tracer
-from hudi_locks.transaction.metadata_part import carry_out_clean
+from hudi_locks.transaction.metadata_part import carry_out_clean, carry_out_restore
 from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.settings import TransactionTable
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
@@ -50,6 +50,7 @@ __all__ = [
     "Unless",
     "View",
     "carry_out_clean",
+    "carry_out_restore",
 ]
 
 __getattr__ = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")

@@ -5,18 +5,18 @@ The claim then names the logs by tickets and holds the completed file, so that w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted
 from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Content
-from hudi_locks.metadata_table import MetadataTable, plan_clean, plan_delta_commit
+from hudi_locks.metadata_table import DeltaCommit, MetadataTable, plan_clean, plan_delta_commit, plan_restore
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.context import TableContext, View
 
-__all__ = ["MetadataPart", "carry_out_clean", "plan_metadata_part"]
+__all__ = ["MetadataPart", "carry_out_clean", "carry_out_restore", "plan_metadata_part"]
 
 _ACTION: Final = "deltacommit"
 _LAYOUT: Final = 2
@@ -104,9 +104,43 @@ def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str,
     if found is None:
         return True
     found.refuse_unwritable()
-    commits, shape = context.delta_commits, found.describe(view.timeline)
-    planned = plan_clean(requested, deleted, shape)
-    time = context.time_after(view, requested, shape.newest)
+    shape = found.describe(view.timeline)
+    return _carry_out(context, plan_clean(requested, deleted, shape), view=view, newest=shape.newest)
+
+
+def carry_out_restore(
+    context: TableContext, requested: str, there: Mapping[str, Collection[str]], *, view: View
+) -> bool:
+    """Tell the metadata table, if there is one, which files a restore left; before the restore is completed.
+
+    May be repeated by anybody who carries out the same restore, inside the lock.
+
+    Args:
+        context: Of who restores.
+        requested: Of the restore.
+        there: Names of the files that are left, by partition path.
+        view: Of the table, looked at inside the lock.
+
+    Returns:
+        See `carry_out_clean`.
+
+    Raises:
+        DamagedTable: The metadata table cannot be read.
+        UnsupportedTable: It has a part that is not kept up to date here.
+        StorageError: The store failed.
+    """
+    found = context.find_metadata_table()
+    if found is None:
+        return True
+    found.refuse_unwritable()
+    shown = found.view(view.timeline)
+    newest = shown.own_timeline.newest_time() or ""
+    return _carry_out(context, plan_restore(requested, there, shown), view=view, newest=newest)
+
+
+def _carry_out(context: TableContext, planned: DeltaCommit, *, view: View, newest: str) -> bool:
+    commits, requested = context.delta_commits, planned.requested
+    time = context.time_after(view, requested, newest)
     commits.begin(requested)
     commits.make_logs(planned)
     promised = MetadataPart(requested, planned.metadata).promise(time)

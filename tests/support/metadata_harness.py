@@ -78,6 +78,11 @@ class MetadataHarness(ServiceHarness):
         """That of the metadata table."""
         return Timeline.load(self.storage, METADATA_LAYOUT)
 
+    def check_names(self) -> None:
+        """It names the files that are there, and no other."""
+        named = self.metadata_table.view(self.timeline()).files.get("p", {})
+        assert named == {e.name: e.size for e in self.storage.list("p") if e.name.endswith(".parquet")}
+
     def check(self) -> None:
         """It names the files of completed writes, all of them and no other, and no log is of anything else."""
         timeline = self.timeline()

@@ -268,7 +268,7 @@ def test_a_delta_commit_stays_on_the_timeline_while_its_log_lies_on_top_of_a_bas
     put(kept, 1)
     assert len(services(kept).run().compactions) == 1
     assert tx.publish(kept.rewrite(tx, "p/g-8")).is_committed
-    put(kept, 6)
+    put(kept, 30)
     kept.clock.advance(HOUR_S)
     assert TableServices(kept.open(), options).archive().archived > 3
     assert str(kept.timeline().first_active) > tx.instant
@@ -306,6 +306,7 @@ def test_once_it_is_compacted_both_timelines_are_archived(kept: MetadataHarness)
         assert table.follow_write() == ()
     assert len(kept.timeline().completed(("commit",))) <= 12
     assert len(kept.own_timeline().completed(("deltacommit",))) <= 30
+    assert kept.own_timeline().completed(("clean",)), "the timeline stays as long as the clean looks back"
     view = kept.metadata_table.view(kept.timeline())
     there = {entry.name: entry.size for entry in kept.storage.list("p") if entry.name.endswith(".parquet")}
     assert view.files["p"] == there
