@@ -109,7 +109,7 @@ class MetadataServices:
             StorageError: The store failed; another run goes on.
         """
         with self._table.hold():
-            view = self._table.look()
+            view = self._look()
             found = self._table.find_metadata_table()
             if found is None:
                 return MetadataUpkeep()
@@ -120,6 +120,10 @@ class MetadataServices:
             deleted = self._finish_cleans()
             deleted += self._clean(found) if done else 0
             return MetadataUpkeep(done, deleted, self._archive(view))
+
+    def _look(self) -> View:
+        """Once the last claim is settled: what it published is completed, and its logs are there."""
+        return self._table.look()
 
     def _is_compaction_due(self, own: Timeline) -> bool:
         last = max((one.requested for one in own.completed(("commit",))), default="")
@@ -194,7 +198,7 @@ class MetadataServices:
 
     def _clean(self, found: MetadataTable) -> int:
         """Remove what none of the kept delta commits shows; how many files went."""
-        view, own = self._table.look(), self._plans.load()
+        view, own = self._look(), self._plans.load()
         commits = own.completed(("deltacommit",))
         if len(commits) <= self._kept or own.pending(_SERVICES):
             return 0

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError
-from hudi_locks.format import Instant, State, find_metadata_writer, parse_instant_name
+from hudi_locks.format import Instant, RestorePlan, State, find_metadata_writer, parse_instant_name
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import drop_staged, staging_folder
 from hudi_locks.storage import map_in_threads
@@ -159,7 +159,7 @@ class RollForward:
                 self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
                 if self._complete(claim):
                     return True
-            elif self._is_archived(claim):
+            elif self._is_archived(claim) or self._was_restored(claim):
                 return True
             elif not self._void(claim) and not self._is_voided(claim):
                 self._report_undone(claim)
@@ -273,6 +273,14 @@ class RollForward:
 
     def _is_archived(self, claim: Claim) -> bool:
         return is_archived(self._storage, self._context.layout, requested=claim.instant)
+
+    def _was_restored(self, claim: Claim) -> bool:
+        """Whether others completed it while this process slept, and a restore has undone it since."""
+        later = self._log.since(claim.number, self._log.read_head())
+        restores = [other.instant for other in later if other.kind is ClaimKind.RESTORE]
+        paths = [self._context.layout.path(Instant(one, "restore", State.REQUESTED)) for one in restores]
+        plans = [RestorePlan.decode(data, path) for path in paths if (data := self._storage.read(path))]
+        return any(requested == claim.instant for plan in plans for requested, _ in plan.instants)
 
     def _is_voided(self, claim: Claim) -> bool:
         following = self._log.read(claim.number + 1)

@@ -12,7 +12,7 @@ from service_harness import ServiceHarness
 from transaction_harness import FailingStorage, Killed, kill, move_elsewhere
 
 from hudi_locks.clock import SystemClock
-from hudi_locks.errors import WriteAborted
+from hudi_locks.errors import PossibleLostUpdate, WriteAborted
 from hudi_locks.format import Instant, State
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, Janitor, Restorer, Savepoints
 from hudi_locks.storage import LocalStorage, MemoryStorage
@@ -182,6 +182,48 @@ def test_a_write_that_was_restored_away_does_not_come_back(harness: ServiceHarne
 
     Restorer(harness.open(storage=HookedStorage(harness.storage, name_it_again)).coordinator).run(kept)
     assert not harness.storage.exists(path)
+
+
+SETTLING = (StopPoint.PUBLISH_SETTLING, StopPoint.PUBLISH_NAMED, StopPoint.PUBLISH_STAGED, StopPoint.PUBLISH_LOOKED)
+
+
+@pytest.mark.parametrize("point", SETTLING)
+def test_a_helper_that_slept_while_a_write_was_restored_away_raises_no_alarm(
+    harness: ServiceHarness, point: StopPoint
+) -> None:
+    """Another helper completed the write, and the restore that came after it undid it: nothing was lost."""
+    first = harness.put("p/g-0")
+    tx = harness.open(trace=sleep_at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    with pytest.raises(Killed):
+        tx.publish(harness.rewrite(tx, "p/g-0"))
+
+    def restore() -> None:
+        assert tx.instant in Restorer(harness.open().coordinator).run(first).undone
+
+    helper = harness.open(trace=sleep_at(point, restore))
+    with helper.coordinator.hold():
+        helper.coordinator.look()
+    harness.put("p/g-0")
+    assert harness.open().coordinator.peek().timeline.get(tx.instant) is None
+
+
+def test_a_rollback_of_somebody_else_is_an_alarm_though_there_was_a_restore(harness: ServiceHarness) -> None:
+    """The restore went back to a later write, and kept this one."""
+    tx = harness.open(trace=sleep_at(StopPoint.PUBLISH_CLAIMED, kill)).begin("commit", "UPSERT")
+    with pytest.raises(Killed):
+        tx.publish(harness.rewrite(tx, "p/g-0"))
+
+    def restore_and_lose() -> None:
+        later = harness.put("p/g-1")
+        harness.put("p/g-1")
+        assert tx.instant not in Restorer(harness.open().coordinator).run(later).undone
+        for name in harness.names(LAYOUT_2.folder):
+            if name.startswith(tx.instant):
+                harness.storage.delete(f"{LAYOUT_2.folder}/{name}")
+
+    helper = harness.open(trace=sleep_at(StopPoint.PUBLISH_SETTLING, restore_and_lose))
+    with helper.coordinator.hold(), pytest.raises(PossibleLostUpdate):
+        helper.coordinator.look()
 
 
 def test_a_sweep_beside_an_archiver_leaves_no_gap(harness: ServiceHarness) -> None:
