@@ -22,6 +22,12 @@ __all__ = [
 
 _MOST_KNOWN: Final = 10_000
 _NO_FILE: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
+_LINKLESS: Final = (
+    "its file system makes no hard link ({}), by which a file gets its name at once and once only: a bucket that is"
+    " mounted (s3fs, gcsfuse, rclone and the like) makes none; give the address of the bucket itself, such as"
+    " s3://bucket/path"
+)
 _known: dict[str, int] = {}
 """Folders whose own names this process has brought to the disk, with their inode numbers; emptied when full."""
 
@@ -68,6 +74,10 @@ def _try_link(source: str, target: str) -> bool:
             raise
         make_parent(target)
         return _try_link(source, target)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            raise OSError(_LINKLESS.format(error.strerror)) from error
+        raise
     return True
 
 

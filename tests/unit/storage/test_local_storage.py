@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, LocalStorage, reporting
+from hudi_locks.table import Table, TableConfig
 
 TMP = ".hoodie/.hudi_locks/tmp"
 
@@ -87,3 +91,18 @@ class TestLocal:
         modified_ms = Path(storage.address("a/b")).stat().st_mtime_ns // 1_000_000
         [entry] = storage.list("a")
         assert entry == Entry("b", 3, modified_ms, is_folder=False, version=entry.version)
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_mounted_bucket_is_refused_with_the_way_out_before_a_file_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """No mount of a bucket makes hard links, nor does FAT."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match=r"makes no hard link .*give the address of the bucket itself"):
+        Table.create(LocalStorage(str(tmp_path)), TableConfig("t", ("id",), ("part",)))
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
