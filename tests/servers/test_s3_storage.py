@@ -488,19 +488,28 @@ class Versioned(VersityGw):
 
 
 @pytest.fixture
-def versioned(tmp_path: Path, versitygw: Server) -> Iterator[S3Storage]:
-    """A table in a bucket that keeps every version."""
+def keeping(tmp_path: Path, versitygw: Server) -> Iterator[Callable[[str], S3Storage]]:
+    """Opens tables in buckets of a service that can keep versions."""
     del versitygw  # which is skipped where the program cannot be had
     server = LocalServer(Versioned(), tmp_path, find_free_port())
     server.start()
-    try:
-        found = open_storage("s3a://locks/t", server.options)
+
+    def open_one(path: str) -> S3Storage:
+        found = open_storage(path, server.options)
         assert isinstance(found, S3Storage)
-        enabled = {"Status": "Enabled"}
-        found._bucket.client.api.put_bucket_versioning(Bucket="locks", VersioningConfiguration=enabled)
-        yield found
-    finally:
-        server.stop()
+        return found
+
+    yield open_one
+    server.stop()
+
+
+@pytest.fixture
+def versioned(keeping: Callable[[str], S3Storage]) -> S3Storage:
+    """A table in a bucket that keeps every version."""
+    found = keeping("s3a://locks/t")
+    enabled = {"Status": "Enabled"}
+    found._bucket.client.api.put_bucket_versioning(Bucket="locks", VersioningConfiguration=enabled)
+    return found
 
 
 def test_files_of_a_bucket_that_keeps_versions_are_created_named_and_gone_once(versioned: S3Storage) -> None:
@@ -522,3 +531,23 @@ def test_files_of_a_bucket_that_keeps_versions_are_created_named_and_gone_once(v
         versioned.redeem(used, TARGET)  # this service answers as if it did it, and names nothing
         assert not versioned.exists(TARGET)
     assert [path for path, _ in versioned.walk("")] == ["b"]
+
+
+def test_a_bucket_with_object_lock_keeps_what_was_deleted_out_of_sight(keeping: Callable[[str], S3Storage]) -> None:
+    """Retention by default: every request needs a checksum, and a delete only hides."""
+    api = keeping("s3a://locks/t")._bucket.client.api
+    api.create_bucket(Bucket="kept", ObjectLockEnabledForBucket=True)
+    rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}
+    locked = {"ObjectLockEnabled": "Enabled", "Rule": rule}
+    api.put_object_lock_configuration(Bucket="kept", ObjectLockConfiguration=locked)
+    storage = keeping("s3a://kept/t")
+    assert storage.create_if_absent("a", b"1")
+    assert not storage.create_if_absent("a", b"2")
+    storage.replace("a", b"3")
+    assert storage.read("a") == b"3"
+    ticket = ticket_of(storage)
+    assert storage.redeem(ticket, TARGET)
+    assert storage.read(TARGET) == b"rows"
+    assert storage.delete("a")
+    storage.delete_folder("p")
+    assert list(storage.walk("")) == []
