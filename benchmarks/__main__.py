@@ -25,6 +25,7 @@ NAMES = (
     "locks_zookeeper",
     "metadata_table",
     "micro_batches",
+    "naming",
     "nbcc_costs",
     "nbcc_peers",
     "nbcc_slices",

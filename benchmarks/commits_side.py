@@ -33,12 +33,12 @@ from hudi_locks.format import (
     avro_schema,
 )
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings
-from hudi_locks.storage import open_storage
+from hudi_locks.storage import map_in_threads, open_storage
 from hudi_locks.table import Table, TableConfig, add_meta_schema
 from hudi_locks.timeline import read_instant
 from hudi_locks.transaction import Outcome, Transactions
 
-__all__ = ["LOCK", "SIDES", "Place", "grow", "prepare"]
+__all__ = ["LOCK", "SIDES", "Place", "grow", "prepare", "stage_files"]
 
 _BUCKET, _REGION, _KEY = "locks", "us-east-1", "lockstest"
 """Of the S3 service that the conformance kit starts; the secret key is the same."""
@@ -187,6 +187,30 @@ def _write_file(transaction: Any, name: str) -> str:
     with staged.open() as sink:
         pq.write_table(pa.table([*empty, *ROWS.columns], schema=meta), sink, compression="zstd")
     return str(transaction.files.seal(staged))
+
+
+def stage_files(transaction: Any, count: int, table: Table, *, named_before: bool) -> tuple[list[WriteStat], str]:
+    """Files of a hundred rows each, as tasks stage them, with the schema of the table.
+
+    Args:
+        transaction: The write.
+        count: How many.
+        table: It goes to.
+        named_before: Whether they get their names now, and not by the claim.
+    """
+    names = [BaseFileName(f"{transaction.instant}-{number}", transaction.instant) for number in range(count)]
+    tickets = map_in_threads(lambda name: _write_file(transaction, str(name)), names, threads=32)
+    if named_before:
+        pairs = list(zip(tickets, names, strict=True))
+        map_in_threads(lambda pair: table.storage.redeem(pair[0], str(pair[1])), pairs, threads=32)
+    rows = ROWS.num_rows
+    stats = [
+        WriteStat(
+            "", name.file_id, str(name), num_writes=rows, num_inserts=rows, ticket=None if named_before else ticket
+        )
+        for name, ticket in zip(names, tickets, strict=True)
+    ]
+    return stats, avro_schema(ROWS.schema, table.config.name)
 
 
 @contextlib.contextmanager
