@@ -31,20 +31,24 @@ def run_clean(
 ) -> None:
     """Roll back failed writes of a table, sweep what they left, remove old versions of files, and archive instants.
 
+    A metadata table is compacted, cleaned and archived too, if that is due.
+
     Give the options that the table's writers have: the same lock provider, and what to keep.
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         swept = writer.services.sweep()
         cleaned = writer.services.clean()
+        served = writer.services.serve_metadata_table()
         archived = writer.services.archive()
     if as_json:
         asdict = dataclasses.asdict
         done = {"swept": asdict(swept), "cleaned": asdict(cleaned), "archived": asdict(archived)}
-        typer.echo(json.dumps(done))
+        typer.echo(json.dumps({**done, "metadata_table": asdict(served)}))
         return
     typer.echo(
         f"{path}: rolled back {len(swept.rolled_back)} failed writes, swept {len(swept.data_files)} stray data files"
         f" and {swept.leftovers} leftovers, removed {cleaned.deleted} old files, archived {archived.archived} instants"
+        + (", compacted the metadata table" if served.compactions else "")
     )
 
 

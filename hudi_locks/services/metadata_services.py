@@ -108,6 +108,8 @@ class MetadataServices:
             UnsupportedTable: It has a part that is not kept up to date here.
             StorageError: The store failed; another run goes on.
         """
+        if self._table.find_metadata_table() is None:
+            return MetadataUpkeep()
         with self._table.hold():
             view = self._look()
             found = self._table.find_metadata_table()

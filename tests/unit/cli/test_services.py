@@ -46,6 +46,7 @@ def test_clean_keeps_what_the_options_say_and_tells_what_it_did(hudi_locks: Run,
     found = json.loads(hudi_locks("clean", path, *options, "--json")[1])
     assert (found["cleaned"]["instants"], found["cleaned"]["deleted"]) == ([], 0)
     assert found["swept"]["data_files"] == []
+    assert found["metadata_table"] == {"compactions": [], "deleted": 0, "archived": 0}
 
 
 def test_clean_of_no_table_says_so(hudi_locks: Run, tmp_path: Path) -> None:
