@@ -8,7 +8,7 @@ from hudi_locks.metadata_table.delta_commit import (
     plan_delta_commit,
     plan_restore,
 )
-from hudi_locks.metadata_table.delta_commits import DeltaCommits
+from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_compaction
 from hudi_locks.metadata_table.metadata_table import (
     METADATA_LAYOUT,
     MetadataShape,
@@ -28,6 +28,7 @@ __all__ = [
     "base_file_path",
     "compact",
     "describe_range",
+    "find_last_compaction",
     "find_slice_ranges",
     "hides_some",
     "list_indexed",

@@ -14,7 +14,6 @@ from hudi_locks.format import (
     CommitMetadata,
     CompactionOperation,
     CompactionPlan,
-    MetadataPartition,
     WriteStat,
 )
 from hudi_locks.format.hfile import HFile
@@ -22,7 +21,6 @@ from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.metadata_table import MetadataTable, MetadataView
 from hudi_locks.metadata_table.record_files import merge_base_file
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table import FileSlice
 
 __all__ = ["base_file_path", "compact", "plan_compaction"]
 
@@ -35,17 +33,9 @@ def plan_compaction(view: MetadataView) -> CompactionPlan:
     Raises:
         DamagedTable: A partition has no file group.
     """
-    parts = [part for part in MetadataPartition if part.value in view.table.names]
-    listed = map_in_threads(view.list_slices, parts)
-    pieces = [(part, piece) for part, slices in zip(parts, listed, strict=True) for piece in slices if piece.logs]
-    return CompactionPlan(tuple(_plan_slice(part, piece) for part, piece in pieces))
-
-
-def _plan_slice(part: MetadataPartition, piece: FileSlice) -> CompactionOperation:
-    base = "" if piece.base is None else piece.base.path.rpartition("/")[2]
-    logs = tuple(log.path.rpartition("/")[2] for log in piece.logs)
-    size = sum(log.size for log in piece.logs)
-    return CompactionOperation(part.value, piece.file_id, piece.barrier, base, logs, size)
+    parts = view.table.parts
+    listed = zip(parts, map_in_threads(view.list_slices, parts), strict=True)
+    return CompactionPlan(tuple(piece.plan(part.value) for part, slices in listed for piece in slices if piece.logs))
 
 
 def compact(table: MetadataTable, requested: str, plan: CompactionPlan) -> CommitMetadata:

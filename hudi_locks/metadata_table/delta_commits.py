@@ -17,7 +17,7 @@ from hudi_locks.metadata_table.metadata_table import METADATA_LAYOUT
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, create_instant, index_files
 
-__all__ = ["DeltaCommits"]
+__all__ = ["DeltaCommits", "find_last_compaction"]
 
 _ACTION: Final = "deltacommit"
 _COMPACTION: Final = ("commit", "compaction")
@@ -35,7 +35,7 @@ class DeltaCommits:
 
     def last_compaction(self) -> str:
         """Requested time of the last compaction of the metadata table that is completed; "" if there is none."""
-        return max((one.requested for one in self._load().completed(("commit",))), default="")
+        return find_last_compaction(self._load())
 
     def make_logs(self, commit: DeltaCommit) -> None:
         """Make the logs of a delta commit that was begun under their names, where these are not taken yet."""
@@ -135,6 +135,11 @@ class DeltaCommits:
 
     def _load(self) -> Timeline:
         return Timeline.load(self.storage, METADATA_LAYOUT)
+
+
+def find_last_compaction(timeline: Timeline) -> str:
+    """The same, on the timeline of a metadata table."""
+    return max((one.requested for one in timeline.completed(("commit",))), default="")
 
 
 def _list_compactions(timeline: Timeline) -> list[Instant]:

@@ -98,6 +98,11 @@ class MetadataTable:
             raise UnsupportedTable(message, key=key, value=version)
         return cls(storage, names, int(version), config.version)
 
+    @property
+    def parts(self) -> tuple[MetadataPartition, ...]:
+        """Those of its partitions that are read here."""
+        return tuple(part for part in MetadataPartition if part.value in self.names)
+
     @cached_property
     def indexed_columns(self) -> tuple[str, ...]:
         """Columns of which it keeps statistics, as first read; none if it keeps no statistics.
@@ -233,8 +238,7 @@ class MetadataView:
     def describe(self) -> MetadataShape:
         """See `MetadataTable.describe`."""
         table = self.table
-        parts = [part for part in MetadataPartition if part.value in table.names]
-        groups = dict(zip(parts, map_in_threads(self.list_groups, parts), strict=True))
+        groups = dict(zip(table.parts, map_in_threads(self.list_groups, table.parts), strict=True))
         return MetadataShape(table.version, groups, table.indexed_columns, newest=self.own_timeline.newest_time() or "")
 
     def list_groups(self, partition: MetadataPartition) -> tuple[str, ...]:

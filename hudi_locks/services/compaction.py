@@ -45,7 +45,7 @@ class Compaction(PlannedService[CompactionPlan]):
         busy = self._find_busy(timeline)
         slices = latest_file_slices(self.table.storage, timeline)
         chosen = (piece for piece in slices if (piece.partition, piece.file_id) not in busy and is_wanted(piece))
-        plan = CompactionPlan(tuple(_plan_slice(piece) for piece in chosen))
+        plan = CompactionPlan(tuple(piece.plan(piece.partition) for piece in chosen))
         return plan if plan.groups else None
 
     def _require_logs(self) -> None:
@@ -87,10 +87,3 @@ def _find_base(operation: CompactionOperation) -> BaseFile | None:
         return None
     path = f"{operation.partition}/{operation.base_name}" if operation.partition else operation.base_name
     return BaseFile(operation.partition, operation.file_id, name.instant, path, 0)
-
-
-def _plan_slice(piece: FileSlice) -> CompactionOperation:
-    names = tuple(log.path.rpartition("/")[2] for log in piece.logs)
-    base = piece.base.path.rpartition("/")[2] if piece.base else ""
-    size = sum(log.size for log in piece.logs)
-    return CompactionOperation(piece.partition, piece.file_id, piece.barrier, base, names, size)

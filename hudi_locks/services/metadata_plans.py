@@ -8,7 +8,7 @@ from typing import Final
 from hudi_locks.format import Instant, State, add_ms
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.metadata_table import METADATA_LAYOUT
-from hudi_locks.timeline import Timeline, create_instant, delete_instant
+from hudi_locks.timeline import Timeline, create_instant, delete_instant, is_unfinished
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["MetadataPlans"]
@@ -69,23 +69,16 @@ class MetadataPlans:
 
     def complete(self, begun: Instant, content: bytes) -> str | None:
         """Complete a service, one millisecond after it was requested, whoever does it; None if it is done, or gone."""
-        if not self._is_pending(begun):
+        if not is_unfinished(self._storage, METADATA_LAYOUT, instant=begun):
             return None
         path = METADATA_LAYOUT.path(begun.as_inflight().as_completed(add_ms(begun.requested, 1)))
         is_made = self._storage.create_if_absent(path, content)
         self._table.trace(StopPoint.SERVICE_COMPLETED)
-        if self._is_pending(begun, but_for=path):
+        if is_unfinished(self._storage, METADATA_LAYOUT, instant=begun, but_for=path):
             return begun.requested
         if is_made:
             self._storage.delete(path)
         return None
-
-    def _is_pending(self, begun: Instant, *, but_for: str = "") -> bool:
-        """Whether its inflight file is there and nobody completed it, but for the file `but_for`."""
-        names = self._storage.list_names(METADATA_LAYOUT.folder)
-        ours = {name for name in names if name.startswith(begun.requested)}
-        completed = [n for n in ours if "_" in n and f"{METADATA_LAYOUT.folder}/{n}" != but_for]
-        return METADATA_LAYOUT.path(begun.as_inflight()).rpartition("/")[2] in ours and not completed
 
     def list_abandoned(self, action: str) -> Iterator[tuple[Instant, bytes]]:
         """Requested instants that nobody has completed for an hour, and their plans; those of JVM writers too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
@@ -26,13 +26,14 @@ from hudi_locks.metadata_table import (
     MetadataView,
     base_file_path,
     compact,
+    find_last_compaction,
     plan_compaction,
 )
 from hudi_locks.services.archival import move_to_history
 from hudi_locks.services.metadata_plans import MetadataPlans
-from hudi_locks.services.retention import Keep, choose_files, find_judged
+from hudi_locks.services.retention import Keep, choose_files, find_judged, list_addresses
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
-from hudi_locks.table import BaseFile, LogFile, list_data_files
+from hudi_locks.table import list_data_files
 from hudi_locks.timeline import Timeline, create_instant, read_instant
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
@@ -117,7 +118,7 @@ class MetadataServices:
                 return MetadataUpkeep()
             found.refuse_unwritable()
             done = tuple(self._finish_compactions(found, view))
-            if not self._plans.load().pending(_SERVICES) and (requested := self._compact(found, view)):
+            if requested := self._compact(found, view):
                 done = (*done, requested)
             deleted = self._finish_cleans()
             deleted += self._clean(found) if done else 0
@@ -128,16 +129,17 @@ class MetadataServices:
         return self._table.look()
 
     def _is_compaction_due(self, own: Timeline) -> bool:
-        last = max((one.requested for one in own.completed(("commit",))), default="")
+        last = find_last_compaction(own)
         return sum(str(one.completion) > last for one in own.completed(("deltacommit",))) >= self._compact_commits
 
     def _compact(self, found: MetadataTable, view: View) -> str | None:
-        """Plan a compaction and carry it out, unless it is not due, or a claim came in between."""
+        """Plan a compaction and carry it out, if it is due, no service is pending, and no claim came in between."""
         shown = found.view(view.timeline)
-        if not self._is_compaction_due(shown.own_timeline) or self._is_unsettled(shown):
+        own = shown.own_timeline
+        if own.pending(_SERVICES) or not self._is_compaction_due(own) or self._is_unsettled(shown):
             return None
         plan = plan_compaction(shown)
-        begun = self._plans.begin(view, _COMPACTION, plan=plan.encode(), own=shown.own_timeline)
+        begun = self._plans.begin(view, _COMPACTION, plan=plan.encode(), own=own)
         return None if begun is None else self._carry_out(found, begun, plan)
 
     def _is_unsettled(self, shown: MetadataView) -> bool:
@@ -179,8 +181,7 @@ class MetadataServices:
     def _is_whole(self, plan: CompactionPlan, shown: MetadataView, requested: str) -> bool:
         """Whether a plan has every log of what was completed before it was requested."""
         planned = {name for operation in plan.groups for name in operation.log_names}
-        parts = [part for part in MetadataPartition if part.value in shown.table.names]
-        logs = [log for part in parts for piece in shown.list_slices(part) for log in piece.logs]
+        logs = [log for part in shown.table.parts for piece in shown.list_slices(part) for log in piece.logs]
         early = (log for log in logs if self._completed_before(shown.own_timeline, log.instant, requested))
         return all(log.path.rpartition("/")[2] in planned for log in early)
 
@@ -210,17 +211,10 @@ class MetadataServices:
         files = choose_files(listed, Keep(border.requested), completion)
         if not files:
             return 0
-        plan = CleanPlan(border, commits[-1].requested, service_keys.KEEP_COMMITS, self._group(files))
+        named = {path.rpartition("/")[2]: found for path, found in list_addresses(self._storage, files).items()}
+        plan = CleanPlan(border, commits[-1].requested, service_keys.KEEP_COMMITS, named)
         begun = self._plans.begin(view, _CLEAN, plan=plan.encode(), own=own)
         return 0 if begun is None else self._carry_out_clean(begun, plan)
-
-    def _group(self, files: Iterable[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
-        """Full paths, as a JVM opens them, by partition of the metadata table."""
-        found: dict[str, tuple[str, ...]] = {}
-        for file in files:
-            part = file.partition.rpartition("/")[2]
-            found[part] = (*found.get(part, ()), self._storage.address(file.path))
-        return found
 
     def _carry_out_clean(self, begun: Instant, plan: CleanPlan) -> int:
         create_instant(self._storage, METADATA_LAYOUT, instant=begun.as_inflight(), data=plan.encode())
@@ -260,7 +254,7 @@ class MetadataServices:
         commits = own.completed(("deltacommit",))
         if len(commits) <= settings.max_commits:
             return 0
-        last = max((one.requested for one in own.completed(("commit",))), default="")
+        last = find_last_compaction(own)
         limit = min([view.timeline.first_active or "", *(one.requested for one in own.pending())])
         oldest = METADATA_LAYOUT.time(self._storage.now_ms() - settings.min_age_ms)
 

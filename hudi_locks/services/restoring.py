@@ -132,13 +132,10 @@ class Restorer:
     def _complete(self, restore: Instant, metadata: RestoreMetadata) -> None:
         with self._table.hold():
             view = self._table.look()
-            if view.timeline.pending((_ACTION,)):
-                there: dict[str, set[str]] = {}
-                for file in list_data_files(self._storage).both:
-                    there.setdefault(file.partition, set()).add(file.path.rpartition("/")[2])
-                if not carry_out_restore(self._table, restore.requested, there, view=view):
-                    message = _CHANGED.format(restore.requested)
-                    raise SavepointRefused(message, instant=restore.requested, reason=message)
+            is_pending = bool(view.timeline.pending((_ACTION,)))
+            if is_pending and not carry_out_restore(self._table, restore.requested, view=view):
+                message = _CHANGED.format(restore.requested)
+                raise SavepointRefused(message, instant=restore.requested, reason=message)
             self._table.complete(view, restore, content=metadata.encode())
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:

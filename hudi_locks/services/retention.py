@@ -34,7 +34,15 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline
 
-__all__ = ["CleanPlanner", "Keep", "choose_files", "count_commits_since_clean", "find_border", "find_judged"]
+__all__ = [
+    "CleanPlanner",
+    "Keep",
+    "choose_files",
+    "count_commits_since_clean",
+    "find_border",
+    "find_judged",
+    "list_addresses",
+]
 
 Group = tuple[str, str]
 _NO_COMMIT_BEFORE: Final = "null"
@@ -125,6 +133,14 @@ def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion
     return slices[number].barrier if number < len(slices) else ""
 
 
+def list_addresses(storage: Storage, files: Sequence[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
+    """Full paths of files as a JVM opens them, by partition path, for a plan."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        found[file.partition] = (*found.get(file.partition, ()), storage.address(file.path))
+    return found
+
+
 def find_judged(storage: Storage, timeline: Timeline, listed: DataFiles) -> tuple[DataFiles, Completion]:
     """What may be judged, and when it was completed: of logs by what timeline and history tell, or not at all.
 
@@ -193,7 +209,7 @@ class CleanPlanner:
         last = timeline.completed(WRITE_ACTIONS)[-1].requested
         earliest = None if self.settings.counts_versions else border
         savepoints = tuple(sorted(timeline.savepoints))
-        return CleanPlan(earliest, last, self.settings.policy, self._by_partition(files), savepoints)
+        return CleanPlan(earliest, last, self.settings.policy, list_addresses(self.storage, files), savepoints)
 
     def _keep(self, timeline: Timeline, border: Instant) -> Keep:
         counts = self.settings.counts_versions
@@ -233,12 +249,6 @@ class CleanPlanner:
             return None
         gone = [time for time in last.savepoints if time not in timeline.savepoints]
         return min([last.earliest, *gone])
-
-    def _by_partition(self, files: Sequence[BaseFile | LogFile]) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
-        for file in files:
-            found[file.partition] = (*found.get(file.partition, ()), self.storage.address(file.path))
-        return found
 
     def _read(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
         return read_commit(self.storage, timeline, requested=instant.requested)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
 
-from hudi_locks.format import BaseFileName, LogFileName
+from hudi_locks.format import BaseFileName, CompactionOperation, LogFileName
 from hudi_locks.storage import Entry, Storage, map_in_threads
 from hudi_locks.table.partition_path import PARTITION_METADATA
 
@@ -174,6 +174,13 @@ class FileSlice:
         """Of its files, relative to the base path."""
         bases = () if self.base is None else (self.base.path,)
         return (*bases, *(log.path for log in self.logs))
+
+    def plan(self, partition: str) -> CompactionOperation:
+        """The operation of a compaction that merges its files, for a plan that calls its partition so."""
+        names = tuple(log.path.rpartition("/")[2] for log in self.logs)
+        base = "" if self.base is None else self.base.path.rpartition("/")[2]
+        size = sum(log.size for log in self.logs)
+        return CompactionOperation(partition, self.file_id, self.barrier, base, names, size)
 
 
 def slice_file_group(

@@ -10,6 +10,7 @@ from hudi_locks.timeline.timeline import (
     create_instant,
     delete_instant,
     index_files,
+    is_unfinished,
 )
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "delete_instant",
     "end_before_holes",
     "index_files",
+    "is_unfinished",
     "read_instant",
 ]

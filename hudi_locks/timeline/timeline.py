@@ -21,6 +21,7 @@ __all__ = [
     "create_instant",
     "delete_instant",
     "index_files",
+    "is_unfinished",
 ]
 
 PENDING_ENDINGS: Final = (".requested", ".inflight")
@@ -316,6 +317,13 @@ def index_files(storage: Storage, layout: TimelineLayout) -> Mapping[tuple[str, 
         key = (instant.requested, comparable_action(instant.action))
         found.setdefault(key, []).append((instant.state, path))
     return {key: tuple(path for _, path in sorted(files)) for key, files in found.items()}
+
+
+def is_unfinished(storage: Storage, layout: TimelineLayout, *, instant: Instant, but_for: str = "") -> bool:
+    """Whether an instant is inflight and nobody completed it, but for one who made the file `but_for`."""
+    files = index_files(storage, layout).get((instant.requested, comparable_action(instant.action)), ())
+    completed = [path for path in files if not path.endswith(PENDING_ENDINGS) and path != but_for]
+    return layout.path(instant.as_inflight()) in files and not completed
 
 
 def create_instant(storage: Storage, layout: TimelineLayout, *, instant: Instant, data: bytes = b"") -> bool:

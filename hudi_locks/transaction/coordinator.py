@@ -13,7 +13,7 @@ from hudi_locks.errors import LockError
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.redaction import open_log
-from hudi_locks.timeline import PENDING_ENDINGS, create_instant, index_files
+from hudi_locks.timeline import create_instant, is_unfinished
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction.conflicts import ConflictResolutionStrategy
 from hudi_locks.transaction.context import TableContext, View
@@ -254,18 +254,12 @@ class TableCoordinator(TableContext):
         place = Place(
             instant.requested, self.layout.path(completed), StopPoint.SERVICE_STAGED, StopPoint.SERVICE_LOOKED
         )
-        filled = place.fill(self, content, is_wanted=lambda: self._is_unfinished(instant))
+        filled = place.fill(self, content, is_wanted=lambda: is_unfinished(self.storage, self.layout, instant=instant))
         if filled is Filled.UNWANTED:
             return None
         place.tidy(self, has_tasks=False)
         self.trace(StopPoint.SERVICE_COMPLETED)
-        if self._is_unfinished(instant, but_for=place.path):
+        if is_unfinished(self.storage, self.layout, instant=instant, but_for=place.path):
             return completed
         self.storage.delete(place.path)
         return None
-
-    def _is_unfinished(self, instant: Instant, *, but_for: str = "") -> bool:
-        """Whether an instant is on the timeline and nobody completed it, but for one who made the file `but_for`."""
-        files = index_files(self.storage, self.layout).get((instant.requested, instant.action), ())
-        completed = [path for path in files if not path.endswith(PENDING_ENDINGS) and path != but_for]
-        return self.layout.path(instant.as_inflight()) in files and not completed

@@ -5,14 +5,23 @@ The claim then names the logs by tickets and holds the completed file, so that w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted
 from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Content
-from hudi_locks.metadata_table import DeltaCommit, MetadataTable, plan_clean, plan_delta_commit, plan_restore
+from hudi_locks.metadata_table import (
+    DeltaCommit,
+    MetadataTable,
+    MetadataView,
+    plan_clean,
+    plan_delta_commit,
+    plan_restore,
+)
+from hudi_locks.storage import Storage
+from hudi_locks.table import list_data_files
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction.context import TableContext, View
 
@@ -100,17 +109,10 @@ def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str,
         UnsupportedTable: It has a part that is not kept up to date here.
         StorageError: The store failed.
     """
-    found = context.find_metadata_table()
-    if found is None:
-        return True
-    found.refuse_unwritable()
-    shape = found.describe(view.timeline)
-    return _carry_out(context, plan_clean(requested, deleted, shape), view=view, newest=shape.newest)
+    return _tell(context, lambda shown: plan_clean(requested, deleted, shown.describe()), view=view)
 
 
-def carry_out_restore(
-    context: TableContext, requested: str, there: Mapping[str, Collection[str]], *, view: View
-) -> bool:
+def carry_out_restore(context: TableContext, requested: str, *, view: View) -> bool:
     """Tell the metadata table, if there is one, which files a restore left; before the restore is completed.
 
     May be repeated by anybody who carries out the same restore, inside the lock.
@@ -118,8 +120,7 @@ def carry_out_restore(
     Args:
         context: Of who restores.
         requested: Of the restore.
-        there: Names of the files that are left, by partition path.
-        view: Of the table, looked at inside the lock.
+        view: Of the table, looked at inside the lock, once the files of the undone writes are removed.
 
     Returns:
         See `carry_out_clean`.
@@ -129,19 +130,26 @@ def carry_out_restore(
         UnsupportedTable: It has a part that is not kept up to date here.
         StorageError: The store failed.
     """
+    return _tell(context, lambda shown: plan_restore(requested, _list_names(context.storage), shown), view=view)
+
+
+def _list_names(storage: Storage) -> dict[str, set[str]]:
+    """Of all data files that are there, by partition path."""
+    found: dict[str, set[str]] = {}
+    for file in list_data_files(storage).both:
+        found.setdefault(file.partition, set()).add(file.path.rpartition("/")[2])
+    return found
+
+
+def _tell(context: TableContext, plan: Callable[[MetadataView], DeltaCommit], *, view: View) -> bool:
     found = context.find_metadata_table()
     if found is None:
         return True
     found.refuse_unwritable()
     shown = found.view(view.timeline)
-    newest = shown.own_timeline.newest_time() or ""
-    return _carry_out(context, plan_restore(requested, there, shown), view=view, newest=newest)
-
-
-def _carry_out(context: TableContext, planned: DeltaCommit, *, view: View, newest: str) -> bool:
-    commits, requested = context.delta_commits, planned.requested
-    time = context.time_after(view, requested, newest)
-    commits.begin(requested)
+    commits, planned = context.delta_commits, plan(shown)
+    time = context.time_after(view, planned.requested, shown.own_timeline.newest_time() or "")
+    commits.begin(planned.requested)
     commits.make_logs(planned)
-    promised = MetadataPart(requested, planned.metadata).promise(time)
+    promised = MetadataPart(planned.requested, planned.metadata).promise(time)
     return commits.complete(promised.name, promised.data or b"", logs=planned.logs) is not None

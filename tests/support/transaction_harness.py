@@ -159,6 +159,17 @@ def kill() -> None:
     raise Killed
 
 
+def stop_at(point: StopPoint, action: Callable[[], object] = kill) -> Any:
+    """A tracer that acts the first time a process comes to a point."""
+    left = [action]
+
+    def trace(reached: StopPoint) -> None:
+        if reached is point and left:
+            left.pop()()
+
+    return trace
+
+
 class FailingStorage(MemoryStorage):
     """Shares the files of another storage; fails when `fails(verb, path)` says so."""
 

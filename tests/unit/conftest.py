@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from transaction_harness import Harness, HarnessClock, heartbeats_that_end
+from transaction_harness import Harness, HarnessClock, heartbeats_that_end, stop_at
 
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.transaction import StopPoint
@@ -52,13 +52,4 @@ def harness(monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
 def at() -> Callable[[StopPoint, Callable[[], object]], Any]:
     """A tracer that does something once, when a writer comes to a stop point."""
 
-    def make(point: StopPoint, action: Callable[[], object]) -> Any:
-        left = [action]
-
-        def trace(reached: StopPoint) -> None:
-            if reached is point and left:
-                left.pop()()
-
-        return trace
-
-    return make
+    return stop_at

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from service_harness import ServiceHarness
-from transaction_harness import FailingStorage, Killed, LosingLock, kill
+from transaction_harness import FailingStorage, Killed, LosingLock, stop_at
 
 from hudi_locks.errors import StorageError
 from hudi_locks.format import CleanMetadata, CleanPlan, Instant, SavepointMetadata, State, add_ms
@@ -16,16 +16,6 @@ from hudi_locks.timeline import LAYOUT_2, read_instant
 from hudi_locks.transaction import StopPoint
 
 POINTS = [point for point in StopPoint if point.name.startswith("SERVICE_")]
-
-
-def stop_at(point: StopPoint, action: Any = kill) -> Any:
-    left = [action]
-
-    def trace(reached: StopPoint) -> None:
-        if reached is point and left:
-            left.pop()()
-
-    return trace
 
 
 def last_clean(harness: ServiceHarness) -> CleanMetadata:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from metadata_harness import MetadataHarness, rollback_of_the_jvm
-from transaction_harness import Harness, Killed, kill
+from transaction_harness import Harness, Killed, stop_at
 
 from hudi_locks.config import service_keys
 from hudi_locks.errors import UnsupportedTable
@@ -30,16 +30,6 @@ POINTS = [point for point in StopPoint if point.value.startswith("service:")]
 @pytest.fixture
 def kept(harness: Harness) -> MetadataHarness:
     return MetadataHarness.of(harness, 9)
-
-
-def stop_at(point: StopPoint, action: Any = kill) -> Any:
-    left = [action]
-
-    def trace(reached: StopPoint) -> None:
-        if reached is point and left:
-            left.pop()()
-
-    return trace
 
 
 def archiver(kept: MetadataHarness) -> Archiver:

@@ -142,6 +142,9 @@ class History:
             return f"committed and gone: {sorted(lost)}"
         if timeline.pending() or self.kept.own_timeline().pending():
             return f"pending: {timeline.pending()} {self.kept.own_timeline().pending()}"
+        times = [one.requested for one in self.kept.own_timeline().instants]
+        if len(set(times)) < len(times):
+            return f"two instants of the metadata table have one time: {times}"
         listed = self.kept.metadata_table.view(timeline).data_files(["p"])
         told = latest_file_slices(storage, timeline, partitions=["p"], listed=listed)
         there = latest_file_slices(storage, timeline, partitions=["p"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from metadata_harness import MetadataHarness
-from transaction_harness import OPEN_LOCK, Harness, Killed, kill
+from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import METADATA_FOLDER, CleanPlan, CompactionPlan, Instant, MetadataPartition, State
@@ -31,16 +30,6 @@ POINTS = [
 @pytest.fixture(params=[8, 9])
 def kept(request: pytest.FixtureRequest, harness: Harness) -> MetadataHarness:
     return MetadataHarness.of(harness, request.param)
-
-
-def stop_at(point: StopPoint, action: Callable[[], object] = kill) -> Any:
-    left = [action]
-
-    def trace(reached: StopPoint) -> None:
-        if reached is point and left:
-            left.pop()()
-
-    return trace
 
 
 def services(

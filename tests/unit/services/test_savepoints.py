@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mortal_storage import MortalStorage
 from service_harness import ServiceHarness
-from transaction_harness import Killed
+from transaction_harness import Killed, stop_at
 
 from hudi_locks.errors import SavepointRefused, WriteAborted
 from hudi_locks.format import Instant, RestoreMetadata, RestorePlan, SavepointMetadata, State
@@ -31,16 +31,6 @@ def shown(harness: ServiceHarness) -> list[str]:
         f"{file.partition}/{file.file_id}@{file.instant}"
         for file in latest_base_files(harness.storage, harness.timeline())
     ]
-
-
-def stop_at(point: StopPoint, action: Any) -> Any:
-    left = [action]
-
-    def trace(reached: StopPoint) -> None:
-        if reached is point and left:
-            left.pop()()
-
-    return trace
 
 
 def test_a_savepoint_is_written_as_hudi_does(harness: ServiceHarness) -> None:
