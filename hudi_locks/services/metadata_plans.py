@@ -39,8 +39,8 @@ class MetadataPlans:
     def begin(self, view: View, action: str, *, plan: bytes, own: Timeline) -> Instant | None:
         """Put a plan on the metadata table's timeline, and claim its time.
 
-        The time is as early as may be: a JVM writer whose clock is behind completes after it all the same. The claim
-        keeps it from all later instants of the table, which are delta commits of the metadata table.
+        A JVM writer whose clock is behind takes a later one all the same. The claim keeps the time from all later
+        instants of the table, which are delta commits of the metadata table.
 
         Args:
             view: Of the table, looked at inside the lock.
@@ -51,8 +51,7 @@ class MetadataPlans:
         Returns:
             The requested instant; None if somebody else claimed meanwhile: then nothing is left of it.
         """
-        newest = max(filter(None, (self._table.newest(view), own.newest_time())), default="")
-        heartbeat = self._table.reserve(add_ms(newest, 1))
+        heartbeat = self._table.reserve(self._table.time_after(view, own.newest_time() or ""))
         with heartbeat.stop_at_end():
             begun = Instant(heartbeat.requested, action, State.REQUESTED)
             create_instant(self._storage, METADATA_LAYOUT, instant=begun, data=plan)

@@ -83,13 +83,16 @@ class Timeline:
     def get(self, requested: str) -> Instant | None:
         """The instant begun at `requested`, in its latest state; None if it is not on the active timeline.
 
-        A savepoint, which has the requested time of the write that it keeps, is none of its own here.
+        A savepoint, which has the requested time of the write that it keeps, is none of its own here. Where JVM
+        writers of differing clocks gave one time to a write and to a clean or a rollback, this is the write.
         """
         return self._by_time.get(requested)
 
     @cached_property
     def _by_time(self) -> Mapping[str, Instant]:
-        return {instant.requested: instant for instant in self.instants if instant.action != _SAVEPOINT}
+        others = (i for i in self.instants if i.action not in WRITE_ACTIONS and i.action != _SAVEPOINT)
+        writes = _select(self.instants, WRITE_ACTIONS)
+        return {instant.requested: instant for instant in (*others, *writes)}
 
     def newest_time(self) -> str | None:
         """The latest of all requested and completion times, and of the reserved one; None for an empty timeline."""

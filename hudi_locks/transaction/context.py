@@ -190,7 +190,9 @@ class TableContext:
     def reserve(
         self, requested: str, *, accept: Callable[[str], str | None] | None = None, is_beating: bool = True
     ) -> WriterHeartbeat:
-        """Take the first requested time from `requested` on that no other instant has or gets.
+        """Take the first requested time from `requested` on that no other instant has or gets. Inside the table lock.
+
+        JVM writers see no heartbeat of this package: it returns when none of them can come to that time any more.
 
         Args:
             requested: The first time to try.
@@ -210,8 +212,9 @@ class TableContext:
             if heartbeat.start() if is_beating else heartbeat.hold_time():
                 with heartbeat.pause_on_error():
                     taken = accept(requested)
-                if taken is None:
-                    return heartbeat
+                    if taken is None:
+                        self.wait_for_skew(requested)
+                        return heartbeat
                 heartbeat.stop()
                 requested = taken
             requested = add_ms(requested, 1)
@@ -246,10 +249,13 @@ class TableContext:
         return claim.time if claim is not None else None
 
     def wait_for_skew(self, time: str) -> None:
-        """Wait until no JVM writer can take a time before `time` any more; not at all where there is none."""
+        """Wait until no JVM writer can take `time` or an earlier one any more; not at all where there is none.
+
+        The lock is to be held since `time` was taken (Hudi's SkewAdjustingTimeGenerator waits so too).
+        """
         if self.expects_foreign_writers():
-            ahead_ms = max(0, self.epoch_ms(time) - self.clock.wall_ms())
-            self.clock.sleep((ahead_ms + self.settings.skew_ms) / 1000)
+            past_ms = self.clock.wall_ms() - self.epoch_ms(time)
+            self.clock.sleep(max(0, self.settings.skew_ms - past_ms) / 1000)
 
     def heartbeat(self, requested: str) -> WriterHeartbeat:
         """One for the instant begun at `requested`, not started yet."""

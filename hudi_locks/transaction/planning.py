@@ -137,7 +137,6 @@ class ServicePlanning(Generic[P]):
         """Claim the plan at a time after all that it knows; None if another claim came first."""
         heartbeat = self._table.reserve(self._table.time_after(view))
         try:
-            self._table.wait_for_skew(heartbeat.requested)
             claim = self._make_claim(plan, heartbeat.requested)
             is_made = self._table.claim(view, claim, (StopPoint.SCHEDULE_CLAIMED, StopPoint.SCHEDULE_REQUESTED))
         finally:

@@ -92,8 +92,7 @@ class Rollback:
         """
         rollback = Instant(claim.rollback_instant or claim.time, "rollback", State.REQUESTED)
         timeline = self._context.load_timeline()
-        found = timeline.get(rollback.requested)
-        if found is not None and found.is_completed:
+        if any(done.requested == rollback.requested for done in timeline.completed((rollback.action,))):
             return  # perhaps by a JVM writer, which goes on with pending rollbacks and takes a time of its own
         self._refuse_completed(claim, timeline)
         started_s = self._context.clock.monotonic()

@@ -157,6 +157,15 @@ def test_a_savepoint_does_not_hide_the_commit_whose_time_it_has(storage: MemoryS
     assert Timeline.load(storage, LAYOUT_2).get(time(1)) == done(1, 2)
 
 
+@pytest.mark.parametrize("action", ["clean", "rollback"])
+def test_a_write_is_found_though_a_service_has_its_time(storage: MemoryStorage, action: str) -> None:
+    """Writers whose clocks differ may give one time twice."""
+    service = Instant(time(1), action, State.INFLIGHT)
+    put(storage, done(1, 2), service.as_completed(time(3)))
+    assert Timeline.load(storage, LAYOUT_2).get(time(1)) == done(1, 2)
+    assert Timeline.load(storage, LAYOUT_2).completing([done(5, 6)]).get(time(1)) == done(1, 2)
+
+
 def test_a_savepointed_commit_that_the_archive_left_behind_does_not_begin_the_timeline(storage: MemoryStorage) -> None:
     put(storage, done(1, 2), done(1, 3, "savepoint"), done(7, 8))
     timeline = Timeline.load(storage, LAYOUT_2)
