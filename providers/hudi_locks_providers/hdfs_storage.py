@@ -27,6 +27,7 @@ from hudi_locks.storage import (
 )
 from hudi_locks_providers._files.name_nodes import find_name_nodes, guess_name_node
 from hudi_locks_providers._files.webhdfs import WebHdfs
+from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -36,7 +37,6 @@ __all__ = ["HdfsStorage", "open_hdfs_storage"]
 _STAGING: Final = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here, as on a disk."""
 _PIECE_BYTES: Final = 4 << 20
-_READ_BYTES: Final = 1 << 20
 _log = open_log(__name__)
 
 
@@ -217,8 +217,7 @@ class HdfsStorage(Storage):
         found = self.stat(path)
         if found is None or found.is_folder:
             raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
-        reader = io.BufferedReader(_Reader(self.hdfs, self._locate(path), found.size), _READ_BYTES)
-        return pa.PythonFile(reader, mode="r")
+        return pa.PythonFile(_Reader(self.hdfs, self._locate(path), found.size), mode="r")
 
     def open_place(self, place: str) -> pa.NativeFile:
         """Where the bytes of a file go, by its path on HDFS; its folder is made."""
@@ -310,39 +309,19 @@ class _HdfsFile(StagedFile):
         self.storage.cancel(self.ticket, self.target)
 
 
-class _Reader(io.RawIOBase):
-    """A file that is read at any place, a request for each part."""
+class _Reader(RangeReader):
+    """See `RangeReader`; a request for each range, and the answer to it comes from a data node."""
 
     def __init__(self, hdfs: WebHdfs, place: str, size: int) -> None:
-        super().__init__()
         self._hdfs = hdfs
         self._place = place
-        self._size = size
-        self._at = 0
+        begin = max(0, size - FIRST_BYTES)
+        super().__init__(Block(self.fetch(begin, size) if size else b"", begin, size))
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        length = min(len(buffer), self._size - self._at)
-        if length <= 0:
-            return 0
+    def fetch(self, begin: int, end: int) -> bytes:
+        """See `RangeReader.fetch`."""
         with reporting("read", self._place):  # Arrow calls damage what is an OSError without a number
-            data = self._hdfs.read(self._place, offset=self._at, length=length)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+            return self._hdfs.read(self._place, offset=begin, length=end - begin)
 
 
 def _entry(name: str, status: Mapping[str, Any]) -> Entry:

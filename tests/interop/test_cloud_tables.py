@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hudi_locks_conformance.servers import Server
 from hudi_locks_providers._storage.credentials import azure_credentials
-from other_readers import COLUMNS
+from other_readers import COLUMNS, ONE_CLOCK
 from real_servers import run_server
 from table_lives import SHORT_HISTORY, TYPES, live_a_life, race_writers
 
@@ -20,6 +20,7 @@ from hudi_locks.spark import HoodieTable
 pytestmark = pytest.mark.interop
 SERVICES = ("azurite", "fake_gcs")
 OURS = {
+    **ONE_CLOCK,
     **SHORT_HISTORY,
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",

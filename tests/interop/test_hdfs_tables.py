@@ -10,7 +10,7 @@ import pytest
 from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows
 from hudi_locks_conformance.servers import LocalServer, Server
 from hudi_locks_conformance.servers.mini_dfs import find_rpc_port
-from other_readers import DEADLINE_S, Jvm
+from other_readers import DEADLINE_S, ONE_CLOCK, Jvm
 from real_servers import run_server
 from table_lives import SHORT_HISTORY, TYPES, collect, live_a_life, make_rows, merge, race_writers
 
@@ -19,6 +19,7 @@ from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
 SHARED = {
+    **ONE_CLOCK,
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",

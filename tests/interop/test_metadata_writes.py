@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from every_type import FROM_SPARK, spark_query
-from other_readers import COLUMNS, SCHEMA, THEIRS, JvmError, read_rust
+from other_readers import COLUMNS, ONE_CLOCK, SCHEMA, THEIRS, JvmError, read_rust
 from small_tables import archive_now
 from table_lives import collect, merge
 
@@ -84,6 +84,7 @@ class Shared:
             "hoodie.write.table.version": str(self.jvm.table_version),
             "hoodie.metadata.compact.max.delta.commits": "4",
             "hoodie.clean.automatic": "false",
+            **ONE_CLOCK,
             **KINDS[self.kind],
             **({"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]} if LOCKS[self.kind] else {}),
             **{key.replace("__", "."): value for key, value in changes.items()},
@@ -96,7 +97,7 @@ class Shared:
     def open(self, **options: str) -> HoodieTable:
         given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
         given["hoodie.metadata.compact.max.delta.commits"] = "3"
-        given |= KINDS[self.kind] | LOCKS[self.kind]
+        given |= ONE_CLOCK | KINDS[self.kind] | LOCKS[self.kind]
         changed = {key.replace("__", "."): value for key, value in options.items()}
         return HoodieTable.load(self.spark, self.path, options={**given, **changed})
 

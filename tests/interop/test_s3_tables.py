@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import uuid
@@ -15,9 +14,8 @@ import connector_reader
 import pytest
 from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows
 from hudi_locks_conformance.servers import Server, ServerUnavailable
-from other_readers import SCHEMA, Jvm, name_s3a_settings, open_jvm_on_s3, read_rust_on_s3
+from other_readers import ONE_CLOCK, Jvm, name_s3a_settings, open_jvm_on_s3, read_rust_on_s3
 from real_servers import run_server
-from s3_proxy import run_proxy
 from small_tables import archive_now
 from table_lives import TYPES, collect, make_rows, merge, race_writers
 
@@ -28,6 +26,7 @@ from hudi_locks.verification import verify_table
 pytestmark = pytest.mark.interop
 ENDPOINT = "hudi_locks.storage.endpoint_url"
 SHARED = {
+    **ONE_CLOCK,
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
@@ -215,61 +214,3 @@ def test_spark_reads_large_files_where_its_connector_opens_them(
     assert len(told["right"]["files"]) == 2
     assert all(file.startswith(f"s3a://{base.partition('://')[2]}/") for file in told["right"]["files"])
     assert [tuple(row) for row in told["wrong"]["rows"]] == [tuple(row) for row in told["right"]["rows"]] == expected
-
-
-def sort_out(requests: list[tuple[str, str]], folder: str) -> dict[str, int]:
-    """How many were for the table's metadata, for partitions' listings, and for data files."""
-    found = dict.fromkeys(("metadata", "partitions", "written", "read"), 0)
-    for kind, key in requests:
-        if "Multipart" in kind or kind == "UploadPart":
-            found["written"] += 1
-        elif key.endswith(".parquet") or ".log." in key:
-            found["read"] += 1
-        else:
-            is_metadata = key.removeprefix(f"{folder}/").startswith(".hoodie")
-            found["metadata" if is_metadata else "partitions"] += 1
-    return found
-
-
-def read_figures(groups: int) -> dict[str, int]:
-    """What the page of benchmarks says of an upsert into so many file groups."""
-    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    found = re.search(rf"^\| {groups} \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
-    assert found, "docs/benchmarks.md has no row for so many file groups"
-    told = dict(zip(("metadata", "partitions", "written", "read"), map(int, found.groups()[:4]), strict=True))
-    assert int(found[5]) == sum(told.values())
-    return told
-
-
-@pytest.mark.parametrize("groups", [2, 8])
-def test_an_upsert_asks_no_more_often_than_the_page_says(
-    spark: Any, versitygw: Server, base: str, monkeypatch: Any, groups: int
-) -> None:
-    alone = {
-        "hoodie.write.lock.provider": "in_process",
-        "hudi_locks.foreign_writers": "false",
-        "hoodie.clean.automatic": "false",
-        "hoodie.archive.automatic": "false",
-        "hoodie.client.heartbeat.interval_in_ms": "3600000",
-    }
-    monkeypatch.setattr("hudi_locks.transaction.known_timeline._LISTED_S", -1.0)  # as if each step took a second
-    with run_proxy(versitygw.options[ENDPOINT]) as proxy:
-        options = {**versitygw.options, **SHARED, **TYPES["COPY_ON_WRITE"], **alone, ENDPOINT: proxy.url}
-        table = HoodieTable.create(
-            spark, base, name="t", record_key="id", partition_by="region", ordering="ts", options=options
-        )
-
-        def upsert(ts: int) -> None:
-            rows = [(f"{number:03}", f"r{number % groups}", ts, 1.0, "x") for number in range(40)]
-            table.upsert(spark.createDataFrame(rows, SCHEMA).coalesce(1))
-
-        for ts in range(1, 4):
-            upsert(ts)
-        proxy.requests.clear()
-        upsert(4)
-        found = sort_out(proxy.requests, f"{base.split('/', 3)[3]}")
-    told = read_figures(groups)
-    hint = told["metadata"] - found.pop("metadata")  # where the head of the claims was is told once a second at most
-    assert hint in (0, 1), f"docs/benchmarks.md says {told}"
-    assert found == {name: count for name, count in told.items() if name != "metadata"}
-    assert found["written"] == 3 * groups

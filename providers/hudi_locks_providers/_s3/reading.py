@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any, Final
 
 from hudi_locks.errors import NoSuchFile, StorageError
 from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
+from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
 
 __all__ = ["ObjectReader", "fetch"]
 
-_TAIL_BYTES: Final = 1 << 19
-_LEAST_BYTES: Final = 1 << 20
 _EMPTY_RANGE: Final = "InvalidRange"
 
 
@@ -32,8 +30,8 @@ def fetch(bucket: Bucket, path: str, **arguments: Any) -> tuple[bytes, Mapping[s
     return bucket.repeat(path, "read", send)
 
 
-class ObjectReader(io.RawIOBase):
-    """One object as Python's files are asked; one thread at a time. It is the same object from the first read on.
+class ObjectReader(RangeReader):
+    """See `RangeReader`.
 
     Raises:
         NoSuchFile: It is not there.
@@ -41,18 +39,16 @@ class ObjectReader(io.RawIOBase):
     """
 
     def __init__(self, bucket: Bucket, path: str) -> None:
-        super().__init__()
         self._bucket = bucket
         self._path = path
-        self._at = 0
-        self._block, told = self._open()
+        data, told = self._open()
         self._version = told.get("ETag")
-        self._size = _read_size(told, self._block)
-        self._begin = self._size - len(self._block)
+        size = _read_size(told, data)
+        super().__init__(Block(data, size - len(data), size))
 
     def _open(self) -> tuple[bytes, Mapping[str, Any]]:
         try:
-            return fetch(self._bucket, self._path, Range=f"bytes=-{_TAIL_BYTES}")
+            return fetch(self._bucket, self._path, Range=f"bytes=-{FIRST_BYTES}")
         except NothingThere:
             raise NoSuchFile(f"cannot open {self._path!r}: it is not there", path=self._path) from None
         except StorageError as error:
@@ -60,36 +56,9 @@ class ObjectReader(io.RawIOBase):
                 raise
             return b"", {}
 
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next read begins."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move there, and return where that is."""
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = origin + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        """As many bytes as there are, up to `size`."""
-        left = max(0, self._size - self._at)
-        count = left if size is None or size < 0 else min(size, left)
-        if count and not self._begin <= self._at <= self._at + count <= self._begin + len(self._block):
-            self._block, self._begin = self._fetch(self._at, max(count, _LEAST_BYTES)), self._at
-        found = self._block[self._at - self._begin : self._at - self._begin + count]
-        self._at += len(found)
-        return found
-
-    def _fetch(self, begin: int, count: int) -> bytes:
-        asked = {"Range": f"bytes={begin}-{min(begin + count, self._size) - 1}"}
+    def fetch(self, begin: int, end: int) -> bytes:
+        """See `RangeReader.fetch`."""
+        asked = {"Range": f"bytes={begin}-{end - 1}"}
         try:
             return fetch(self._bucket, self._path, **asked, **({"IfMatch": self._version} if self._version else {}))[0]
         except (ConditionUnmet, NothingThere):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from hudi_locks.errors import BackendRefused, BackendUnavailable, NoSuchFile, St
 from hudi_locks.storage import Entry, Storage, StorageCapabilities, map_in_threads
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
+from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
 from hudi_locks_providers._storage.stores import RequestPolicy
 from hudi_locks_providers._wire.service_time import ServiceTime
 
@@ -28,7 +28,6 @@ __all__ = ["ObjectStorage"]
 _THREADS: Final = 16
 _POLICY: Final = RequestPolicy(timeout_s=30.0, retries=4)
 _PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)
-_READ_AHEAD_BYTES: Final = 1 << 20
 _ADDRESSES: Final[Mapping[str, Callable[[Objects], str]]] = {
     "gcs": lambda objects: objects.endpoint or "https://storage.googleapis.com",
     "azure": lambda objects: objects.endpoint or f"https://{objects.location.account}.blob.core.windows.net",
@@ -185,10 +184,32 @@ class ObjectStorage(Storage):
         """See `Storage.open_input`."""
         import pyarrow as pa
 
-        reader = self._send(path, lambda: self._objects.open(self._key(path), ahead_bytes=_READ_AHEAD_BYTES))
-        if reader is None:
+        first, version = self._read_first(path)
+        return pa.PythonFile(_Reader(self, path, first, version), mode="r")
+
+    def _read_first(self, path: str) -> tuple[Block, Any]:
+        try:
+            found = self._send(path, lambda: self._objects.read_first(self._key(path), FIRST_BYTES))
+        except StorageError:
+            entry = self.stat(path)
+            if entry is None or entry.size or entry.is_folder:
+                raise
+            return Block(b"", 0, 0), None  # no service has a range of an empty object
+        if found is None:
             raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
-        return pa.PythonFile(_Reader(reader), mode="r")
+        return found
+
+    def read_range(self, path: str, begin: int, end: int, *, version: Any) -> bytes:
+        """The bytes of a file from `begin` to before `end`.
+
+        Raises:
+            StorageError: It is not the same file any more, or the service does not answer.
+        """
+        try:
+            return self._send(path, lambda: self._objects.read_range(self._key(path), begin, end, version=version))
+        except (PreconditionFailed, FileNotFoundError):
+            message = f"cannot go on reading {path!r}: it was removed or replaced since it was opened"
+            raise StorageError(message, path=path) from None
 
     def address(self, path: str) -> str:
         """See `Storage.address`: with the scheme that the user wrote."""
@@ -263,27 +284,18 @@ def _rebuild(kind: type[ObjectStorage], base: str, options: Mapping[str, object]
     return kind(base, Options(options))
 
 
-class _Reader(io.RawIOBase):
-    """What obstore reads, as Python's files are asked; one thread at a time."""
+class _Reader(RangeReader):
+    """See `RangeReader`."""
 
-    def __init__(self, reader: Any) -> None:
-        super().__init__()
-        self._reader = reader
+    def __init__(self, storage: ObjectStorage, path: str, first: Block, version: Any) -> None:
+        super().__init__(first)
+        self._storage = storage
+        self._path = path
+        self._version = version
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        return bytes(self._reader.read(None if size is None or size < 0 else size))
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._reader.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._reader.tell())
+    def fetch(self, begin: int, end: int) -> bytes:
+        """See `RangeReader.fetch`."""
+        return self._storage.read_range(self._path, begin, end, version=self._version)
 
 
 def _entry(meta: Mapping[str, Any]) -> Entry:

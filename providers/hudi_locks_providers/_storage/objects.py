@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
+from hudi_locks_providers._storage.ranges import Block
 from hudi_locks_providers._storage.stores import RequestPolicy, find_endpoint, import_obstore, open_store
 
 __all__ = ["ObjectOutput", "Objects", "PreconditionFailed", "Stored", "stamp_ms"]
@@ -122,9 +123,29 @@ class Objects:
         """What is known of an object, as obstore tells it; None if there is none."""
         return self._ask(key, "head", lambda: import_obstore().head(self._reads, key))
 
-    def open(self, key: str, *, ahead_bytes: int) -> Any:
-        """A reader of parts of an object, as obstore has them; None if there is none."""
-        return self._ask(key, "head", lambda: import_obstore().open_reader(self._reads, key, buffer_size=ahead_bytes))
+    def read_first(self, key: str, count: int) -> tuple[Block, Any] | None:
+        """So many bytes of an object, its last ones where the service can tell them, and its version; None if none.
+
+        An empty object fails: no service has a range of it.
+        """
+        part = {"suffix": count} if self.location.service == "gcs" else (0, count)
+
+        def fetch() -> tuple[Block, Any]:
+            found = import_obstore().get(self._reads, key, options={"range": part})
+            return Block(bytes(found.bytes()), found.range[0], found.meta["size"]), found.meta["e_tag"]
+
+        return self._ask(key, "get", fetch)
+
+    def read_range(self, key: str, begin: int, end: int, *, version: Any) -> bytes:
+        """The bytes of an object from `begin` to before `end`.
+
+        Raises:
+            PreconditionFailed: It has another version by now.
+            FileNotFoundError: It is gone.
+        """
+        options = {"range": (begin, end), **({"if_match": version} if version else {})}
+        request = partial(import_obstore().get, self._reads, key, options=options)
+        return self.attempt(key, "get", lambda: bytes(request().bytes()), asked="read")
 
     def list_children(self, prefix: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
         """The objects directly below a prefix, as obstore tells of them, and the prefixes."""
