@@ -137,7 +137,7 @@ class TableServices:
                 self._cleaner.run(everywhere=False)
 
     def _serve_metadata_if_due(self) -> None:
-        if self._table.keeps_metadata:  # where a JVM writer made one since, that one serves it
+        if self._table.keeps_metadata or self._table.notices.metadata_table_seen:
             with self._working:
                 if self._metadata.is_due():
                     self._metadata.run()

@@ -91,7 +91,8 @@ class TableContext:
         """
         is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
         data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
-        if data is None or table_keys.METADATA_PARTITIONS.name.encode() not in data:
+        self.notices.metadata_table_seen = table_keys.METADATA_PARTITIONS.name.encode() in (data or b"")
+        if data is None or not self.notices.metadata_table_seen:
             return None
         config = TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH))
         return MetadataTable.of(self.storage, config)

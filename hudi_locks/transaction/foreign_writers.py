@@ -33,11 +33,13 @@ class Notices:
 
     Attributes:
         foreign_writer_seen: Whether a JVM writer was found at work though the table says that there is none.
+        metadata_table_seen: Whether the table had a metadata table, which JVM writers make and drop, at the last look.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.foreign_writer_seen = False
+        self.metadata_table_seen = False
 
     def check(self) -> None:
         """Read the notices.

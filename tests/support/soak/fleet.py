@@ -98,6 +98,8 @@ def run_fleet(plan: FleetPlan, jvms: Sequence[Jvm], say: Say) -> Course:
 def _describe_ours(plan: FleetPlan, number: int) -> WriterSpec:
     skew_ms = random.Random(f"{plan.seed} {number}").randint(-_MOST_SKEW_MS, _MOST_SKEW_MS)
     options = our_options(plan.service)
+    if plan.keeps_metadata:
+        options["hoodie.metadata.compact.max.delta.commits"] = "4"  # before the JVM's turn comes
     return WriterSpec(plan.path, f"ours{number}", plan.seed, options, skew_ms, beside_jvm=True, deeds=plan.commits)
 
 

@@ -104,6 +104,19 @@ def test_the_option_is_asked_after_each_write(kept: MetadataHarness) -> None:
     assert logs(kept) > 0
 
 
+def test_one_that_a_jvm_writer_made_since_the_table_was_loaded_is_served(kept: MetadataHarness) -> None:
+    kept.foreign = True
+    transactions = Harness.open(kept, locks=OPEN_LOCK)
+    table = TableServices(transactions, {"hoodie.metadata.compact.max.delta.commits": "1"})
+    assert not transactions.coordinator.keeps_metadata
+    assert table.follow_write() == ()
+    assert logs(kept) > 0, "nobody has looked yet"
+    tx = transactions.begin("commit", "UPSERT")
+    assert tx.publish(kept.rewrite(tx, "p/g-0")).is_committed
+    assert table.follow_write() == ()
+    assert logs(kept) == 0
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_wherever_it_dies_no_record_is_lost_and_a_later_one_ends_it(kept: MetadataHarness, point: StopPoint) -> None:
     put(kept, 4)
