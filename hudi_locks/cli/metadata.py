@@ -1,4 +1,4 @@
-"""`metadata`: whether the metadata table of a table is right, and how to get rid of it."""
+"""`metadata`: makes the metadata table of a table, tells whether it is right, and gets rid of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.services import BasePath, Zone
-from hudi_locks.services import drop_metadata_table
+from hudi_locks.services import MetadataMade, TableWriter, drop_metadata_table
 from hudi_locks.storage import open_storage
 from hudi_locks.verification import verify_table
 
@@ -44,6 +44,35 @@ def run_verify(
         typer.echo("\n".join([*map(str, found), f"{path}: {len(found)} wrong; looked at {told}"]))
     if found:
         raise typer.Exit(_DAMAGED)
+
+
+@command.command("init")
+def run_init(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+    """Make a metadata table: readers find files by it without listings, and filters pass over files by it.
+
+    Give the lock options of the table's writers. JVM Hudi and this package keep it up to date from then on.
+    """
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        _tell(path, writer.services.make_metadata_table())
+
+
+@command.command("rebuild")
+def run_rebuild(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+    """Delete the metadata table and make it once more of the data files, under the table's lock. No row changes.
+
+    Give the lock options of the table's writers. It is the way out where `verify` finds it wrong.
+    """
+    with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        _tell(path, writer.services.make_metadata_table(anew=True))
+
+
+def _tell(path: str, made: MetadataMade | None) -> None:
+    if made is None:
+        typer.echo(f"{path}: it has a metadata table already; hudi-locks metadata rebuild makes it anew")
+        return
+    typer.echo(f"{path}: made {', '.join(made.parts)} for {made.files} files, {len(made.columns)} columns")
+    if made.left_out:
+        typer.echo(f"no statistics of {', '.join(made.left_out)}: some files have values of another type")
 
 
 @command.command("drop")

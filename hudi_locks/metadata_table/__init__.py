@@ -9,7 +9,10 @@ from hudi_locks.metadata_table.delta_commit import (
     plan_restore,
 )
 from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_compaction
+from hudi_locks.metadata_table.making import make_metadata_table
+from hudi_locks.metadata_table.measuring import choose_columns, measure_file
 from hudi_locks.metadata_table.metadata_table import (
+    INDEXES_PATH,
     METADATA_LAYOUT,
     MetadataShape,
     MetadataTable,
@@ -19,6 +22,7 @@ from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
 __all__ = [
+    "INDEXES_PATH",
     "METADATA_LAYOUT",
     "DeltaCommit",
     "DeltaCommits",
@@ -26,12 +30,15 @@ __all__ = [
     "MetadataTable",
     "MetadataView",
     "base_file_path",
+    "choose_columns",
     "compact",
     "describe_range",
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",
     "list_indexed",
+    "make_metadata_table",
+    "measure_file",
     "plan_clean",
     "plan_compaction",
     "plan_delta_commit",

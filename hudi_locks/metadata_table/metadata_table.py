@@ -32,9 +32,10 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline
 
-__all__ = ["METADATA_LAYOUT", "MetadataShape", "MetadataTable", "MetadataView"]
+__all__ = ["INDEXES_PATH", "METADATA_LAYOUT", "MetadataShape", "MetadataTable", "MetadataView"]
 
-_INDEXES: Final = ".hoodie/.index_defs/index.json"
+INDEXES_PATH: Final = ".hoodie/.index_defs/index.json"
+"""Which columns have statistics."""
 _PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 _TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
 METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
@@ -112,8 +113,8 @@ class MetadataTable:
         """
         if MetadataPartition.COLUMN_STATS.value not in self.names:
             return ()
-        data = self.storage.read(_INDEXES)
-        with interpreting("definition of the indexed columns", _INDEXES):
+        data = self.storage.read(INDEXES_PATH)
+        with interpreting("definition of the indexed columns", INDEXES_PATH):
             told = json.loads(data or b"")["indexDefinitions"][MetadataPartition.COLUMN_STATS.value]["sourceFields"]
             return tuple(str(name) for name in told)
 

@@ -7,6 +7,7 @@ from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.log_compaction import LogCompaction
+from hudi_locks.services.metadata_making import MetadataMade
 from hudi_locks.services.metadata_removal import drop_metadata_table
 from hudi_locks.services.metadata_services import MetadataUpkeep
 from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
@@ -28,6 +29,7 @@ __all__ = [
     "Compaction",
     "Janitor",
     "LogCompaction",
+    "MetadataMade",
     "MetadataUpkeep",
     "PendingPlan",
     "Plan",

@@ -6,19 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from hudi_locks.config import Options, check_options, lock_keys, table_keys
-from hudi_locks.errors import TableError
-from hudi_locks.format import METADATA_FOLDER, decode_properties, encode_properties
 from hudi_locks.lock import LockManager
+from hudi_locks.services.metadata_properties import refuse_pending, remove_metadata_table
 from hudi_locks.services.table_writer import identify_table
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
-from hudi_locks.table import PROPERTIES_PATH, Table
+from hudi_locks.table import Table
 
 __all__ = ["drop_metadata_table"]
 
-_CHECKSUM: Final = ".hoodie/.hoodie.properties.crc"
-_COMMENT: Final = "Properties of an Apache Hudi table"
 _OFF: Final = {table_keys.METADATA_ENABLE.name: "false"}
-_NAMED: Final = (table_keys.METADATA_PARTITIONS.name, table_keys.METADATA_PARTITIONS_INFLIGHT.name)
 
 
 def drop_metadata_table(
@@ -56,27 +52,5 @@ def drop_metadata_table(
 
 
 def _drop(storage: Storage, zone: str | None) -> tuple[str, ...]:
-    _refuse_pending(Table.load(storage, zone=zone))
-    known = decode_properties(storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
-    if not known:
-        message = f"{storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
-        raise TableError(message, path=PROPERTIES_PATH)
-    names = {name.strip() for key in _NAMED for name in known.get(key, "").split(",")} - {""}
-    wanted = {key: value for key, value in known.items() if key not in _NAMED} | _OFF
-    if wanted != known:
-        storage.delete(_CHECKSUM)  # first: readers refuse a file whose checksum is another's
-        storage.replace(PROPERTIES_PATH, encode_properties(wanted, _COMMENT))
-    if storage.stat(METADATA_FOLDER) is not None:
-        storage.delete_folder(METADATA_FOLDER)
-    return tuple(sorted(names))
-
-
-def _refuse_pending(table: Table) -> None:
-    pending = table.timeline().pending()
-    if pending:
-        first = pending[0]
-        message = (
-            f"{table.storage.base}: {first.action} {first.requested} is under way, and a JVM writer that has begun with"
-            " the metadata table would write to it again: let it finish, or roll it back, then drop the metadata table"
-        )
-        raise TableError(message, path=table.storage.base, instant=first.requested)
+    refuse_pending(storage, Table.load(storage, zone=zone).timeline(), "drop the metadata table")
+    return remove_metadata_table(storage, **_OFF)

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hudi_locks.config import Options, service_keys
+from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
+from hudi_locks.services.metadata_making import MetadataMade, MetadataMaker
 from hudi_locks.services.metadata_services import MetadataServices, MetadataUpkeep
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoints
@@ -49,6 +50,7 @@ class TableServices:
         self._table = transactions.coordinator
         self._cleaning = CleanSettings.of(options)
         self._archiving = ArchiveSettings.of(options)
+        self._makes_metadata = Options(options).get_value(table_keys.METADATA_ENABLE)
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
         self._cleaner = Cleaner(self._table, self._cleaning)
         self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
@@ -90,6 +92,26 @@ class TableServices:
         with self._working:
             return self._metadata.run()
 
+    def make_metadata_table(self, *, anew: bool = False) -> MetadataMade | None:
+        """Make the metadata table of a table that has none, by which readers find its files and pass over others.
+
+        It has the files, and for at most 32 columns their ranges in each file and partition, as JVM Hudi makes it.
+        Every writer keeps it up to date from then on. With `hoodie.metadata.enable=true` it is made after a write.
+
+        Args:
+            anew: Whether one that is there is deleted, and made once more: the way out where it is damaged.
+
+        Returns:
+            What it has; None if there is one, and it was not to be made anew.
+
+        Raises:
+            TableError: Something is under way that may not know of it.
+            UnsupportedTable: Other writers of the table do not look whether there is one, or a file cannot be measured.
+        """
+        self._roll_back_failed()
+        with self._working:
+            return MetadataMaker(self._table).run(anew=anew)
+
     def restore(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` showed; every later write is undone, for good.
 
@@ -118,6 +140,7 @@ class TableServices:
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
+        warnings += self._report(self._make_metadata_if_asked)
         warnings += self._report(self._serve_metadata_if_due)
         if archive.is_automatic and not warnings:
             warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
@@ -136,8 +159,16 @@ class TableServices:
             if self._cleaner.is_due(self._table.peek().timeline):
                 self._cleaner.run(everywhere=False)
 
+    def _make_metadata_if_asked(self) -> None:
+        if self._makes_metadata and not self._has_metadata:
+            self.make_metadata_table()
+
+    @property
+    def _has_metadata(self) -> bool:
+        return self._table.keeps_metadata or self._table.notices.metadata_table_seen
+
     def _serve_metadata_if_due(self) -> None:
-        if self._table.keeps_metadata or self._table.notices.metadata_table_seen:
+        if self._has_metadata:
             with self._working:
                 if self._metadata.is_due():
                     self._metadata.run()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hudi_locks.services import (
         ArchiveResult,
         CleanResult,
+        MetadataMade,
         MetadataUpkeep,
         RestoreResult,
         Savepoint,
@@ -40,6 +41,7 @@ __all__ = [
     "Conflict",
     "HoodieTable",
     "LogCompactionService",
+    "MetadataMade",
     "MetadataUpkeep",
     "Operation",
     "Outcome",
@@ -65,6 +67,7 @@ _MODULES: Final = {
     "Conflict": "hudi_locks.transaction",
     "HoodieTable": "hudi_locks.spark.hoodie_table",
     "LogCompactionService": "hudi_locks.spark.services.compaction",
+    "MetadataMade": "hudi_locks.services",
     "MetadataUpkeep": "hudi_locks.services",
     "Operation": "hudi_locks.spark.operation",
     "Outcome": "hudi_locks.transaction",

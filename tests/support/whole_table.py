@@ -32,8 +32,8 @@ _KEEP = {
 class WholeTable:
     """The table and its one process."""
 
-    def __init__(self, root: str | Storage) -> None:
-        extra = {"hudi_locks.foreign_writers": "false"}
+    def __init__(self, root: str | Storage, *, foreign: bool = False) -> None:
+        extra = {"hudi_locks.foreign_writers": str(foreign).lower()}
         config = TableConfig("t", ("v",), ("ts",), ("ts",), table_type="MERGE_ON_READ", hive_style=True, extra=extra)
         self.table = Table.create(LocalStorage(root) if isinstance(root, str) else root, config)
         self.storage = self.table.storage

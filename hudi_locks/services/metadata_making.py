@@ -1,0 +1,161 @@
+"""Making the metadata table of a table that has none, or making it anew, so that readers go by it from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_locks.config import table_keys
+from hudi_locks.errors import TableError, UnsupportedTable
+from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat, decode_properties
+from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
+from hudi_locks.metadata_table import INDEXES_PATH, choose_columns, make_metadata_table, measure_file
+from hudi_locks.services.metadata_properties import NAMED, refuse_pending, remove_metadata_table, replace_properties
+from hudi_locks.storage import map_in_threads
+from hudi_locks.table import PROPERTIES_PATH, BaseFile, LogFile, Table, TableConfig, find_completions, list_data_files
+from hudi_locks.timeline import Timeline
+from hudi_locks.transaction import StopPoint, TableCoordinator
+
+__all__ = ["MetadataMade", "MetadataMaker"]
+
+_ACTION: Final = "indexing"
+_DEFINITIONS: Final = "hoodie.table.index.defs.path"
+_File = BaseFile | LogFile
+
+
+@dataclass(frozen=True)
+class MetadataMade:
+    """What was made.
+
+    Attributes:
+        parts: Names of its parts.
+        files: How many data files it names.
+        columns: Those of which it keeps statistics.
+        left_out: Those of which it keeps none, since some file has values of another type, as before it was widened.
+    """
+
+    parts: tuple[str, ...]
+    files: int
+    columns: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class MetadataMaker:
+    """Makes the metadata table of one table, as JVM Hudi makes it for a table that has rows already.
+
+    Files are measured before the lock is taken, and inside it those that came since. Then the table names the metadata
+    table, and a claim says so. Where somebody else claimed since the files were listed, it is taken away again and made
+    anew: so a write that did not know of it is in it, and every later one knows.
+
+    Args:
+        coordinator: With the writers.
+    """
+
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        self._table = coordinator
+        self._storage = coordinator.storage
+        self._columns: Mapping[str, ValueKind] = {}
+        self._known: dict[str, Mapping[str, ColumnRange] | None] = {}
+
+    def run(self, *, anew: bool = False) -> MetadataMade | None:
+        """Make it.
+
+        Args:
+            anew: Whether one that is there is deleted first, with all parts that it has.
+
+        Returns:
+            None if there is one, and it was not to be made anew.
+
+        Raises:
+            AcquireTimeout: The table lock could not be had.
+            DamagedTable: A data file cannot be read.
+            StorageError: The store failed; another call goes on.
+            TableError: Something is under way.
+            UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here.
+        """
+        self._refuse_writers_that_do_not_look()
+        if not anew and self._is_named():
+            return None
+        self._measure(self._table.peek().timeline)
+        with self._table.hold():
+            while True:
+                view = self._table.look()
+                refuse_pending(self._storage, view.timeline, "make the metadata table")
+                if not anew and self._is_named():
+                    return None
+                made = self._make(view.timeline)
+                if self._table.note(view, _ACTION):
+                    return made
+                anew = True
+
+    def _refuse_writers_that_do_not_look(self) -> None:
+        if self._table.expects_foreign_writers() or self._table.keeps_metadata:
+            return
+        message = (
+            "with hudi_locks.foreign_writers=false the writers of a table look once, when they load it, whether it has"
+            " a metadata table: set that property of the table to true, start its writers anew, and make the metadata"
+            " table then; with it, the property may be false again"
+        )
+        raise UnsupportedTable(message, path=self._storage.base)
+
+    def _is_named(self) -> bool:
+        known = self._read_properties()
+        return any(known.get(key, "").strip() for key in NAMED)
+
+    def _read_properties(self) -> dict[str, str]:
+        data = self._storage.read(PROPERTIES_PATH)
+        if not data:
+            message = f"{self._storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
+            raise TableError(message, path=PROPERTIES_PATH)
+        return decode_properties(data, PROPERTIES_PATH)
+
+    def _make(self, timeline: Timeline) -> MetadataMade:
+        remove_metadata_table(self._storage)
+        config = TableConfig.from_properties(self._read_properties())
+        files, columns = self._measure(timeline)
+        found = {file: self._known[file.path] for file in files}
+        there = {file: ranges for file, ranges in found.items() if ranges is not None}
+        whole = [name for name in columns if all(name in ranges for ranges in there.values() if ranges)]
+        stats = [_describe(file, ranges, whole) for file, ranges in there.items()]
+        parts = make_metadata_table(
+            self._storage,
+            config,
+            CommitMetadata.of(stats, "UPSERT", schema=None),
+            columns=whole,
+            completed=self._table.later_than(timeline.newest_time()),
+        )
+        self._table.trace(StopPoint.SERVICE_STAGED)
+        self._name(parts)
+        self._table.trace(StopPoint.SERVICE_PLANNED)
+        left_out = tuple(name for name in columns if name not in whole)
+        return MetadataMade(tuple(part.value for part in parts), len(there), tuple(whole), left_out)
+
+    def _measure(self, timeline: Timeline) -> tuple[list[_File], Mapping[str, ValueKind]]:
+        """The files of completed writes and the columns to measure; the ranges of both are known then."""
+        config = TableConfig.from_properties(self._read_properties())
+        schema = Table(self._storage, config).schema(timeline)
+        columns = {} if schema is None else choose_columns(schema, version=config.version)
+        if columns != self._columns:
+            self._columns, self._known = columns, {}
+        listed = list_data_files(self._storage)
+        completion = find_completions(self._storage, timeline, listed, exactly=False).take
+        files = [file for file in listed.both if completion(file.instant) is not None]
+        new = [file for file in files if file.path not in self._known]
+        found = map_in_threads(lambda file: measure_file(self._storage, file, columns), new)
+        self._known.update(zip((file.path for file in new), found, strict=True))
+        return files, columns
+
+    def _name(self, parts: Sequence[MetadataPartition]) -> None:
+        def change(known: Mapping[str, str]) -> dict[str, str]:
+            told = {name: value for name, value in known.items() if name != table_keys.METADATA_ENABLE.name}
+            told[table_keys.METADATA_PARTITIONS.name] = ",".join(sorted(part.value for part in parts))
+            told[table_keys.METADATA_PARTITIONS_INFLIGHT.name] = ""
+            return told | ({_DEFINITIONS: INDEXES_PATH} if len(parts) > 1 else {})
+
+        replace_properties(self._storage, change)
+
+
+def _describe(file: _File, ranges: Mapping[str, ColumnRange], columns: Sequence[str]) -> WriteStat:
+    told = encode_ranges({name: ranges[name] for name in columns}) if ranges else None
+    return WriteStat(file.partition, file.file_id, file.path, file_size_bytes=file.size, ranges=told)
