@@ -172,8 +172,8 @@ METADATA_ENABLE = Key(
     "hoodie.metadata.enable",
     bool,
     False,
-    "whether a table is to have a metadata table; this package makes none, but keeps one that a JVM writer made, and"
-    " reads go by it unless this is given as false",
+    "true has a metadata table made after a write, if the table has none; false keeps reads from going by one. One that"
+    " is there is kept up to date in any case",
     since="0.7.0",
 )
 BOOTSTRAP_BASE_PATH = Key(

@@ -50,7 +50,7 @@ _BLOCK: Final = 60_000
 """Bytes of a block. Readers of JVM Hudi end four bytes early for each checksum, and would pass over a last entry that
 is shorter than that; with at most five checksums none is."""
 _DEEPEST: Final = 8
-_WAY_OUT: Final = "bring it back from a copy of the table, or let a writer make the metadata table anew"
+_WAY_OUT: Final = "bring it back from a copy, or make the metadata table anew with hudi-locks metadata rebuild"
 
 
 class HFile:

@@ -41,7 +41,7 @@ _TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
 METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
 """Of the metadata table's own timeline."""
 _VERSIONS: Final = ("8", "9")
-_REMEDY: Final = "let a JVM writer make the metadata table anew: delete it, and run a write with hoodie.metadata.enable"
+_REMEDY: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"
 
 
 @dataclass(frozen=True)

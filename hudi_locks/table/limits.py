@@ -74,7 +74,8 @@ _WRITTEN: Final = (
     _Limit(
         table_keys.METADATA_ENABLE.name,
         ("false",),
-        "this package makes no metadata table, though it keeps one that a JVM writer made; set it to false",
+        "it is an option of writers, and makes nothing here: take the line out, and make a metadata table with"
+        " hudi-locks metadata init",
         is_curable=True,
     ),
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),

@@ -24,11 +24,11 @@ _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITIO
 _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(partition.value for partition in MetadataPartition)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
-_REBUILD: Final = "drop it (hudi-locks metadata drop), and let the next JVM writer make it anew"
+_REBUILD: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"
 _COMPACT: Final = "compact its file group: the base file gets a name of its own; until then filters may miss rows"
 _READ_ALL: Final = (
-    "read with hoodie.enable.data.skipping=false. If the column holds NaN, JVM Hudi itself made the range; else"
-    " let a JVM writer make the metadata table anew"
+    "make it anew with hudi-locks metadata rebuild; until then read with hoodie.enable.data.skipping=false. If the"
+    " column holds NaN, JVM Hudi itself made the range"
 )
 
 

@@ -64,6 +64,8 @@ _IN_PAIRS = frozenset(
         "test_filters_find_what_a_restore_brought_back[1.2.0-v9-MERGE_ON_READ]",
         "test_filters_on_columns_of_every_type_find_what_we_wrote[1.0.2-v8]",
         "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.0.2-v8-MERGE_ON_READ]",
+        "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.0.2-v8-MERGE_ON_READ]",
+        "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.2.0-v9-COPY_ON_WRITE]",
         "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-MERGE_ON_READ]",
     }
 )
