@@ -18,6 +18,7 @@ NAMES = (
     "early_conflict_writers",
     "filesystem_lock",
     "lineitem",
+    "listing",
     "locks",
     "locks_dynamodb",
     "locks_hive",
