@@ -98,7 +98,7 @@ def make_metadata_table(
     Raises:
         StorageError: The store failed.
     """
-    parts = tuple(_GROUPS) if columns else (MetadataPartition.FILES,)
+    parts = _list_parts(config, columns)
     storage.make_folder(METADATA_LAYOUT.archive)
     storage.replace(f"{METADATA_FOLDER}/.hoodie/hoodie.properties", _describe(config))
     if columns:
@@ -106,6 +106,13 @@ def make_metadata_table(
     for number, part in enumerate(parts):
         _make_part(storage, part, written, columns=columns, version=config.version, times=(number, completed))
     return parts
+
+
+def _list_parts(config: TableConfig, columns: Sequence[str]) -> tuple[MetadataPartition, ...]:
+    """A table without partition columns has no statistics of partitions, as JVM Hudi has it."""
+    if not columns:
+        return (MetadataPartition.FILES,)
+    return tuple(part for part in _GROUPS if config.partition_fields or part is not MetadataPartition.PARTITION_STATS)
 
 
 def _make_part(

@@ -47,6 +47,7 @@ _BY_THE_NEWEST = (
     "test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told",
     "test_the_jvm_reads_and_adds_to_what_we_took_back_to_a_savepoint",
     "test_the_jvm_goes_on_after_we_alone_compacted_cleaned_and_archived_for_long",
+    "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on",
     "test_three_readers_agree_on_what_changed_in_a_span",
     "test_writers_of_both_kinds_in_different_partitions_do_not_disturb_each_other",
     "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others",

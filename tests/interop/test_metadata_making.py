@@ -17,11 +17,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_jvm_goes_by_one_that_we_made_and_keeps_it(spark: Any, jvm: Any, path: str, kind: str) -> None:
-    names = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
-    options = {**KINDS[kind], **LOCKS[kind], "hoodie.write.table.version": str(jvm.table_version)}
-    options |= {"hoodie.datasource.write.hive_style_partitioning": "true"}
-    HoodieTable.create(spark, path, table_type=kind, options=options, **names)
-    table = Shared(jvm, spark, path, kind)
+    table = create(Shared(jvm, spark, path, kind))
     table.ours(("a", "eu", 1, 1.0, "ours"), ("b", "eu", 1, 2.0, None), ("c", "us", 1, None, "ours"))
     table.ours(("a", "eu", 2, 5000.0, "ours"), ("k", "new", 2, -7.5, "ours"), ("m", "us", 2, None, None))
     made = table.open().services.make_metadata_table()
@@ -40,6 +36,30 @@ def test_the_jvm_goes_by_one_that_we_made_and_keeps_it(spark: Any, jvm: Any, pat
     table.check()
     table.theirs(("q", "us", 6, 9000.0, "theirs"), hoodie__clean__automatic="true")
     table.ours(("q", "us", 7, 3.0, "ours"))
+
+
+def create(table: Shared) -> Shared:
+    """As this package makes it, without a metadata table."""
+    names = {"name": "t", "record_key": "id", "partition_by": table.partitioned_by or (), "ordering": "ts"}
+    options = {**KINDS[table.kind], **LOCKS[table.kind], "hoodie.write.table.version": str(table.jvm.table_version)}
+    options |= {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    HoodieTable.create(table.spark, table.path, table_type=table.kind, options=options, **names)
+    return table
+
+
+def test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on(
+    spark: Any, jvm: Any, path: str
+) -> None:
+    table = create(Shared(jvm, spark, path, "COPY_ON_WRITE", partitioned_by=""))
+    table.open(hoodie__metadata__enable="true").insert(
+        table.frame(("a", "eu", 1, 1.0, "ours"), ("b", "us", 1, None, None))
+    )
+    table.expected = [("a", "eu", 1, 1.0, "ours"), ("b", "us", 1, None, None)]
+    assert list_delta_commits(table)
+    table.check()
+    table.theirs(("b", "us", 2, 5000.0, "theirs"), ("k", "new", 2, -3.0, "theirs"))
+    table.ours(("a", "eu", 3, 4001.0, "ours"))
+    assert not table.open().table.storage.list_names(".hoodie/metadata/partition_stats")
 
 
 def list_delta_commits(table: Shared) -> tuple[Any, ...]:

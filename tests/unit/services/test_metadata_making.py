@@ -16,10 +16,10 @@ from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
 from whole_table import WholeTable
 
 from hudi_locks.cli import main
-from hudi_locks.errors import TableError, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, MetadataPartition, decode_properties
+from hudi_locks.errors import DamagedTable, TableError, UnsupportedTable
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, MetadataPartition, decode_properties
 from hudi_locks.format.column_range import DOUBLE, LONG, ColumnRange
-from hudi_locks.metadata_table import INDEXES_PATH, MetadataTable, choose_columns
+from hudi_locks.metadata_table import INDEXES_PATH, MetadataTable, choose_columns, make_metadata_table
 from hudi_locks.services import MetadataMade, TableServices, metadata_making
 from hudi_locks.services.metadata_making import MetadataMaker
 from hudi_locks.table import PROPERTIES_PATH, TableConfig
@@ -155,6 +155,11 @@ def test_one_that_is_there_is_made_anew(plain: MetadataHarness) -> None:
     plain.storage.replace(f"{METADATA_FOLDER}/files/{log}", b"damage")
     assert make(plain, anew=True) is not None
     check(plain)
+    plain.storage.delete_folder(METADATA_FOLDER)
+    with pytest.raises(DamagedTable, match="hudi-locks metadata rebuild"):
+        put(plain, "p/g-0")
+    assert make(plain, anew=True) is not None
+    check(plain)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -233,6 +238,13 @@ def test_a_column_whose_type_was_widened_has_no_statistics(whole: WholeTable, mo
     assert made is not None
     assert made.left_out == (name,)
     assert verify_table(whole.storage).damages == ()
+
+
+def test_a_table_without_partitions_has_no_statistics_of_them(plain: MetadataHarness) -> None:
+    config = TableConfig("t", ("id",), version=9)
+    written = CommitMetadata.of([], "UPSERT", schema=None)
+    made = make_metadata_table(plain.storage, config, written, columns=("id",), completed="20260101000000000")
+    assert made == (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS)
 
 
 def test_an_empty_table_has_files_alone(tmp_path: Path) -> None:
