@@ -40,7 +40,8 @@ def test_the_jvm_goes_by_one_that_we_made_and_keeps_it(spark: Any, jvm: Any, pat
 
 def create(table: Shared) -> Shared:
     """As this package makes it, without a metadata table."""
-    names = {"name": "t", "record_key": "id", "partition_by": table.partitioned_by or (), "ordering": "ts"}
+    names: dict[str, Any] = {"name": "t", "record_key": "id", "ordering": "ts"}
+    names["partition_by"] = table.partitioned_by or ()
     options = {**KINDS[table.kind], **LOCKS[table.kind], "hoodie.write.table.version": str(table.jvm.table_version)}
     options |= {"hoodie.datasource.write.hive_style_partitioning": "true"}
     HoodieTable.create(table.spark, table.path, table_type=table.kind, options=options, **names)
@@ -51,10 +52,8 @@ def test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on
     spark: Any, jvm: Any, path: str
 ) -> None:
     table = create(Shared(jvm, spark, path, "COPY_ON_WRITE", partitioned_by=""))
-    table.open(hoodie__metadata__enable="true").insert(
-        table.frame(("a", "eu", 1, 1.0, "ours"), ("b", "us", 1, None, None))
-    )
     table.expected = [("a", "eu", 1, 1.0, "ours"), ("b", "us", 1, None, None)]
+    table.open(hoodie__metadata__enable="true").insert(table.frame(*table.expected))
     assert list_delta_commits(table)
     table.check()
     table.theirs(("b", "us", 2, 5000.0, "theirs"), ("k", "new", 2, -3.0, "theirs"))
