@@ -36,6 +36,7 @@ others would look for its rows in the wrong place and double them."""
 _COMPARED: Final[tuple[Key[Any], ...]] = (
     *LAYOUT_KEYS,
     write_keys.FOREIGN_WRITERS,
+    table_keys.METADATA_ENABLE,
     table_keys.PAYLOAD_CLASS,
     table_keys.RECORD_MERGE_MODE,
     table_keys.DELETE_FIELD,

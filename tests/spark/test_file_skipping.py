@@ -85,3 +85,14 @@ def test_no_slice_is_passed_over_where_an_option_says_so(
     found = load(options={**BUCKETS, option: "false"}).read(where="ts > 5")
     assert [row.id for row in found.collect()] == ["k2"]
     assert sorted(chosen) == ["a", "b", "c", "z"]
+
+
+def test_the_option_gives_a_table_of_ours_one_that_its_writes_keep(
+    create: Create, load: Create, frame: Frame, chosen: list[str]
+) -> None:
+    made = create(options={"hoodie.metadata.enable": "true"})
+    made.insert(frame(ROWS))
+    made.upsert(frame([("k4", "d", 30, 4.0)]))
+    assert [row.id for row in load().read(where="ts > 25").collect()] == ["k4"]
+    assert chosen == ["d"]
+    assert made.services.make_metadata_table() is None, "there is one"

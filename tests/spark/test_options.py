@@ -118,7 +118,6 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
         ({"hoodie.partition.metafile.use.base.format": "true"}, r"base\.format=true"),
         ({"hoodie.populate.meta.fields": "false"}, r"populate\.meta\.fields=false"),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, r"drop\.partition\.columns=true"),
-        ({"hoodie.metadata.enable": "true"}, r"metadata\.enable=true"),
         ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.index.type": "BUCKET"}, "CONSISTENT_HASHING"),
         ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "one row for a key in the whole table"),
         ({"hoodie.index.type": "RECORD_INDEX"}, "Write to this table with JVM Hudi"),
