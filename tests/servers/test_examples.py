@@ -116,11 +116,14 @@ def test_a_password_stays_out_of_sight(make: Callable[..., Any], server: Server)
 
 
 @pytest.mark.parametrize("server", ["redis"], indirect=True)
+@pytest.mark.parametrize(
+    "said", [ValueError("I/O operation on closed file."), AttributeError("no attribute 'readline' of a closed file")]
+)
 def test_a_connection_that_another_thread_closed_is_an_error_of_the_service(
-    make: Callable[..., Any], server: Server, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Any], server: Server, monkeypatch: pytest.MonkeyPatch, said: Exception
 ) -> None:
     def fail(*_: object) -> None:
-        raise ValueError("I/O operation on closed file.")
+        raise said
 
     provider = make()
     monkeypatch.setattr(provider.redis, "execute_command", fail)

@@ -29,6 +29,7 @@ return redis.call('get', KEYS[1])
 RENEW = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
 REMOVE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 ERRORS = redis.exceptions
+CLOSED = (AttributeError, ValueError)  # what the client says of a connection that another thread closed meanwhile
 FINAL = (ERRORS.AuthenticationError, ERRORS.AuthorizationError, ERRORS.NoPermissionError)
 
 
@@ -65,7 +66,7 @@ class RedisLockProvider(LockProvider):
             return self.redis.execute_command(name, *words)
         except FINAL as error:
             raise BackendRefused(f"Redis refuses {name}: {error}", key=self.prefix) from error
-        except (redis.RedisError, ValueError) as error:  # the latter of a connection that another thread closed
+        except (redis.RedisError, *CLOSED) as error:
             raise BackendUnavailable(f"Redis did not do {name}: {error}", key=self.prefix) from error
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
