@@ -140,8 +140,7 @@ class TableServices:
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
-        warnings += self._report(self._make_metadata_if_asked)
-        warnings += self._report(self._serve_metadata_if_due)
+        warnings += self._report(self._keep_metadata)
         if archive.is_automatic and not warnings:
             warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
         return warnings
@@ -159,19 +158,15 @@ class TableServices:
             if self._cleaner.is_due(self._table.peek().timeline):
                 self._cleaner.run(everywhere=False)
 
-    def _make_metadata_if_asked(self) -> None:
-        if self._makes_metadata and not self._has_metadata:
-            self.make_metadata_table()
-
-    @property
-    def _has_metadata(self) -> bool:
-        return self._table.keeps_metadata or self._table.notices.metadata_table_seen
-
-    def _serve_metadata_if_due(self) -> None:
-        if self._has_metadata:
-            with self._working:
-                if self._metadata.is_due():
-                    self._metadata.run()
+    def _keep_metadata(self) -> None:
+        """Make the metadata table, if that is asked for and there is none; else serve it, if that is due."""
+        if not (self._table.keeps_metadata or self._table.notices.metadata_table_seen):
+            if self._makes_metadata:
+                self.make_metadata_table()
+            return
+        with self._working:
+            if self._metadata.is_due():
+                self._metadata.run()
 
     def _archive_if_due(self) -> None:
         with self._working:
