@@ -69,8 +69,10 @@ def measure_file(
 def _measure_base_file(storage: Storage, path: str, columns: Mapping[str, ValueKind]) -> Mapping[str, ColumnRange]:
     told = read_ranges(storage, path, columns)
     exact = {name: found for name, found in told.items() if found.kind not in _INEXACT}
-    there = read_file_schema(storage, path).names
     lacking = [name for name in columns if name not in exact]
+    if not lacking:
+        return _choose(exact, columns)
+    there = read_file_schema(storage, path).names
     rows = read_base_file(storage, path, columns=[name for name in lacking if name in there])
     return _choose({**exact, **_measure(rows, lacking, columns)}, columns)
 
