@@ -91,11 +91,12 @@ class TableContext:
         """
         is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
         data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
-        self.notices.metadata_table_seen = table_keys.METADATA_PARTITIONS.name.encode() in (data or b"")
-        if data is None or not self.notices.metadata_table_seen:
+        self.notices.metadata_table_seen = False
+        if data is None or table_keys.METADATA_PARTITIONS.name.encode() not in data:
             return None
-        config = TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH))
-        return MetadataTable.of(self.storage, config)
+        found = MetadataTable.of(self.storage, TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH)))
+        self.notices.metadata_table_seen = found is not None
+        return found
 
     def read_indexed_columns(self) -> tuple[str, ...] | None:
         """Columns whose ranges the tasks of a write are to report; None if the table keeps no metadata table.

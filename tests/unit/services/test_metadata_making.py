@@ -224,6 +224,17 @@ def test_the_option_makes_it_after_a_write(plain: MetadataHarness) -> None:
     tx.abort("enough")
 
 
+def test_the_option_makes_it_where_the_properties_name_no_part_of_one(plain: MetadataHarness) -> None:
+    """JVM Hudi leaves the key without a value when it drops the last part."""
+    transactions = Harness.open(plain, locks=OPEN_LOCK)
+    services = TableServices(transactions, {"hoodie.metadata.enable": "true"})
+    assert f"{NAMES}=\n".encode() in (plain.storage.read(PROPERTIES_PATH) or b"")
+    tx = transactions.begin("commit", "UPSERT")
+    assert tx.publish(plain.rewrite(tx, "p/g-0")).is_committed
+    assert services.follow_write() == ()
+    check(plain)
+
+
 def drop_named(kept: MetadataHarness) -> None:
     kept.say("")
     kept.storage.delete_folder(METADATA_FOLDER)
