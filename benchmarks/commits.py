@@ -8,10 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from hudi_locks_conformance.servers import KINDS, fetch_bundle, start_server
+from hudi_locks_conformance.servers import fetch_bundle
 
 from benchmarks.commits_side import SIDES, Place, grow, prepare
-from benchmarks.contention import distant
+from benchmarks.contention import distant_s3
 from benchmarks.figures import Figure
 
 __all__ = ["run"]
@@ -41,8 +41,8 @@ def run(*, quick: bool, growth_alone: bool = False, on_s3: bool = False) -> list
 
 def _on_s3(folder: Path, writers: tuple[int, ...], seconds: float) -> list[Figure]:
     """On versitygw, an S3 service of this machine, 20 ms away each way."""
-    with start_server(KINDS["versitygw"]) as server, distant(server.port) as port:
-        return _beside_peers(folder, writers, seconds, endpoint=f"http://127.0.0.1:{port}")
+    with distant_s3() as (_, endpoint):
+        return _beside_peers(folder, writers, seconds, endpoint=endpoint)
 
 
 def _beside_peers(folder: Path, writers: tuple[int, ...], seconds: float, *, endpoint: str = "") -> list[Figure]:

@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager
 
 from hudi_locks_conformance.history import History
 from hudi_locks_conformance.partners import JvmContender, Partner, run_mixed_storm
-from hudi_locks_conformance.servers import find_free_port
+from hudi_locks_conformance.servers import KINDS, find_free_port, start_server
 
 from benchmarks.figures import Figure
 from hudi_locks import LockManager, LockProvider, LockScope, Owner
 
-__all__ = ["OWNER", "crowds", "distant", "jvm_cycle_us", "lock_cycle", "many", "processes", "swarms"]
+__all__ = ["OWNER", "crowds", "distant", "distant_s3", "jvm_cycle_us", "lock_cycle", "many", "processes", "swarms"]
 
 OWNER = Owner("benchmark", "here")
 _THREADS = (8, 64)
@@ -162,6 +162,13 @@ def _time(work: Callable[[], object]) -> float:
     start_s = time.perf_counter()
     work()
     return time.perf_counter() - start_s
+
+
+@contextmanager
+def distant_s3() -> Iterator[tuple[str, str]]:
+    """The address of versitygw, an S3 service of this machine, and the one under which it is 20 ms away."""
+    with start_server(KINDS["versitygw"]) as server, distant(server.port) as port:
+        yield f"http://127.0.0.1:{server.port}", f"http://127.0.0.1:{port}"
 
 
 @contextmanager

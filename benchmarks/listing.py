@@ -5,10 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hudi_locks_conformance.servers import KINDS, start_server
-
 from benchmarks.commits_side import Place, prepare
-from benchmarks.contention import distant
+from benchmarks.contention import distant_s3
 from benchmarks.figures import Figure, measure_together
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, State, WriteStat
 from hudi_locks.metadata_table import MetadataTable, make_metadata_table
@@ -27,17 +25,12 @@ _SHAPES = ((100, 100), (2_000, 5))
 def run(*, quick: bool) -> list[Figure]:
     """On versitygw, an S3 service of this machine."""
     figures = []
-    with (
-        tempfile.TemporaryDirectory() as made,
-        start_server(KINDS["versitygw"]) as server,
-        distant(server.port) as port,
-    ):
+    with tempfile.TemporaryDirectory() as made, distant_s3() as (near, far):
         for partitions, files in ((10, 10),) if quick else _SHAPES:
-            place = Path(made, f"t-{partitions}")
-            near, far = (Place(place, f"http://127.0.0.1:{one}") for one in (server.port, port))
-            prepare("ours", near)
-            _fill(_open(near), partitions, files)
-            figures.append(_compare(_open(far), partitions * files, partitions))
+            folder = Path(made, f"t-{partitions}")
+            prepare("ours", Place(folder, near))
+            _fill(_open(Place(folder, near)), partitions, files)
+            figures.append(_compare(_open(Place(folder, far)), partitions * files, partitions))
     return figures
 
 

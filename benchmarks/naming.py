@@ -5,10 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hudi_locks_conformance.servers import KINDS, start_server
-
 from benchmarks.commits_side import LOCK, Place, prepare, stage_files
-from benchmarks.contention import distant
+from benchmarks.contention import distant_s3
 from benchmarks.figures import Figure
 from hudi_locks import LockManager
 from hudi_locks.format import CommitMetadata
@@ -24,13 +22,9 @@ _COUNTS = (10, 100, 1_000)
 def run(*, quick: bool) -> list[Figure]:
     """On versitygw, an S3 service of this machine; the peer names the files before it takes the lock."""
     figures = []
-    with (
-        tempfile.TemporaryDirectory() as made,
-        start_server(KINDS["versitygw"]) as server,
-        distant(server.port) as port,
-    ):
+    with tempfile.TemporaryDirectory() as made, distant_s3() as (_, endpoint):
         for count in _COUNTS[: 2 if quick else 3]:
-            place = Place(Path(made, f"t-{count}"), f"http://127.0.0.1:{port}")
+            place = Place(Path(made, f"t-{count}"), endpoint)
             prepare("ours", place)
             after, before = (_publish(place, count, named_before=early) for early in (False, True))
             title = f"lock held by a publish of {count:,} files"

@@ -57,10 +57,9 @@ def compact(table: MetadataTable, requested: str, plan: CompactionPlan) -> Commi
     return CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[table.version], compacted=True)
 
 
-def base_file_path(requested: str, operation: CompactionOperation) -> str:
-    """Where the base file of an operation comes to lie, relative to the base path of the table."""
-    name = BaseFileName(operation.file_id, requested, extension="hfile")
-    return f"{METADATA_FOLDER}/{operation.partition}/{name}"
+def base_file_path(requested: str, partition: str, file_id: str) -> str:
+    """Where the base file of a file group comes to lie, relative to the base path of the table."""
+    return f"{METADATA_FOLDER}/{partition}/{BaseFileName(file_id, requested, extension='hfile')}"
 
 
 def _carry_out(table: MetadataTable, requested: str, operation: CompactionOperation) -> WriteStat:
@@ -68,7 +67,7 @@ def _carry_out(table: MetadataTable, requested: str, operation: CompactionOperat
     logs = map_in_threads(lambda name: _read(table.storage, f"{folder}/{name}"), operation.log_names)
     base = _read(table.storage, f"{folder}/{operation.base_name}") if operation.base_name else None
     data = merge_base_file(base, logs, version=table.version)
-    path = base_file_path(requested, operation)
+    path = base_file_path(requested, operation.partition, operation.file_id)
     table.storage.create_if_absent(path, data)
     count = HFile(data, path).count
     return WriteStat(

@@ -46,7 +46,7 @@ from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["DeltaCommit", "list_indexed", "plan_clean", "plan_delta_commit", "plan_restore"]
+__all__ = ["DeltaCommit", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
@@ -225,7 +225,7 @@ def _make(
         for group, (records, keys) in _spread(changed.get(part, {}), gone.get(part, ()), ids).items():
             data = _encode_log(requested, part, records, keys, shape.version)
             made.append((part, group, data, len(records) + len(keys)))
-    logs = {_log_path(part, group, requested): data for part, group, data, _ in made}
+    logs = {log_path(part, group, requested): data for part, group, data, _ in made}
     stats = [_describe_log(requested, part, group, len(data), count) for part, group, data, count in made]
     return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[shape.version]))
 
@@ -290,7 +290,8 @@ def _encode_log(requested: str, part: MetadataPartition, records: _Records, gone
     return b"".join(map(encode_block, blocks))
 
 
-def _log_path(partition: MetadataPartition, group: str, requested: str) -> str:
+def log_path(partition: MetadataPartition, group: str, requested: str) -> str:
+    """Where the log of a delta commit in a file group comes to lie, relative to the base path of the table."""
     return f"{METADATA_FOLDER}/{partition.value}/{LogFileName(group, requested)}"
 
 

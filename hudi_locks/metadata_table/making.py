@@ -7,18 +7,15 @@ are before all others.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.format import (
     METADATA_FOLDER,
-    BaseFileName,
     CommitMetadata,
     Instant,
-    LogFileName,
     MetadataPartition,
     State,
     WriteStat,
@@ -29,8 +26,9 @@ from hudi_locks.format.hfile import HFile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
 from hudi_locks.format.log_deletes import encode_deletes_again
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.delta_commit import plan_delta_commit
-from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, MetadataShape
+from hudi_locks.metadata_table.compaction import base_file_path
+from hudi_locks.metadata_table.delta_commit import log_path, plan_delta_commit
+from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, OWN_PROPERTIES, MetadataShape
 from hudi_locks.metadata_table.record_files import merge_base_file
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import TableConfig, create_partition_metadata
@@ -72,12 +70,8 @@ class _Group:
     log: bytes | None
 
     @property
-    def folder(self) -> str:
-        return f"{METADATA_FOLDER}/{self.part.value}"
-
-    @property
     def base_path(self) -> str:
-        return f"{self.folder}/{BaseFileName(self.file_id, self.requested, extension='hfile')}"
+        return base_file_path(self.requested, self.part.value, self.file_id)
 
 
 def make_metadata_table(
@@ -100,7 +94,7 @@ def make_metadata_table(
     """
     parts = _list_parts(config, columns)
     storage.make_folder(METADATA_LAYOUT.archive)
-    storage.replace(f"{METADATA_FOLDER}/.hoodie/hoodie.properties", _describe(config))
+    storage.replace(OWN_PROPERTIES, _describe(config))
     if columns:
         storage.replace(INDEXES_PATH, _name_columns(columns, config.version))
     for number, part in enumerate(parts):
@@ -130,7 +124,7 @@ def _make_part(
     ids = tuple(f"{begin}-{one:04}-0" for one in range(size))
     shape = MetadataShape(version, {part: ids}, tuple(columns))
     logs = plan_delta_commit(begun.requested, written, shape).logs
-    groups = [_Group(part, one, begun.requested, logs.get(_log_path(part, one, begun.requested))) for one in ids]
+    groups = [_Group(part, one, begun.requested, logs.get(log_path(part, one, begun.requested))) for one in ids]
     for state in (begun, begun.as_inflight()):
         create_instant(storage, METADATA_LAYOUT, instant=state)
     create_partition_metadata(storage, f"{METADATA_FOLDER}/{part.value}", instant=begun.requested)
@@ -142,7 +136,7 @@ def _make_part(
 
 def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | None:
     """The log says nothing, and that the file group is there though it may have no records."""
-    path = _log_path(group.part, group.file_id, group.requested)
+    path = log_path(group.part, group.file_id, group.requested)
     storage.replace(path, _encode_nothing(group, version))
     if group.log is None:
         return None
@@ -161,23 +155,18 @@ def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | No
     )
 
 
-def _log_path(part: MetadataPartition, file_id: str, requested: str) -> str:
-    return f"{METADATA_FOLDER}/{part.value}/{LogFileName(file_id, requested)}"
-
-
 def _encode_nothing(group: _Group, version: int) -> bytes:
     header = {BlockHeader.INSTANT_TIME: group.requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
     return encode_block(LogBlock(BlockType.DELETE, header, encode_deletes_again([], group.part.value)))
 
 
 def _describe(config: TableConfig) -> bytes:
-    """The checksum is of the name with an empty name of the database before it, as for every table."""
-    name = f"{config.name}_metadata"
+    own_config = replace(config, name=f"{config.name}_metadata", database="")
     own = {
-        table_keys.TABLE_NAME.name: name,
+        table_keys.TABLE_NAME.name: own_config.name,
         table_keys.TABLE_VERSION.name: str(config.version),
         table_keys.INITIAL_VERSION.name: str(config.version),
-        table_keys.TABLE_CHECKSUM.name: str(zlib.crc32(f".{name}".encode())),
+        table_keys.TABLE_CHECKSUM.name: str(own_config.checksum),
     }
     return encode_properties({**_FIXED, **own}, "Properties of a metadata table of Apache Hudi")
 

@@ -14,7 +14,6 @@ from hudi_locks.format.column_range import ColumnRange, ValueKind
 from hudi_locks.metadata_table.statistics import has_room, read_ranges
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, LogFile, read_base_file, read_log
-from hudi_locks.table.base_file import read_file_schema
 from hudi_locks.table.value_ranges import ValueRanges, find_kind
 
 __all__ = ["MEASURED_COLUMNS", "choose_columns", "measure_file"]
@@ -72,8 +71,7 @@ def _measure_base_file(storage: Storage, path: str, columns: Mapping[str, ValueK
     lacking = [name for name in columns if name not in exact]
     if not lacking:
         return _choose(exact, columns)
-    there = read_file_schema(storage, path).names
-    rows = read_base_file(storage, path, columns=[name for name in lacking if name in there])
+    rows = read_base_file(storage, path, columns=lacking)
     return _choose({**exact, **_measure(rows, lacking, columns)}, columns)
 
 

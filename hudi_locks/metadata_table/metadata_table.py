@@ -32,11 +32,12 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline
 
-__all__ = ["INDEXES_PATH", "METADATA_LAYOUT", "MetadataShape", "MetadataTable", "MetadataView"]
+__all__ = ["INDEXES_PATH", "METADATA_LAYOUT", "OWN_PROPERTIES", "MetadataShape", "MetadataTable", "MetadataView"]
 
 INDEXES_PATH: Final = ".hoodie/.index_defs/index.json"
 """Which columns have statistics."""
-_PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+OWN_PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+"""Of the metadata table itself."""
 _TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
 METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
 """Of the metadata table's own timeline."""
@@ -89,13 +90,13 @@ class MetadataTable:
         names = frozenset(name.strip() for name in told.split(",") if name.strip())
         if MetadataPartition.FILES.value not in names:
             return None
-        data = storage.read(_PROPERTIES)
+        data = storage.read(OWN_PROPERTIES)
         if data is None:
-            message = f"{_PROPERTIES} is not there, and the table says that it keeps a metadata table: {_REMEDY}"
-            raise DamagedTable(message, path=_PROPERTIES)
+            message = f"{OWN_PROPERTIES} is not there, and the table says that it keeps a metadata table: {_REMEDY}"
+            raise DamagedTable(message, path=OWN_PROPERTIES)
         key = table_keys.TABLE_VERSION.name
-        if (version := decode_properties(data, _PROPERTIES).get(key, "")) not in _VERSIONS:
-            message = f"{_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
+        if (version := decode_properties(data, OWN_PROPERTIES).get(key, "")) not in _VERSIONS:
+            message = f"{OWN_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
         return cls(storage, names, int(version), config.version)
 

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.config import table_keys
-from hudi_locks.errors import TableError, UnsupportedTable
-from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat, decode_properties
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat
 from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
 from hudi_locks.metadata_table import INDEXES_PATH, choose_columns, make_metadata_table, measure_file
-from hudi_locks.services.metadata_properties import NAMED, refuse_pending, remove_metadata_table, replace_properties
+from hudi_locks.services.metadata_properties import (
+    NAMED,
+    read_properties,
+    refuse_pending,
+    remove_metadata_table,
+    replace_properties,
+)
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import PROPERTIES_PATH, BaseFile, LogFile, Table, TableConfig, find_completions, list_data_files
+from hudi_locks.table import BaseFile, LogFile, Table, TableConfig, find_completions, list_data_files
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, TableCoordinator
 
@@ -77,7 +83,7 @@ class MetadataMaker:
         self._refuse_writers_that_do_not_look()
         if not anew and self._is_named():
             return None
-        self._measure(self._table.peek().timeline)
+        self._measure(self._table.peek().timeline, self._read_config())
         with self._table.hold():
             while True:
                 view = self._table.look()
@@ -100,20 +106,16 @@ class MetadataMaker:
         raise UnsupportedTable(message, path=self._storage.base)
 
     def _is_named(self) -> bool:
-        known = self._read_properties()
+        known = read_properties(self._storage)
         return any(known.get(key, "").strip() for key in NAMED)
 
-    def _read_properties(self) -> dict[str, str]:
-        data = self._storage.read(PROPERTIES_PATH)
-        if not data:
-            message = f"{self._storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
-            raise TableError(message, path=PROPERTIES_PATH)
-        return decode_properties(data, PROPERTIES_PATH)
+    def _read_config(self) -> TableConfig:
+        return TableConfig.from_properties(read_properties(self._storage))
 
     def _make(self, timeline: Timeline) -> MetadataMade:
         remove_metadata_table(self._storage)
-        config = TableConfig.from_properties(self._read_properties())
-        files, columns = self._measure(timeline)
+        config = self._read_config()
+        files, columns = self._measure(timeline, config)
         found = {file: self._known[file.path] for file in files}
         there = {file: ranges for file, ranges in found.items() if ranges is not None}
         whole = [name for name in columns if all(name in ranges for ranges in there.values() if ranges)]
@@ -131,9 +133,8 @@ class MetadataMaker:
         left_out = tuple(name for name in columns if name not in whole)
         return MetadataMade(tuple(part.value for part in parts), len(there), tuple(whole), left_out)
 
-    def _measure(self, timeline: Timeline) -> tuple[list[_File], Mapping[str, ValueKind]]:
+    def _measure(self, timeline: Timeline, config: TableConfig) -> tuple[list[_File], Mapping[str, ValueKind]]:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""
-        config = TableConfig.from_properties(self._read_properties())
         schema = Table(self._storage, config).schema(timeline)
         columns = {} if schema is None else choose_columns(schema, version=config.version)
         if columns != self._columns:

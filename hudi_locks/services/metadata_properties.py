@@ -12,7 +12,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH
 from hudi_locks.timeline import Timeline
 
-__all__ = ["NAMED", "refuse_pending", "remove_metadata_table", "replace_properties"]
+__all__ = ["NAMED", "read_properties", "refuse_pending", "remove_metadata_table", "replace_properties"]
 
 _CHECKSUM: Final = ".hoodie/.hoodie.properties.crc"
 _COMMENT: Final = "Properties of an Apache Hudi table"
@@ -57,14 +57,24 @@ def replace_properties(storage: Storage, change: Callable[[Mapping[str, str]], d
         TableError: Somebody else is writing them.
         StorageError: The store failed.
     """
-    known = decode_properties(storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
-    if not known:
-        message = f"{storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
-        raise TableError(message, path=PROPERTIES_PATH)
+    known = read_properties(storage)
     wanted = change(known)
     if wanted != known:
         storage.delete(_CHECKSUM)  # first: readers refuse a file whose checksum is another's
         storage.replace(PROPERTIES_PATH, encode_properties(wanted, _COMMENT))
+
+
+def read_properties(storage: Storage) -> dict[str, str]:
+    """The properties of a table as they are now.
+
+    Raises:
+        TableError: Somebody else is writing them.
+    """
+    known = decode_properties(storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
+    if not known:
+        message = f"{storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
+        raise TableError(message, path=PROPERTIES_PATH)
+    return known
 
 
 def refuse_pending(storage: Storage, timeline: Timeline, what: str) -> None:

@@ -191,7 +191,7 @@ class MetadataServices:
 
     def _drop_strangers(self, requested: str, plan: CompactionPlan) -> None:
         """Base files of somebody who died while carrying out the same plan, under other names."""
-        ours = {base_file_path(requested, operation) for operation in plan.groups}
+        ours = {base_file_path(requested, operation.partition, operation.file_id) for operation in plan.groups}
         folders = {f"{METADATA_FOLDER}/{operation.partition}" for operation in plan.groups}
         for folder in sorted(folders):
             for name in self._storage.list_names(folder):

@@ -178,7 +178,7 @@ def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:
 
 
 def _refuse_other_properties(options: Options, config: TableConfig, path: str) -> None:
-    """What a table says of itself for good, as its timeline or whether it keeps a metadata table."""
+    """What a table says of itself for good, as its timeline."""
     properties = {table_keys.RECORD_MERGE_STRATEGY_ID.name: config.merge_strategy_id, **config.to_properties()}
     for name, value in options.items():
         key = find_key(name)

@@ -248,7 +248,7 @@ class TableConfig:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The properties as the JVM writes them for versions 8 and 9, with the metadata table turned off for good."""
+        """The properties as the JVM writes them for versions 8 and 9; the metadata table is off until one is made."""
         values: dict[str, object] = {
             **_FIXED,
             table_keys.TABLE_NAME.name: self.name,

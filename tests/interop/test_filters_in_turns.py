@@ -18,9 +18,11 @@ SEED = int(os.environ.get("HUDI_LOCKS_SEED", "1"))
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("kind", "is_partitioned"), [("COPY_ON_WRITE", True), ("MERGE_ON_READ", True), ("COPY_ON_WRITE", False)]
+    ("kind", "partitioned_by"), [("COPY_ON_WRITE", "region"), ("MERGE_ON_READ", "region"), ("COPY_ON_WRITE", "")]
 )
 def test_every_filter_finds_every_row_after_every_step(
-    spark: Any, jvm: Any, path: str, kind: str, is_partitioned: bool
+    spark: Any, jvm: Any, path: str, kind: str, partitioned_by: str
 ) -> None:
-    FilteredTurns(jvm, spark, path, kind, is_partitioned, SEED).play(STEPS)
+    turns = FilteredTurns(jvm, spark, path, kind, partitioned_by, SEED)
+    turns.play(STEPS)
+    assert len(turns.done) == STEPS

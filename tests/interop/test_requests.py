@@ -38,8 +38,6 @@ LISTINGS = ("ListObjectsV2", "LIST", "LISTSTATUS")
 READS = ("GetObject", "HeadObject", "GET", "HEAD", "OPEN", "OPEN at a data node", "GETFILESTATUS")
 REMOVAL = "POST"
 STAGED = "/.hudi_locks/staging/"
-
-
 ROOT = "hoodie.base.path"
 
 

@@ -15,8 +15,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from metadata_turns import KINDS, LOCKS, WITH_IT
-from other_readers import ONE_CLOCK, THEIRS
+from metadata_turns import WITH_IT, name_options, open_here
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
@@ -84,7 +83,7 @@ class FilteredTurns:
         spark: Of ours.
         path: Of the table, which the JVM makes.
         kind: Type of the table.
-        is_partitioned: By `region`, or not at all.
+        partitioned_by: `region`, or "".
         seed: Of all that is drawn.
     """
 
@@ -92,7 +91,7 @@ class FilteredTurns:
     spark: Any
     path: str
     kind: str
-    is_partitioned: bool
+    partitioned_by: str
     seed: int
     rows: dict[str, Row] = field(default_factory=dict)
     saved: tuple[str, dict[str, Row]] | None = None
@@ -236,31 +235,11 @@ class FilteredTurns:
         self._merge(rows)
 
     def _send(self, rows: list[Row], operation: str, **changes: str) -> None:
-        options = {
-            "hoodie.table.name": "t",
-            **WITH_IT,
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "region" if self.is_partitioned else "",
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.operation": operation,
-            "hoodie.datasource.write.table.type": self.kind,
-            "hoodie.table.type": self.kind,
-            "hoodie.write.table.version": str(self.jvm.table_version),
-            "hoodie.metadata.compact.max.delta.commits": "4",
-            "hoodie.clean.automatic": "false",
-            **ONE_CLOCK,
-            **KINDS[self.kind],
-            **({"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]} if LOCKS[self.kind] else {}),
-            **{key.replace("__", "."): value for key, value in changes.items()},
-        }
+        options = name_options(self, operation, changes)
         self.jvm.ask("write_query", path=self.path, query=_query(rows), options=options).result(_DEADLINE_S)
 
     def _open(self, **options: str) -> HoodieTable:
-        given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
-        given["hoodie.metadata.compact.max.delta.commits"] = "3"
-        given |= ONE_CLOCK | KINDS[self.kind] | LOCKS[self.kind]
-        changed = {key.replace("__", "."): value for key, value in options.items()}
-        return HoodieTable.load(self.spark, self.path, options={**given, **changed})
+        return open_here(self, options)
 
     def _ask(self, options: Mapping[str, str], where: str = "true") -> Any:
         columns = ["id"] if where != "true" else list(_SHOWN)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from other_readers import COLUMNS, ONE_CLOCK, SCHEMA, THEIRS, read_rust
 from table_lives import collect, merge
@@ -19,7 +19,7 @@ from hudi_locks.spark import HoodieTable
 from hudi_locks.table import latest_file_slices
 from hudi_locks.verification import verify_table
 
-__all__ = ["FILTERS", "KINDS", "LOCKS", "NIGHTLY", "WITH_IT", "Row", "Shared", "serve"]
+__all__ = ["FILTERS", "KINDS", "LOCKS", "NIGHTLY", "WITH_IT", "Row", "Shared", "name_options", "open_here", "serve"]
 
 Row = tuple[str, str, int, float | None, str | None]
 NIGHTLY = bool(os.environ.get("HUDI_LOCKS_NIGHTLY"))
@@ -48,6 +48,47 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
 }
 
 
+class Turns(Protocol):
+    """What both kinds of writers must know of their table."""
+
+    jvm: Any
+    spark: Any
+    path: str
+    kind: str
+    partitioned_by: str
+
+
+def name_options(table: Turns, operation: str, changes: Mapping[str, str]) -> dict[str, str]:
+    """Options of a JVM writer with its defaults; keys of `changes` have `__` for each dot."""
+    return {
+        "hoodie.table.name": "t",
+        **WITH_IT,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": table.partitioned_by,
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.operation": operation,
+        "hoodie.datasource.write.table.type": table.kind,
+        "hoodie.table.type": table.kind,
+        "hoodie.write.table.version": str(table.jvm.table_version),
+        "hoodie.metadata.compact.max.delta.commits": "4",
+        "hoodie.clean.automatic": "false",
+        **ONE_CLOCK,
+        **KINDS[table.kind],
+        **({"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]} if LOCKS[table.kind] else {}),
+        **{key.replace("__", "."): value for key, value in changes.items()},
+    }
+
+
+def open_here(table: Turns, changes: Mapping[str, str]) -> HoodieTable:
+    """The table for a writer of this package; keys of `changes` have `__` for each dot."""
+    given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
+    given["hoodie.metadata.compact.max.delta.commits"] = "3"
+    given |= ONE_CLOCK | KINDS[table.kind] | LOCKS[table.kind]
+    changed = {key.replace("__", "."): value for key, value in changes.items()}
+    return HoodieTable.load(table.spark, table.path, options={**given, **changed})
+
+
 @dataclass
 class Shared:
     """One table, and the rows that must be there."""
@@ -62,35 +103,14 @@ class Shared:
 
     def theirs(self, *rows: Row, operation: str = "upsert", **changes: str) -> None:
         """A write of the JVM with its defaults."""
-        options = {
-            "hoodie.table.name": "t",
-            "hoodie.metadata.enable": "true",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": self.partitioned_by,
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.hive_style_partitioning": "true",
-            "hoodie.datasource.write.operation": operation,
-            "hoodie.datasource.write.table.type": self.kind,
-            "hoodie.table.type": self.kind,
-            "hoodie.write.table.version": str(self.jvm.table_version),
-            "hoodie.metadata.compact.max.delta.commits": "4",
-            "hoodie.clean.automatic": "false",
-            **ONE_CLOCK,
-            **KINDS[self.kind],
-            **({"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]} if LOCKS[self.kind] else {}),
-            **{key.replace("__", "."): value for key, value in changes.items()},
-        }
+        options = name_options(self, operation, changes)
         told = {"rows": [list(row) for row in rows], "schema": SCHEMA, "options": options, "gate": ""}
         self.jvm.ask("write", path=self.path, **told).result(240)
         self.expected = merge(self.expected, rows)
         self.check()
 
     def open(self, **options: str) -> HoodieTable:
-        given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
-        given["hoodie.metadata.compact.max.delta.commits"] = "3"
-        given |= ONE_CLOCK | KINDS[self.kind] | LOCKS[self.kind]
-        changed = {key.replace("__", "."): value for key, value in options.items()}
-        return HoodieTable.load(self.spark, self.path, options={**given, **changed})
+        return open_here(self, options)
 
     def ours(self, *rows: Row) -> None:
         self.open().upsert(self.frame(*rows))
