@@ -66,14 +66,14 @@ BLOOM_NUM_ENTRIES = Key(
     60_000,
     "keys that the bloom filter of a base file is made for",
     minimum=1,
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
+    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
 )
 BLOOM_FPP = Key(
     "hoodie.index.bloom.fpp",
     str,
     "0.000000001",
     "share of wrong answers of that filter",
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
+    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
 )
 BLOOM_FILTER_TYPE = Key(
     "hoodie.bloom.index.filter.type",
@@ -81,12 +81,17 @@ BLOOM_FILTER_TYPE = Key(
     "DYNAMIC_V0",
     "kind of that filter",
     choices=("SIMPLE", "DYNAMIC_V0"),
-    no_effect="the filter of a base file excludes no key here, so that none is missed; the index is SIMPLE or BUCKET",
+    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
 )
 SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
     "hoodie.simple.index.update.partition.path",
     bool,
     True,
     "whether the global simple index moves a row whose partition changed",
-    no_effect="it is for the index GLOBAL_SIMPLE, which is not offered",
+)
+BLOOM_INDEX_UPDATE_PARTITION_PATH = Key(
+    "hoodie.bloom.index.update.partition.path",
+    bool,
+    True,
+    "whether the global bloom index moves a row whose partition changed",
 )

@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
-_INDEXES = ("SIMPLE", "BUCKET")
-_GLOBAL = ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "HBASE", "FLINK_STATE", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
+_INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
+_MOVING: Final[Mapping[str, Key[bool]]] = {
+    "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
+    "GLOBAL_BLOOM": index_keys.BLOOM_INDEX_UPDATE_PARTITION_PATH,
+}
+"""Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
 _LOG_ROWS = 1 << 17
@@ -115,7 +119,8 @@ class PipelineSettings:
         combine_before_insert: Whether an insert merges rows of the input with one key.
         combine_before_upsert: Whether an upsert does.
         drop_duplicates: Whether an insert leaves out rows whose key the table has.
-        index_type: SIMPLE or BUCKET.
+        index_type: As Hudi names it.
+        moves_rows: Whether a global index moves a row to the partition that its columns say.
         buckets: Buckets of each partition.
         hash_fields: Record key fields that a bucket index hashes.
         tasks: Number of write tasks by operation; 0 to let the input decide.
@@ -140,6 +145,7 @@ class PipelineSettings:
     combine_before_upsert: bool
     drop_duplicates: bool
     index_type: str
+    moves_rows: bool
     buckets: BucketCounts
     hash_fields: tuple[str, ...]
     tasks: Mapping[Operation, int]
@@ -157,7 +163,7 @@ class PipelineSettings:
         """Read the options; where the table remembers its index, that is taken.
 
         Raises:
-            ConfigError: A value is malformed, the index is none of SIMPLE and BUCKET, or not the one of the table.
+            ConfigError: A value is malformed, the index is not offered, or not the one of the table.
         """
         options = _with_index_of(config, options)
         fields = options.find(index_keys.BUCKET_INDEX_HASH_FIELD)
@@ -172,7 +178,8 @@ class PipelineSettings:
             combine_before_insert=options.get_value(datasource_keys.COMBINE_BEFORE_INSERT),
             combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
             drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
-            index_type=_read_index_type(options),
+            index_type=(index := _read_index_type(options)),
+            moves_rows=index in _MOVING and options.get_value(_MOVING[index]),
             buckets=_read_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
@@ -208,6 +215,11 @@ class PipelineSettings:
     def log_format(self, avro: str) -> LogFormat:
         """How logs are encoded whose rows have this Avro schema."""
         return LogFormat(avro, self.log_form, self.codec, self.log_block_bytes, self.log_file_bytes)
+
+    @property
+    def moving_key(self) -> str:
+        """Name of the option that says `moves_rows`."""
+        return _MOVING[self.index_type].name
 
     def looks_up(self, operation: Operation) -> bool:
         """Whether the keys of the table decide what becomes of a row."""
@@ -325,18 +337,10 @@ def _read_codec(options: Options) -> str:
 def _read_index_type(options: Options) -> str:
     key = index_keys.INDEX_TYPE
     asked = options.get_value(key).upper()
-    if asked in _GLOBAL:
-        raise ConfigError(
-            f"{key.name}={asked} keeps one row for a key in the whole table, which is not offered: a write to another"
-            " partition would leave two. Write to this table with JVM Hudi",
-            key=key.name,
-            value=asked,
-        )
     if asked not in _INDEXES:
-        raise ConfigError(
-            f"{key.name}={asked} is not supported: use SIMPLE, which finds a key by reading keys, or BUCKET, which"
-            " computes its file group",
-            key=key.name,
-            value=asked,
+        message = (
+            f"{key.name}={asked} is not offered: use GLOBAL_SIMPLE, if a key is to have one row in the whole table,"
+            " SIMPLE, if it is to have one in each partition, or BUCKET, which computes the file group of a key"
         )
+        raise ConfigError(message, key=key.name, value=asked)
     return asked

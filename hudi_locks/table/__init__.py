@@ -46,7 +46,7 @@ from hudi_locks.table.limits import check_creatable, check_readable, check_writa
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter
 from hudi_locks.table.losses import OvertakenSnapshot, read_clean_plans, read_last_clean, refuse_cleaned
-from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, UpsertMerge, combine_rows
+from hudi_locks.table.merging import AppendMerge, DeleteMerge, Merge, MovingMerge, UpsertMerge, combine_rows
 from hudi_locks.table.meta_columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -119,6 +119,7 @@ __all__ = [
     "LogWriter",
     "Merge",
     "MergeRule",
+    "MovingMerge",
     "NullCheck",
     "OvertakenSnapshot",
     "Part",

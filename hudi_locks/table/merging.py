@@ -23,7 +23,7 @@ from hudi_locks.table.ordering import (
     newest_rows,
 )
 
-__all__ = ["AppendMerge", "DeleteMerge", "KeyedMerge", "Merge", "UpsertMerge", "combine_rows"]
+__all__ = ["AppendMerge", "DeleteMerge", "KeyedMerge", "Merge", "MovingMerge", "UpsertMerge", "combine_rows"]
 
 _PIECE_ROWS: Final = 1 << 17
 
@@ -158,6 +158,32 @@ class DeleteMerge(Merge):
     def remaining(self) -> Iterator[pa.Table]:
         """See `Merge.remaining`."""
         return iter(())
+
+
+class MovingMerge(Merge):
+    """Takes out rows that moved to another partition, and carries others in.
+
+    Args:
+        merge: Carries the others in.
+        moved: Keys of the rows that are taken out.
+    """
+
+    def __init__(self, merge: Merge, moved: pa.Array) -> None:
+        self._merge = merge
+        self._moved = moved
+        self._taken_out = 0
+
+    def apply(self, existing: pa.Table) -> pa.Table:
+        """See `Merge.apply`."""
+        kept = existing.filter(pc.invert(pc.is_in(existing.column(RECORD_KEY), value_set=self._moved)))
+        self._taken_out += existing.num_rows - kept.num_rows
+        merged = self._merge.apply(kept)
+        self.updates, self.deletes = self._merge.updates, self._merge.deletes + self._taken_out
+        return merged
+
+    def remaining(self) -> Iterator[pa.Table]:
+        """See `Merge.remaining`."""
+        return self._merge.remaining()
 
 
 def combine_rows(rows: pa.Table, rule: MergeRule) -> pa.Table:

@@ -168,7 +168,8 @@ class ConcurrentWrites:
         return self._absent_keys.find_among(paths, other.requested)
 
     def _shared_paths(self, other: ConcurrentOperation, absent: AbsentKeys) -> frozenset[str]:
-        return frozenset(path for path in other.paths if path.rpartition("/")[0] in absent.partitions)
+        some = absent.partitions
+        return frozenset(path for path in other.paths if some is None or path.rpartition("/")[0] in some)
 
     def _under_way(self, timeline: Timeline) -> list[ConcurrentOperation]:
         storage = self._table.storage

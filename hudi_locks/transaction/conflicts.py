@@ -99,8 +99,8 @@ class AbsentKeys(Protocol):
     """
 
     @property
-    def partitions(self) -> frozenset[str]:
-        """Partitions where they were looked for."""
+    def partitions(self) -> frozenset[str] | None:
+        """Partitions where they were looked for; None for all that there are and will be."""
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         """Some of the keys that the completed `instant` wrote to its base files `paths`; empty if there are none.

@@ -84,6 +84,28 @@ def test_a_jvm_writer_with_the_bloom_index_finds_the_keys_of_our_files(
     assert all_read(table) == in_order(changed)
 
 
+@pytest.mark.parametrize("moves", ["true", "false"], ids=["moving", "staying"])
+def test_under_a_global_index_both_keep_one_row_for_a_key_that_changes_its_partition(
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead, moves: str
+) -> None:
+    kind = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": moves}
+    theirs = {name.replace(".", "__"): value for name, value in kind.items()}
+    table = create(options=kind)
+    table.upsert(frame([("a", "eu", 1, 1.0, "x"), ("b", "eu", 1, 1.0, "x"), ("c", "us", 1, 1.0, "x")]))
+    jvm.write(table, [("a", "us", 2, 2.0, "theirs"), ("d", "us", 2, 2.0, "theirs")], **theirs)
+    table.upsert(frame([("b", "us", 3, 3.0, "ours"), ("d", "eu", 3, 3.0, "ours"), ("c", "eu", 0, 0.0, "old")]))
+    jvm.write(table, [("b", "eu", 4, 4.0, "theirs"), ("c", "eu", 0, 0.0, "old")], **theirs)
+    table.upsert(frame([("a", "new", 5, 5.0, "ours")]))
+    table.delete(frame([("c", "nowhere", 9, 0.0, "")]))
+    # Of a row that stays hudi-rs shows the partition column that it came with, all others that of its path.
+    rows = all_read(table) if moves == "true" else jvm.read(table)
+    assert sorted(map(tuple, table.read(meta_columns=False).collect())) == rows
+    found = {row[0]: (row[1], row[4]) for row in rows}
+    places = {"a": "new", "b": "eu", "d": "eu"} if moves == "true" else {"a": "eu", "b": "eu", "d": "us"}
+    assert {key: label for key, (_, label) in found.items()} == {"a": "ours", "b": "theirs", "d": "ours"}
+    assert {key: place for key, (place, _) in found.items()} == places
+
+
 def test_bucket_writers_of_both_kinds_keep_each_key_in_one_bucket(
     jvm: Any, create: Create, frame: Frame, all_read: AllRead
 ) -> None:

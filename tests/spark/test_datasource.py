@@ -89,7 +89,7 @@ def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
         ({"hoodie.table.name": None}, "append", ConfigError, "hoodie.table.name"),
         ({"hoodie.datasource.write.recordkey.field": None}, "append", ConfigError, "recordkey"),
         ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "append", ConfigError, "MERGE_ON_READ"),
-        ({"hoodie.index.type": "BLOOM"}, "append", ConfigError, "BLOOM"),
+        ({"hoodie.index.type": "INMEMORY"}, "append", ConfigError, "INMEMORY"),
         ({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}, "append", ConfigError, "lock.provider"),
     ],
 )
@@ -108,7 +108,7 @@ def test_an_overwrite_that_cannot_be_done_removes_nothing(
     write(frame(FIRST), path, OPTIONS)
     before = files_of()
     slips = {
-        "hoodie.index.type": "BLOOM",
+        "hoodie.index.type": "INMEMORY",
         "hoodie.table.name": "",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     }

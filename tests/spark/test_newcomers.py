@@ -164,7 +164,7 @@ def test_a_damaged_file_of_the_input_is_not_called_damage_of_the_table(
 def test_options_of_writers_refuse_no_reader(create: Create, load: Any, frame: Any, rows_of: RowsOf) -> None:
     create().upsert(frame(FIRST))
     for option in (
-        {"hoodie.index.type": "BLOOM"},
+        {"hoodie.index.type": "INMEMORY"},
         {"hoodie.index.type": "BUCKET"},
         {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"},
         {"hoodie.write.lock.provider": "noop", "hoodie.write.concurrency.mode": "optimistic_concurrency_control"},

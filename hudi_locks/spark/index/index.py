@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -35,6 +36,9 @@ class Index(ABC):
     """
 
     settings: PipelineSettings
+
+    can_replan: ClassVar[bool] = True
+    """Whether a write that met a conflict can find out what of it is outdated; else it begins anew."""
 
     def check(self, snapshot: Snapshot) -> None:
         """Whether the rows of a table lie where this index looks for them.
@@ -89,7 +93,7 @@ class Index(ABC):
     ) -> AbstractContextManager[Regrouped]:
         """What a later snapshot makes outdated; what was persisted for it is let go at the end.
 
-        Asked only where `tells_places`.
+        Asked only where it `can_replan`, and `tells_places`.
 
         Args:
             operation: What is done with the rows.
@@ -115,6 +119,9 @@ class Index(ABC):
 
 _COPY_ON_WRITE = {
     "SIMPLE": "hudi_locks.spark.index.simple_index:SimpleIndex",
+    "BLOOM": "hudi_locks.spark.index.simple_index:SimpleIndex",
+    "GLOBAL_SIMPLE": "hudi_locks.spark.index.global_index:GlobalIndex",
+    "GLOBAL_BLOOM": "hudi_locks.spark.index.global_index:GlobalIndex",
     "BUCKET": "hudi_locks.spark.index.bucket_index:BucketIndex",
 }
 _MERGE_ON_READ = {"BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex"}

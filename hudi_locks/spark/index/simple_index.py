@@ -254,12 +254,12 @@ class MissedKeys:
     Attributes:
         rows: Their record keys and partition paths; asked once for each concurrent commit to the same partitions.
         storage: Of the table.
-        partitions: Partitions where they were looked for.
+        partitions: Partitions where they were looked for; None for all.
     """
 
     rows: DataFrame
     storage: Storage
-    partitions: frozenset[str]
+    partitions: frozenset[str] | None
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
@@ -273,7 +273,8 @@ class MissedKeys:
         named = (BaseFile.parse(*_split(path), size=0) for path in sorted(paths))
         files = [file for file in named if file is not None]
         theirs = read_keys(self.rows.sparkSession, self.storage, files, schema).where(F.col(COMMIT_TIME) == instant)
-        both = self.rows.join(theirs, [RECORD_KEY, PARTITION_PATH], "leftsemi").limit(_SAMPLE).collect()
+        place = [RECORD_KEY] if self.partitions is None else [RECORD_KEY, PARTITION_PATH]
+        both = self.rows.join(theirs, place, "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)
 
 

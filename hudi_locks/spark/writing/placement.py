@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FOUND",
     "GROUP",
+    "MOVED",
     "RESERVED",
     "BucketGroups",
     "FileGroup",
@@ -34,6 +35,8 @@ RESERVED: Final = "_hudi_locks_"
 """How columns begin that exist while a write runs; no column of a table does."""
 GROUP: Final = f"{RESERVED}group"
 """Column that names a row's file group within its partition: a bucket number or a file id."""
+MOVED: Final = f"{RESERVED}moved"
+"""Column that says of a row that it only takes its key out of a file group; not there where no row does."""
 FOUND: Final = f"{RESERVED}found"
 """Column with the id of the file group that holds a row's key; null for a key that is new to its partition."""
 
@@ -116,6 +119,7 @@ class Placement:
         absent_keys: The keys of the input that no file group has, if it matters that nobody brings them.
         read_groups: The file groups that have others, as far as the index looked; tasks name what they look at.
         assigned: All rows, with FOUND, and under GROUP what they are written to, or null; None if no key was looked up.
+        has_own_paths: Whether rows may be written under another partition path than their columns give them.
     """
 
     rows: DataFrame
@@ -124,6 +128,7 @@ class Placement:
     absent_keys: AbsentKeys | None = None
     read_groups: frozenset[FileGroupId] = frozenset()
     assigned: DataFrame | None = None
+    has_own_paths: bool = False
 
 
 @dataclass(frozen=True)

@@ -144,18 +144,20 @@ class CopyOnWrite(WriteStrategy):
         if groups is None:
             return rows
         tasks = self.settings.count_tasks(rows.sparkSession, groups, operation=operation)
-        return spread_rows(rows, keyed.columns, tasks=tasks)
+        return spread_rows(rows, None if placement.has_own_paths else keyed.columns, tasks=tasks)
 
     def list_reads(
         self, operation: Operation, keyed: KeyedRows, placement: Placement, left: frozenset[FileGroupId]
     ) -> ReadSet:
         """See `WriteStrategy.list_reads`."""
-        partitions = frozenset(keyed.counts) if self.settings.looks_up(operation) else frozenset()
+        if not self.settings.looks_up(operation):
+            return ReadSet(groups=placement.read_groups | left)
+        partitions = frozenset(keyed.counts) | {group.partition for group in placement.read_groups}
         return ReadSet(partitions, placement.read_groups | left, placement.absent_keys)
 
     def may_go_on(self, operation: Operation) -> bool:
         """See `WriteStrategy.may_go_on`."""
-        return self.index.tells_places(operation) and not operation.replaces
+        return self.index.can_replan and self.index.tells_places(operation) and not operation.replaces
 
     def may_move(self, operation: Operation) -> bool:
         """See `WriteStrategy.may_move`: rows that are only added may lie anywhere, if no index looks for them."""

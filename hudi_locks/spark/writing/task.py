@@ -17,7 +17,7 @@ from hudi_locks.format import WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import Operation, encode_report
 from hudi_locks.spark.writing.group_writer import GroupWriter, name_marker
-from hudi_locks.spark.writing.placement import GROUP, FileGroup, Groups
+from hudi_locks.spark.writing.placement import GROUP, MOVED, FileGroup, Groups
 from hudi_locks.table import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -29,6 +29,7 @@ from hudi_locks.table import (
     DeleteMerge,
     Merge,
     MergeRule,
+    MovingMerge,
     RowBuffers,
     UpsertMerge,
     check_partition_path,
@@ -81,9 +82,11 @@ class WriteTask:
 
         A file group that is left as it is has a stat without a path: also that was decided by what it holds.
         """
+        moved = _MovedKeys()
         with _Streams(self) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
-            for key, rows in split_by_group(batches):
-                refuse_keyless(rows, self.key_fields)
+            for key, whole in split_by_group(batches):
+                refuse_keyless(whole, self.key_fields)
+                rows = moved.take_out(key, whole)
                 if key[0]:
                     check_partition_path(key[0])
                 group = self.groups.find(*key)
@@ -94,7 +97,7 @@ class WriteTask:
             keys = list(buffers.keys())
             buffered = {key: self.groups.find(*key) for key in keys}
             streams.check_s += self.announce(buffered.values())
-            stats = [self._merge(group, buffers.take(key)) for key, group in buffered.items()]
+            stats = [self._merge(group, buffers.take(key), moved.of(key)) for key, group in buffered.items()]
             stats += streams.finish()
         yield encode_report(stats, streams.check_s)
 
@@ -119,11 +122,12 @@ class WriteTask:
         names = [name_marker(group, self.files.requested) for group in groups if not self._is_left_alone(group)]
         return self.files.announce(names) if names else 0.0
 
-    def _merge(self, group: FileGroup, rows: pa.Table) -> WriteStat:
+    def _merge(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None) -> WriteStat:
         if self._is_left_alone(group):
             return _leave(group)
         with self.open(group) as writer:
-            writer.merge(self._choose_merge(writer, rows))
+            merge = self._choose_merge(writer, rows)
+            writer.merge(merge if moved is None else MovingMerge(merge, moved))
             return writer.finish() or _leave(group)
 
     def _choose_merge(self, writer: GroupWriter, rows: pa.Table) -> Merge:
@@ -133,6 +137,27 @@ class WriteTask:
         if self.operation is Operation.UPSERT or self.combine:
             return UpsertMerge(stamped, self.rule)
         return AppendMerge(stamped, self.rule)
+
+
+class _MovedKeys:
+    """Keys whose rows go to another partition, by the file group that they leave."""
+
+    def __init__(self) -> None:
+        self._keys: dict[_Key, list[pa.Array]] = {}
+
+    def take_out(self, key: _Key, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that are written to the file group; remembers the keys of the others."""
+        if MOVED not in rows.schema.names:
+            return rows
+        leaving = rows.column(MOVED)
+        keys = rows.column(RECORD_KEY).filter(leaving)
+        if len(keys):
+            self._keys.setdefault(key, []).append(keys)
+        return rows.filter(pc.invert(leaving))
+
+    def of(self, key: _Key) -> pa.Array | None:
+        """Those of a file group; None if it keeps all."""
+        return pa.concat_arrays(self._keys[key]) if key in self._keys else None
 
 
 class _Streams:
@@ -173,7 +198,8 @@ def input_schema(schema: pa.Schema) -> pa.Schema:
 
 def select_input(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The rows with the columns of `schema` alone."""
-    return conform(pa.Table.from_batches([rows]), schema).combine_chunks().to_batches()[0]
+    chosen = conform(pa.Table.from_batches([rows]), schema).combine_chunks().to_batches()
+    return chosen[0] if chosen else pa.RecordBatch.from_pylist([], schema)
 
 
 def split_by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBatch]]:

@@ -1,0 +1,172 @@
+"""The global indexes: a key is found wherever it lies, so that the table has one row for it. Runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar, Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.errors import BadInput
+from hudi_locks.spark.index.simple_index import MissedKeys, SimpleIndex
+from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.reading.files import read_as_stored, read_keys, text_columns
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
+from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
+
+__all__ = ["GlobalIndex"]
+
+_PLACE: Final = f"{RESERVED}place"
+"""Column with the partition path under which a row's key was found, or null."""
+_OLDER: Final = f"{RESERVED}older_"
+
+
+@dataclass(frozen=True)
+class GlobalIndex(SimpleIndex):
+    """Hudi's HoodieGlobalSimpleIndex: reads the keys of all partitions.
+
+    A row whose key lies in another partition than its columns say is written there, or moves, as the options say. A
+    row that moves is merged as in its old place: where it is older than the present row it changes nothing.
+    """
+
+    can_replan: ClassVar[bool] = False
+
+    @contextmanager
+    def assign(
+        self, operation: Operation, keyed: KeyedRows, snapshot: Snapshot, *, instant: str
+    ) -> Iterator[Placement]:
+        """See `Index.assign`."""
+        if not self.settings.looks_up(operation):
+            with super().assign(operation, keyed, snapshot, instant=instant) as placement:
+                yield placement
+            return
+        base_files = snapshot.base_files()
+        rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
+        with keep_persisted(self.find(rows.frame, snapshot, base_files)) as found:
+            settled = _Moves(self, found, snapshot, base_files).settle(operation)
+            with keep_persisted(settled) as tagged:
+                lookup = self._look_up(operation, snapshot)
+                placement = lookup.place(operation, tagged.drop(_PLACE), base_files)
+                absent = tagged.where(F.col(_PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
+                missed = MissedKeys(absent, snapshot.table.storage, None)
+                yield replace(placement, absent_keys=missed, assigned=None, has_own_paths=True)
+
+    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        """Add where the key of each row lies: GROUP, and the partition path as a column of its own; null for nowhere.
+
+        Args:
+            rows: With record keys and partition paths.
+            snapshot: Of the table.
+            base_files: All of it.
+        """
+        if not base_files:
+            return add_no_place(rows)
+        keys = text_columns(RECORD_KEY, PARTITION_PATH)
+        known = read_keys(rows.sparkSession, snapshot.table.storage, base_files, keys, file_id=GROUP)
+        return rows.join(known.withColumnRenamed(PARTITION_PATH, _PLACE), [RECORD_KEY], "left")
+
+
+def add_no_place(rows: DataFrame) -> DataFrame:
+    """The rows as those of a table without keys."""
+    nothing = F.lit(None).cast("string")
+    return rows.withColumn(_PLACE, nothing).withColumn(GROUP, nothing)
+
+
+def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
+    """Rows of one key under one path: that of the row which comes last in the table's order."""
+    ordering = [column_named(name) for name in snapshot.table.config.ordering_fields if name in keyed.schema.names]
+    last = F.max_by(PARTITION_PATH, F.struct(*ordering, F.col(PARTITION_PATH)))
+    return replace(keyed, frame=keyed.frame.withColumn(PARTITION_PATH, last.over(Window.partitionBy(RECORD_KEY))))
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """Settles which rows leave their partition.
+
+    Attributes:
+        index: Of the table.
+        found: Rows with the place of their key; persisted.
+        snapshot: Of the table.
+        base_files: All of it.
+    """
+
+    index: GlobalIndex
+    found: DataFrame
+    snapshot: Snapshot
+    base_files: Sequence[BaseFile]
+
+    def settle(self, operation: Operation) -> DataFrame:
+        """The rows under the path where they are written, and for each that moves one more that takes it out."""
+        stays = self.found.withColumn(PARTITION_PATH, F.coalesce(_PLACE, PARTITION_PATH))
+        if not self.index.settings.moves_rows or operation is not Operation.UPSERT:
+            return stays.withColumn(MOVED, F.lit(False))
+        is_moving = ~F.col(PARTITION_PATH).eqNullSafe(F.coalesce(_PLACE, PARTITION_PATH)) & ~self._is_delete()
+        groups = self.found.where(is_moving).select(_PLACE, GROUP).distinct().collect()
+        if not groups:
+            return stays.withColumn(MOVED, F.lit(False))
+        return self._move(is_moving, {(row[_PLACE], row[GROUP]) for row in groups}, operation)
+
+    def _move(self, is_moving: Column, groups: set[tuple[str, str]], operation: Operation) -> DataFrame:
+        rule = self.index.settings.merge_rule(operation, self.snapshot.table.config)
+        if rule.fills_nulls:
+            raise self._refuse_filling(groups)
+        staying = self.found.where(~is_moving).withColumn(PARTITION_PATH, F.coalesce(_PLACE, PARTITION_PATH))
+        moving = self._drop_older(self.found.where(is_moving), groups, rule.ordering)
+        arriving = moving.withColumn(GROUP, F.lit(None).cast("string")).withColumn(MOVED, F.lit(False))
+        leaving = moving.withColumn(PARTITION_PATH, F.col(_PLACE)).withColumn(MOVED, F.lit(True))
+        return reduce(DataFrame.unionByName, (staying.withColumn(MOVED, F.lit(False)), arriving, leaving))
+
+    def _drop_older(self, moving: DataFrame, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
+        """Those that are not behind the row that is there."""
+        if not ordering:
+            return moving
+        present = self._read_ordering(groups, ordering)
+        wins = F.lit(True)
+        for name in reversed(ordering):
+            ours, theirs = column_named(name), F.col(f"{_OLDER}{name}")
+            is_greater = F.coalesce(ours > theirs, ours.isNotNull() & theirs.isNull())
+            wins = F.when(ours.eqNullSafe(theirs), wins).otherwise(is_greater)
+        joined = moving.join(present, [RECORD_KEY, GROUP], "left")
+        return joined.where(wins).select(*(column_named(name) for name in moving.columns))
+
+    def _read_ordering(self, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
+        storage, spark = self.snapshot.table.storage, self.found.sparkSession
+        files = [file for file in self.base_files if (file.partition, file.file_id) in groups]
+        schema = add_meta_schema(self.snapshot.schema)
+        columns = text_columns(RECORD_KEY)
+        for name in ordering:
+            columns = columns.append(schema.field(name))
+
+        def read(some: Sequence[BaseFile], stored: Any) -> DataFrame:
+            return read_keys(spark, storage, some, stored, file_id=GROUP)
+
+        rows = read_as_stored(storage, self.snapshot.timeline, files, columns, read=read)
+        return rows.withColumnsRenamed({name: f"{_OLDER}{name}" for name in ordering})
+
+    def _is_delete(self) -> Column:
+        rule = self.index.settings.merge_rule(Operation.UPSERT, self.snapshot.table.config)
+        kinds = dict(self.found.dtypes)
+        marks = [_is_marked(marker, kinds) for marker in rule.deletes if marker.column in kinds]
+        return reduce(Column.__or__, marks, F.lit(False))
+
+    def _refuse_filling(self, groups: set[tuple[str, str]]) -> BadInput:
+        key = self.index.settings.moving_key
+        message = (
+            f"rows of the input have keys that lie in other partitions, as in {min(groups)[0]!r}, and the table fills"
+            f" the nulls of a row from the one before it, which is not done across partitions: set {key}=false, so that"
+            " they are updated where they are"
+        )
+        return BadInput(message, key=key, partitions=sorted({partition for partition, _ in groups}))
+
+
+def _is_marked(marker: DeleteMarker, kinds: dict[str, str]) -> Column:
+    column = column_named(marker.column)
+    if marker.value is not None:
+        return F.coalesce(column.cast("string") == marker.value, F.lit(False))
+    return F.coalesce(column, F.lit(False)) if kinds[marker.column] == "boolean" else F.lit(False)
