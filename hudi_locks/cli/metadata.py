@@ -60,7 +60,8 @@ def run_init(path: BasePath, option: Settings = None, config: ConfigFile = None,
 def run_rebuild(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
     """Delete the metadata table and make it once more of the data files, under the table's lock. No row changes.
 
-    Give the lock options of the table's writers. It is the way out where `verify` finds it wrong.
+    Give the lock options of the table's writers. It is the way out where `verify` finds it wrong. An index of
+    record keys is not made anew: JVM Hudi does that.
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         _tell(path, writer.services.make_metadata_table(anew=True))
@@ -73,6 +74,8 @@ def _tell(path: str, made: MetadataMade | None) -> None:
     typer.echo(f"{path}: made {', '.join(made.parts)} for {made.files} files, {len(made.columns)} columns")
     if made.left_out:
         typer.echo(f"no statistics of {', '.join(made.left_out)}: some files have values of another type")
+    if made.lost:
+        typer.echo(f"not made anew: {', '.join(made.lost)}; JVM Hudi makes it at the next write that asks for it")
 
 
 @command.command("drop")

@@ -95,3 +95,10 @@ BLOOM_INDEX_UPDATE_PARTITION_PATH = Key(
     True,
     "whether the global bloom index moves a row whose partition changed",
 )
+RECORD_INDEX_UPDATE_PARTITION_PATH = Key(
+    "hoodie.record.index.update.partition.path",
+    bool,
+    False,
+    "whether the record index moves a row whose partition changed",
+    since="0.14.0",
+)

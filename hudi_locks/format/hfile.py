@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.hfile_blocks import (
@@ -30,7 +35,7 @@ from hudi_locks.format.hfile_blocks import (
 )
 from hudi_locks.format.records import interpreting
 
-__all__ = ["HFile", "encode_hfile"]
+__all__ = ["HFile", "encode_hfile", "encode_hfile_columns"]
 
 _TRAILER: Final = b'TRABLK"$'
 _TRAILER_SIZE: Final = 4_096
@@ -50,6 +55,8 @@ _BLOCK: Final = 60_000
 """Bytes of a block. Readers of JVM Hudi end four bytes early for each checksum, and would pass over a last entry that
 is shorter than that; with at most five checksums none is."""
 _DEEPEST: Final = 8
+_LONGEST: Final = (1 << 16) - 1
+"""Bytes of a key."""
 _WAY_OUT: Final = "bring it back from a copy, or make the metadata table anew with hudi-locks metadata rebuild"
 
 
@@ -243,16 +250,61 @@ def encode_hfile(
         parts.add(key, value, block_bytes=block_bytes)
         count, last, sizes = count + 1, key, [sizes[0] + len(key), sizes[1] + len(value)]
     parts.end_block()
-    known = {
+    known = {**_describe(count, last, sizes), **(info or {})}
+    return parts.finish(known, meta_blocks or {}, count=count)
+
+
+def encode_hfile_columns(keys: pa.Array, values: pa.Array) -> bytes:
+    """The same of many entries without information, made a column at a time.
+
+    Args:
+        keys: Binary or text, in the order of their bytes, each once.
+        values: Binary, one for each.
+
+    Raises:
+        ValueError: A key is too long.
+    """
+    rows, held = keys.cast(pa.large_binary()), values.cast(pa.large_binary())
+    entries = _join_entries(rows, held)
+    ends = _find_ends(entries)
+    content = memoryview(entries.buffers()[2]) if len(entries) else memoryview(b"")
+    parts, first = _Parts(), 0
+    while first < len(entries):
+        following = max(first + 1, int(np.searchsorted(ends, ends[first] + _BLOCK, "right")) - 1)
+        parts.add_block(bytes(content[ends[first] : ends[following]]), _encode_row(rows[first].as_py()))
+        first = following
+    lengths = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in (rows, held)]
+    return parts.finish(_describe(len(entries), rows[-1].as_py() if len(rows) else b"", lengths), {}, count=len(rows))
+
+
+def _join_entries(keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    sizes = pc.binary_length(keys).to_numpy()
+    if sizes.max(initial=0) > _LONGEST:
+        raise ValueError(f"a key of {sizes.max()} bytes is too long for an HFile")
+    heads = np.empty(len(keys), np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">u2")]))
+    heads["row"], heads["key"] = sizes, sizes + 2 + len(_KEY_END)
+    heads["value"] = pc.binary_length(values).to_numpy()
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_ROW.size), len(keys), [None, pa.py_buffer(heads.tobytes())])
+    ends = (pa.scalar(text, pa.large_binary()) for text in (_KEY_END, _NO_READ_TIME, b""))
+    key_end, entry_end, nothing = ends
+    return pc.binary_join_element_wise(fixed.cast(pa.large_binary()), keys, key_end, values, entry_end, nothing)
+
+
+def _find_ends(entries: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
+    """Where entries begin and end in the memory of all."""
+    return np.frombuffer(entries.buffers()[1], np.int64)[entries.offset : entries.offset + len(entries) + 1]
+
+
+def _describe(count: int, last: bytes, sizes: Sequence[int]) -> dict[str, bytes]:
+    """What a file says of itself."""
+    return {
         _KEY_VALUE_VERSION: struct.pack(">i", 1),
         _NEWEST_READ: bytes(8),
         "hfile.AVG_KEY_LEN": struct.pack(">i", sizes[0] // max(count, 1)),
         "hfile.AVG_VALUE_LEN": struct.pack(">i", sizes[1] // max(count, 1)),
         "hfile.CREATE_TIME_TS": bytes(8),
         _LAST_KEY: _encode_row(last) if count else b"",
-        **(info or {}),
     }
-    return parts.finish(known, meta_blocks or {}, count=count)
 
 
 class _Parts:
@@ -277,10 +329,14 @@ class _Parts:
 
     def end_block(self) -> None:
         if self._block:
-            previous = self._index[-1].offset if self._index else -1
-            self._index.append(self._write(BlockKind.DATA, bytes(self._block), self._first, previous=previous))
-            self._unpacked += len(self._block)
+            self.add_block(bytes(self._block), self._first)
             self._block = bytearray()
+
+    def add_block(self, content: bytes, first: bytes) -> None:
+        """Add whole entries, the first of which has this row."""
+        previous = self._index[-1].offset if self._index else -1
+        self._index.append(self._write(BlockKind.DATA, content, first, previous=previous))
+        self._unpacked += len(content)
 
     def finish(self, info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes], *, count: int) -> bytes:
         metas = [self._write(BlockKind.META, data, name.encode()) for name, data in sorted(meta_blocks.items())]

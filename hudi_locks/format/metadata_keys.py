@@ -7,9 +7,20 @@ import hashlib
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import xxhash
 
-__all__ = ["ALL_PARTITIONS", "NO_PARTITION", "column_stats_key", "group_number", "partition_key", "partition_stats_key"]
+__all__ = [
+    "ALL_PARTITIONS",
+    "KEY_CHANGES",
+    "NO_PARTITION",
+    "column_stats_key",
+    "group_number",
+    "group_numbers",
+    "partition_key",
+    "partition_stats_key",
+]
 
 ALL_PARTITIONS: Final = "__all_partitions__"
 """Key of the record that names every partition."""
@@ -18,6 +29,16 @@ NO_PARTITION: Final = "."
 _SEED: Final = 0xFFFF_FFFF_DABA_DABA
 """A negative int of Java, as 64 bits have it."""
 _MULTIPLIER: Final = 31
+_ASCII_END: Final = 0x80
+KEY_CHANGES: Final = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("file_id", pa.string()),
+        pa.field("is_gone", pa.bool_()),
+    ]
+)
+"""What a writer tells: record keys, with partition path and file group that has their row now, or had it until now."""
 
 
 def partition_key(partition: str) -> str:
@@ -38,6 +59,22 @@ def partition_stats_key(column: str, partition: str) -> str:
 
 def _hash(text: str) -> str:
     return base64.b64encode(xxhash.xxh64_digest(text.encode(), seed=_SEED)).decode()
+
+
+def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int64]:
+    """The same for many keys, text without nulls, a place of all of them at a time."""
+    encoded = keys.cast(pa.large_binary())
+    _, offsets, values = encoded.buffers()
+    starts = np.frombuffer(offsets, np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
+    units = np.frombuffer(values or b"", np.uint8)
+    if len(keys) and units[starts[0] : starts[-1]].max(initial=0) >= _ASCII_END:
+        return np.array([group_number(key, groups) for key in keys.to_pylist()], np.int64)
+    lengths = np.diff(starts)
+    hashed = np.zeros(len(keys), np.uint32)
+    for place in range(int(lengths.max(initial=0))):
+        among = np.flatnonzero(lengths > place)
+        hashed[among] = hashed[among] * np.uint32(_MULTIPLIER) + units[starts[among] + place]
+    return np.abs(hashed.view(np.int32).astype(np.int64)) % groups
 
 
 def group_number(key: str, groups: int) -> int:

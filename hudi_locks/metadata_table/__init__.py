@@ -4,6 +4,7 @@ from hudi_locks.metadata_table.compaction import base_file_path, compact, plan_c
 from hudi_locks.metadata_table.delta_commit import (
     DeltaCommit,
     list_indexed,
+    log_path,
     plan_clean,
     plan_delta_commit,
     plan_restore,
@@ -14,10 +15,12 @@ from hudi_locks.metadata_table.measuring import choose_columns, measure_file
 from hudi_locks.metadata_table.metadata_table import (
     INDEXES_PATH,
     METADATA_LAYOUT,
+    Indexed,
     MetadataShape,
     MetadataTable,
     MetadataView,
 )
+from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log
 from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
@@ -26,17 +29,22 @@ __all__ = [
     "METADATA_LAYOUT",
     "DeltaCommit",
     "DeltaCommits",
+    "Indexed",
+    "LocatedKeys",
     "MetadataShape",
     "MetadataTable",
     "MetadataView",
+    "StagedLog",
     "base_file_path",
     "choose_columns",
     "compact",
     "describe_range",
+    "encode_record_log",
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",
     "list_indexed",
+    "log_path",
     "make_metadata_table",
     "measure_file",
     "plan_clean",

@@ -19,6 +19,7 @@ from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
 from hudi_locks.metadata_table.record_files import read_changes
+from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
     BaseFile,
@@ -32,7 +33,15 @@ from hudi_locks.table import (
 )
 from hudi_locks.timeline import Timeline
 
-__all__ = ["INDEXES_PATH", "METADATA_LAYOUT", "OWN_PROPERTIES", "MetadataShape", "MetadataTable", "MetadataView"]
+__all__ = [
+    "INDEXES_PATH",
+    "METADATA_LAYOUT",
+    "OWN_PROPERTIES",
+    "Indexed",
+    "MetadataShape",
+    "MetadataTable",
+    "MetadataView",
+]
 
 INDEXES_PATH: Final = ".hoodie/.index_defs/index.json"
 """Which columns have statistics."""
@@ -63,6 +72,19 @@ class MetadataShape:
 
 
 @dataclass(frozen=True)
+class Indexed:
+    """What the tasks of a write must report for a metadata table.
+
+    Attributes:
+        columns: Those whose ranges it keeps.
+        key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
+    """
+
+    columns: tuple[str, ...] = ()
+    key_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class MetadataTable:
     """The metadata table of one table. Reading it changes nothing. Runs anywhere.
 
@@ -71,12 +93,14 @@ class MetadataTable:
         names: Names of its partitions that are whole, those of kinds that are not read here among them.
         version: Of its records.
         table_version: Of the table.
+        is_merge_on_read: Whether the table is.
     """
 
     storage: Storage
     names: frozenset[str]
     version: int
     table_version: int
+    is_merge_on_read: bool = False
 
     @classmethod
     def of(cls, storage: Storage, config: TableConfig) -> MetadataTable | None:
@@ -98,7 +122,7 @@ class MetadataTable:
         if (version := decode_properties(data, OWN_PROPERTIES).get(key, "")) not in _VERSIONS:
             message = f"{OWN_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
-        return cls(storage, names, int(version), config.version)
+        return cls(storage, names, int(version), config.version, config.table_type == "MERGE_ON_READ")
 
     @property
     def parts(self) -> tuple[MetadataPartition, ...]:
@@ -145,10 +169,25 @@ class MetadataTable:
             )
             raise UnsupportedTable(message, version=self.version, table_version=self.table_version)
 
-    def list_writable_columns(self) -> tuple[str, ...]:
-        """The indexed columns of a metadata table that is kept up to date here; raises as `refuse_unwritable` does."""
+    def describe_indexed(self) -> Indexed:
+        """What the tasks of a write must report; raises as `refuse_unwritable` does."""
         self.refuse_unwritable()
-        return self.indexed_columns
+        return Indexed(self.indexed_columns, self._list_key_groups())
+
+    def _list_key_groups(self) -> tuple[str, ...]:
+        part = MetadataPartition.RECORD_INDEX.value
+        if part not in self.names:
+            return ()
+        listed = list_data_files(self.storage, [f"{METADATA_FOLDER}/{part}"])
+        groups = tuple(sorted({file.file_id for file in listed.both}))
+        if not groups:
+            path = f"{METADATA_FOLDER}/{part}"
+            raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
+        if self.is_merge_on_read:
+            raise _refuse_part(part, "of a merge-on-read table, and writes to logs do not tell which keys are new")
+        if not all(map(is_record_group, groups)):
+            raise _refuse_part(part, f"with file groups of single partitions, such as {groups[0]}")
+        return groups
 
     def describe(self, timeline: Timeline) -> MetadataShape:
         """What the next delta commit must know of it, asked while nobody else changes it.
@@ -171,6 +210,14 @@ class MetadataTable:
             DamagedTable: Its timeline cannot be read.
         """
         return MetadataView(self, timeline, Timeline.load(self.storage, METADATA_LAYOUT))
+
+
+def _refuse_part(part: str, what: str) -> UnsupportedTable:
+    message = (
+        f"the metadata table has the part {part} {what}, which this package does not keep up to date: drop that index"
+        " with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
+    )
+    return UnsupportedTable(message, parts=[part])
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,14 @@ class MetadataMade:
         files: How many data files it names.
         columns: Those of which it keeps statistics.
         left_out: Those of which it keeps none, since some file has values of another type, as before it was widened.
+        lost: Names of parts that were there before and are not made here, such as a record index.
     """
 
     parts: tuple[str, ...]
     files: int
     columns: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 class MetadataMaker:
@@ -63,6 +65,7 @@ class MetadataMaker:
         self._storage = coordinator.storage
         self._columns: Mapping[str, ValueKind] = {}
         self._known: dict[str, Mapping[str, ColumnRange] | None] = {}
+        self._removed: frozenset[str] = frozenset()
 
     def run(self, *, anew: bool = False) -> MetadataMade | None:
         """Make it.
@@ -113,7 +116,7 @@ class MetadataMaker:
         return TableConfig.from_properties(read_properties(self._storage))
 
     def _make(self, timeline: Timeline) -> MetadataMade:
-        remove_metadata_table(self._storage)
+        self._removed |= frozenset(remove_metadata_table(self._storage))
         config = self._read_config()
         files, columns = self._measure(timeline, config)
         found = {file: self._known[file.path] for file in files}
@@ -131,7 +134,9 @@ class MetadataMaker:
         self._name(parts)
         self._table.trace(StopPoint.SERVICE_PLANNED)
         left_out = tuple(name for name in columns if name not in whole)
-        return MetadataMade(tuple(part.value for part in parts), len(there), tuple(whole), left_out)
+        names = tuple(part.value for part in parts)
+        lost = tuple(sorted(self._removed.difference(names)))
+        return MetadataMade(names, len(there), tuple(whole), left_out, lost)
 
     def _measure(self, timeline: Timeline, config: TableConfig) -> tuple[list[_File], Mapping[str, ValueKind]]:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""

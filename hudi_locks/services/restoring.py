@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.errors import SavepointRefused
+from hudi_locks.errors import SavepointRefused, UnsupportedTable
 from hudi_locks.format import (
     WRITE_ACTIONS,
     BaseFileName,
@@ -81,13 +81,22 @@ class Restorer:
             StorageError: The store failed; the same call goes on.
             UnsupportedTable: The metadata table has a part that is not kept up to date here.
         """
-        self._table.read_indexed_columns()
+        self._refuse_record_index()
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")
         heartbeat, plan = self._request(instant)
         with heartbeat.stop_at_end():
             return self._carry_out(heartbeat.requested, plan)
+
+    def _refuse_record_index(self) -> None:
+        indexed = self._table.describe_indexed()
+        if indexed is not None and indexed.key_groups:
+            message = (
+                "the metadata table has a record index, which a restore here does not take back: drop that index with"
+                " JVM Hudi, or the metadata table with hudi-locks metadata drop, or restore with JVM Hudi"
+            )
+            raise UnsupportedTable(message, path=self._storage.base)
 
     def _find_unfinished(self) -> Instant | None:
         with self._table.hold():

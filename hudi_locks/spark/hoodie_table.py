@@ -201,7 +201,7 @@ class HoodieTable(Readable):
         with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
             named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
             before = self._open().services.precede_write()
-            return self._follow(self._writer.delete_partitions(named, report=report), before)
+            return self._follow(self._writer.delete_partitions(self.spark, named, report=report), before)
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
         """The write that `operation` names; see the methods of these names.

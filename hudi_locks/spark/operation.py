@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:  # executors need the operations alone
 
 __all__ = [
     "STAT",
+    "TOLD_KEYS",
     "Attempt",
+    "KeyReport",
     "Operation",
     "WriteResult",
     "decode_report",
@@ -32,6 +34,9 @@ _SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
 """These count the rows of their files as inserted, as the JVM does, and deletes of logs again; none of them is new."""
 STAT: Final = "stat"
 """Column of what a task reports: a write stat as JSON."""
+TOLD_KEYS: Final = "key string, path string, file_id string, is_gone boolean"
+"""Columns beside it where record keys are told."""
+_TOLD_NAMES: Final = (STAT, "key", "path", "file_id", "is_gone")
 _CHECK_S: Final = "early_conflict_check_s"
 
 
@@ -180,6 +185,34 @@ def encode_report(stats: Sequence[WriteStat], check_s: float) -> pa.RecordBatch:
         return batch
     checked = pa.array([*batch.column(STAT).to_pylist(), json.dumps({_CHECK_S: check_s})], pa.string())
     return pa.RecordBatch.from_pydict({STAT: checked})
+
+
+class KeyReport:
+    """Record keys that file groups gain and lose, as a task tells them for the record index of the metadata table.
+
+    Args:
+        is_asked: Whether anybody wants to know.
+    """
+
+    def __init__(self, *, is_asked: bool) -> None:
+        self._is_asked = is_asked
+        self._told: list[pa.RecordBatch] = []
+
+    def tell(self, keys: pa.ChunkedArray, path: str, file_id: str, *, is_gone: bool = False) -> None:
+        """Note keys of a file group; `path` is the path of its partition."""
+        for chunk in keys.chunks if self._is_asked else ():
+            same = [pa.repeat(pa.scalar(value), len(chunk)) for value in (path, file_id, is_gone)]
+            columns = [pa.nulls(len(chunk), pa.string()), chunk.cast(pa.string()), *same]
+            self._told.append(pa.RecordBatch.from_arrays(columns, _TOLD_NAMES))
+
+    def join(self, stats: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """What the task reports: its stats, and the keys as rows of their own."""
+        if not self._is_asked:
+            yield stats
+            return
+        nothing = [pa.nulls(stats.num_rows, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.bool_())]
+        yield pa.RecordBatch.from_arrays([stats.column(STAT), *nothing], _TOLD_NAMES)
+        yield from self._told
 
 
 def decode_stat(text: str) -> WriteStat:

@@ -38,10 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
-_INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
+_INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
     "GLOBAL_BLOOM": index_keys.BLOOM_INDEX_UPDATE_PARTITION_PATH,
+    "RECORD_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
+    "GLOBAL_RECORD_LEVEL_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
 _TASKS_PER_CORE = 4

@@ -28,8 +28,11 @@ class _Limit:
 
 
 _METADATA_PARTS: Final = frozenset(part.value for part in MetadataPartition)
+_COPY_ON_WRITE_PARTS: Final = frozenset({MetadataPartition.RECORD_INDEX.value})
+"""Of these a writer must tell which keys are new, as one of logs does not know."""
 _METADATA_TABLE: Final = """\
-of a metadata table this package keeps files, column_stats and partition_stats up to date, and no other part. Drop \
+of a metadata table this package keeps files, column_stats and partition_stats up to date, of copy-on-write tables \
+record_index too, and no other part. Drop \
 that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \
 the table's writers; JVM writers make it anew unless they have hoodie.metadata.enable=false"""
 _BEING_MADE: Final = """\
@@ -189,7 +192,8 @@ def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Ref
 def _find_metadata_parts(config: TableConfig) -> Iterator[_Refusal]:
     key = table_keys.METADATA_PARTITIONS.name
     value = config.extra.get(key, "")
-    if not _METADATA_PARTS.issuperset(filter(None, map(str.strip, value.split(",")))):
+    known = _METADATA_PARTS - (_COPY_ON_WRITE_PARTS if config.table_type == "MERGE_ON_READ" else set())
+    if not known.issuperset(filter(None, map(str.strip, value.split(",")))):
         yield _Refusal(key, value, _METADATA_TABLE, is_curable=True)
 
 

@@ -11,7 +11,7 @@ from hudi_locks.config import table_keys
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State, add_ms, decode_properties, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.metadata_table import DeltaCommits, MetadataTable
+from hudi_locks.metadata_table import DeltaCommits, Indexed, MetadataTable
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH, TableConfig
@@ -98,15 +98,15 @@ class TableContext:
         self.notices.metadata_table_seen = found is not None
         return found
 
-    def read_indexed_columns(self) -> tuple[str, ...] | None:
-        """Columns whose ranges the tasks of a write are to report; None if the table keeps no metadata table.
+    def describe_indexed(self) -> Indexed | None:
+        """What the tasks of a write are to report; None if the table keeps no metadata table.
 
         Raises:
             DamagedTable: The metadata table cannot be read.
             UnsupportedTable: It has a part that is not kept up to date here.
         """
         found = self.find_metadata_table()
-        return None if found is None else found.list_writable_columns()
+        return None if found is None else found.describe_indexed()
 
     @cached_property
     def known_timeline(self) -> KnownTimeline:

@@ -6,16 +6,19 @@ The claim then names the logs by tickets and holds the completed file, so that w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted
-from hudi_locks.format import CommitMetadata, Instant, State
+from hudi_locks.format import CommitMetadata, Instant, MetadataPartition, State
 from hudi_locks.format.claim import Content
 from hudi_locks.metadata_table import (
     DeltaCommit,
+    Indexed,
     MetadataTable,
     MetadataView,
+    StagedLog,
+    log_path,
     plan_clean,
     plan_delta_commit,
     plan_restore,
@@ -29,8 +32,13 @@ __all__ = ["MetadataPart", "carry_out_clean", "carry_out_restore", "plan_metadat
 
 _ACTION: Final = "deltacommit"
 _LAYOUT: Final = 2
+_KEYS: Final = MetadataPartition.RECORD_INDEX
 _CHANGED: Final = (
     "the table's metadata table, or its list of indexed columns, changed while the write was under way: begin a new one"
+)
+
+_UNTOLD: Final = (
+    "the metadata table has a record index, and the write does not tell which keys it brought: give `publish` the logs"
 )
 
 
@@ -63,7 +71,8 @@ def plan_metadata_part(
     *,
     written: CommitMetadata,
     timeline: Timeline,
-    indexed: tuple[str, ...] | None,
+    indexed: Indexed | None,
+    key_logs: Sequence[StagedLog] | None = None,
 ) -> MetadataPart:
     """Plan what a write changes in the metadata table, and upload it.
 
@@ -73,21 +82,30 @@ def plan_metadata_part(
         requested: Of the write.
         written: What it wrote.
         timeline: Of the table, as it is now.
-        indexed: What `TableContext.read_indexed_columns` gave before its tasks ran.
+        indexed: What `TableContext.describe_indexed` gave before its tasks ran.
+        key_logs: Logs of the record index; None from a write that does not tell its keys.
 
     Raises:
         WriteAborted: The metadata table changed since then, or a range is missing.
         DamagedTable: It cannot be read.
         StorageError: The store failed.
     """
-    if found is None or found.list_writable_columns() != indexed:
+    if found is None or found.describe_indexed() != indexed:
         raise WriteAborted(_CHANGED, instant=requested)
+    if indexed.key_groups and key_logs is None:
+        raise WriteAborted(_UNTOLD, instant=requested)
     shape = found.describe(timeline)
     try:
         commit = plan_delta_commit(requested, written, shape)
     except UnsupportedTable as refusal:
         raise WriteAborted(str(refusal), instant=requested) from refusal
-    return MetadataPart(requested, commit.metadata, context.delta_commits.stage(commit), shape.newest)
+    tickets = context.delta_commits.stage(commit)
+    metadata = commit.metadata
+    if key_logs:
+        tickets |= {log_path(_KEYS, log.group, requested): log.ticket for log in key_logs}
+        told = {_KEYS.value: tuple(log.describe(requested) for log in key_logs)}
+        metadata = replace(metadata, partition_to_write_stats={**metadata.partition_to_write_stats, **told})
+    return MetadataPart(requested, metadata, tickets, shape.newest)
 
 
 def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str, Sequence[str]], *, view: View) -> bool:

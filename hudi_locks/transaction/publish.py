@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +10,7 @@ from hudi_locks.errors import ClockRefused, LockLost, StorageError, TableError, 
 from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, encode_tickets
 from hudi_locks.markers import DirectMarkers, drop_staged
+from hudi_locks.metadata_table import StagedLog
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
 from hudi_locks.redaction import open_log
 from hudi_locks.table import remember_completed
@@ -86,6 +87,7 @@ class Publish:
         reads: What its result rests on beside that.
         unless: Says why not to publish after all; "" to go on.
         has_markers: Whether data files of the write may have been announced.
+        key_logs: See `plan_metadata_part`.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Publish:
         reads: ReadSet | None = None,
         unless: Unless | None = None,
         has_markers: bool = True,
+        key_logs: Sequence[StagedLog] | None = None,
     ) -> None:
         self._table = coordinator
+        self._key_logs = key_logs
         self._has_markers = has_markers
         self._state = state
         self._metadata = metadata
@@ -238,9 +242,14 @@ class Publish:
         found, indexed = self._table.find_metadata_table(), self._state.indexed
         if found is None and indexed is None:
             return None
-        written = self._metadata
         return plan_metadata_part(
-            self._table, found, self._instant, written=written, timeline=timeline, indexed=indexed
+            self._table,
+            found,
+            self._instant,
+            written=self._metadata,
+            timeline=timeline,
+            indexed=indexed,
+            key_logs=self._key_logs,
         )
 
     def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:

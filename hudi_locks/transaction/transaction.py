@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import TracebackType
@@ -13,6 +13,7 @@ from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata
 from hudi_locks.markers import DirectMarkers, MarkerMaker, StagedFiles, drop_staged
+from hudi_locks.metadata_table import Indexed, StagedLog
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
@@ -74,8 +75,8 @@ class Transaction:
         return self._state.claim_head
 
     @property
-    def indexed(self) -> tuple[str, ...] | None:
-        """Columns of which the metadata table keeps statistics; None if the table keeps no metadata table."""
+    def indexed(self) -> Indexed | None:
+        """What the metadata table is to be told; None if the table keeps no metadata table."""
         return self._state.indexed
 
     @cached_property
@@ -92,8 +93,9 @@ class Transaction:
     def files_by(self, maker: MarkerMaker | None) -> StagedFiles:
         """Makes data files that `maker` announces; None for no markers."""
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
-        indexed = self._state.indexed or ()
-        return StagedFiles(self._table.storage, self._table.layout, instant.requested, instant.action, maker, indexed)
+        told = self._state.indexed or Indexed()
+        where = (self._table.storage, self._table.layout)
+        return StagedFiles(*where, instant.requested, instant.action, maker, told.columns, bool(told.key_groups))
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""
@@ -193,6 +195,7 @@ class Transaction:
         *,
         reads: ReadSet | None = None,
         unless: Unless | None = None,
+        key_logs: Sequence[StagedLog] | None = None,
     ) -> PublishResult:
         """Make the write part of the table, if no other got in its way. Nothing is raised for an abort: look at it.
 
@@ -201,6 +204,7 @@ class Transaction:
             reads: What its result rests on beside what it changes; None for nothing, as in an insert.
             unless: Asked inside the lock, with the timeline on which is decided, for a reason not to publish; "" to
                 go on. May be asked several times.
+            key_logs: What it tells the record index of the metadata table; None where there is none.
 
         Raises:
             AcquireTimeout: The table lock could not be had; the write stays open.
@@ -215,7 +219,13 @@ class Transaction:
             self._is_publishing = True
             marked = self._has_markers
             publish = Publish(
-                self._table, self._state, metadata=metadata, reads=reads, unless=unless, has_markers=marked
+                self._table,
+                self._state,
+                metadata=metadata,
+                reads=reads,
+                unless=unless,
+                has_markers=marked,
+                key_logs=key_logs,
             )
             result = publish.run()
             self._ended = result.outcome.value

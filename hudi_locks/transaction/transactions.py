@@ -11,6 +11,7 @@ from hudi_locks.config import table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
+from hudi_locks.metadata_table import Indexed
 from hudi_locks.observe import Metrics
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
@@ -240,11 +241,11 @@ class Transactions:
             return self.coordinator.accept_times(self.coordinator.load_timeline())
 
     @property
-    def _indexed(self) -> tuple[str, ...] | None:
+    def _indexed(self) -> Indexed | None:
         """What the metadata table needs of the tasks; read before a write begins, so that a refusal leaves nothing."""
-        return self.coordinator.read_indexed_columns()
+        return self.coordinator.describe_indexed()
 
-    def _open(self, indexed: tuple[str, ...] | None, state: WriteState, operation: str) -> Transaction:
+    def _open(self, indexed: Indexed | None, state: WriteState, operation: str) -> Transaction:
         return Transaction(self.coordinator, replace(state, indexed=indexed), operation=operation, early=self.early)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from hudi_locks.errors import HoodieEarlyConflictDetectionException, OutcomeUnknown, WriteAborted, WriteConflict
 from hudi_locks.format import Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
+from hudi_locks.metadata_table import Indexed
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
 from hudi_locks.transaction.context import TableContext
@@ -32,7 +33,7 @@ class WriteState:
         lock_held_ms: How long its begin held it.
         archived: Instants that had left the timeline before the snapshot was taken, as far as it may matter.
         mark: What its inflight file must hold at the publish; None if that does not matter.
-        indexed: Columns of which the metadata table keeps statistics; None if there is no metadata table.
+        indexed: What the metadata table is to be told; None if there is no metadata table.
     """
 
     instant: Instant
@@ -43,7 +44,7 @@ class WriteState:
     lock_held_ms: int = 0
     archived: frozenset[str] = frozenset()
     mark: bytes | None = None
-    indexed: tuple[str, ...] | None = None
+    indexed: Indexed | None = None
 
     @property
     def requested(self) -> str:

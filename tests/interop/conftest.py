@@ -56,6 +56,8 @@ _BY_THE_NEWEST = (
 
 _IN_PAIRS = frozenset(
     {
+        "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8]",
+        "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9]",
         "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too[1.0.2-v8]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.2.0-v9-COPY_ON_WRITE]",

@@ -118,7 +118,7 @@ def test_paths_that_hold_no_table_or_one_already(create: Create, spark: Any, pat
         ("COPY_ON_WRITE", "MERGE_ON_READ", ConfigError, "a MERGE_ON_READ table is written with"),
         (
             "hoodie.metadata.enable=false",
-            "hoodie.table.metadata.partitions=files,record_index",
+            "hoodie.table.metadata.partitions=files,bloom_filters",
             UnsupportedTable,
             r"hudi-locks metadata drop",
         ),

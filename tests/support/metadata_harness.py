@@ -26,10 +26,12 @@ from hudi_locks.table import PROPERTIES_PATH, TableConfig
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, Transactions
 
-__all__ = ["MetadataHarness", "rollback_of_the_jvm"]
+__all__ = ["PARTS", "MetadataHarness", "rollback_of_the_jvm"]
 
 SCHEMA = avro_schema(pa.schema([(name, pa.int64()) for name in ("id", "region", "ts", "name", "price", "qty")]), "t")
-NAMES = ",".join(part.value for part in MetadataPartition)
+PARTS = (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
+"""Those that JVM Hudi makes by default."""
+NAMES = ",".join(part.value for part in PARTS)
 _LATER_S = 100_000_000.0
 """The golden files are of 2026, and the clock of the harness begins earlier."""
 
@@ -94,7 +96,7 @@ class MetadataHarness(ServiceHarness):
         assert self.own_timeline().pending() == ()
         known = {one.requested for one in self.own_timeline().completed()}
         assert completed <= known
-        logs = [name for part in MetadataPartition for name in self.names(f"{METADATA_FOLDER}/{part.value}")]
+        logs = [name for part in PARTS for name in self.names(f"{METADATA_FOLDER}/{part.value}")]
         assert {name.split("_")[1].split(".")[0] for name in logs if ".log." in name} <= known
 
     def compact_by_jvm(self, requested: str) -> None:
@@ -115,7 +117,7 @@ def _with_ranges(tx: Transaction, written: CommitMetadata) -> CommitMetadata:
 
 def rollback_of_the_jvm(harness: MetadataHarness, requested: str) -> None:
     """What a JVM writer does to a delta commit that it finds pending: the logs go, then its instant."""
-    for part in MetadataPartition:
+    for part in PARTS:
         folder = f"{METADATA_FOLDER}/{part.value}"
         for name in harness.names(folder):
             if requested in name:

@@ -20,9 +20,9 @@ from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
 
-__all__ = ["GlobalIndex"]
+__all__ = ["PLACE", "GlobalIndex"]
 
-_PLACE: Final = f"{RESERVED}place"
+PLACE: Final = f"{RESERVED}place"
 """Column with the partition path under which a row's key was found, or null."""
 _OLDER: Final = f"{RESERVED}older_"
 
@@ -48,17 +48,18 @@ class GlobalIndex(SimpleIndex):
             return
         base_files = snapshot.base_files()
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
-        with keep_persisted(self.find(rows.frame, snapshot, base_files)) as found:
+        with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
             settled = _Moves(self, found, snapshot, base_files).settle(operation)
             with keep_persisted(settled) as tagged:
                 lookup = self._look_up(operation, snapshot)
-                placement = lookup.place(operation, tagged.drop(_PLACE), base_files)
-                absent = tagged.where(F.col(_PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
+                placement = lookup.place(operation, tagged.drop(PLACE), base_files)
+                absent = tagged.where(F.col(PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
                 missed = MissedKeys(absent, snapshot.table.storage, None)
                 yield replace(placement, absent_keys=missed, assigned=None, has_own_paths=True)
 
-    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
-        """Add where the key of each row lies: GROUP, and the partition path as a column of its own; null for nowhere.
+    @contextmanager
+    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
+        """Add where the key of each row lies: GROUP, and its partition path as PLACE; null for nowhere.
 
         Args:
             rows: With record keys and partition paths.
@@ -66,16 +67,12 @@ class GlobalIndex(SimpleIndex):
             base_files: All of it.
         """
         if not base_files:
-            return add_no_place(rows)
+            nothing = F.lit(None).cast("string")
+            yield rows.withColumn(PLACE, nothing).withColumn(GROUP, nothing)
+            return
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
         known = read_keys(rows.sparkSession, snapshot.table.storage, base_files, keys, file_id=GROUP)
-        return rows.join(known.withColumnRenamed(PARTITION_PATH, _PLACE), [RECORD_KEY], "left")
-
-
-def add_no_place(rows: DataFrame) -> DataFrame:
-    """The rows as those of a table without keys."""
-    nothing = F.lit(None).cast("string")
-    return rows.withColumn(_PLACE, nothing).withColumn(GROUP, nothing)
+        yield rows.join(known.withColumnRenamed(PARTITION_PATH, PLACE), [RECORD_KEY], "left")
 
 
 def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
@@ -103,23 +100,23 @@ class _Moves:
 
     def settle(self, operation: Operation) -> DataFrame:
         """The rows under the path where they are written, and for each that moves one more that takes it out."""
-        stays = self.found.withColumn(PARTITION_PATH, F.coalesce(_PLACE, PARTITION_PATH))
+        stays = self.found.withColumn(PARTITION_PATH, F.coalesce(PLACE, PARTITION_PATH))
         if not self.index.settings.moves_rows or operation is not Operation.UPSERT:
             return stays.withColumn(MOVED, F.lit(False))
-        is_moving = ~F.col(PARTITION_PATH).eqNullSafe(F.coalesce(_PLACE, PARTITION_PATH)) & ~self._is_delete()
-        groups = self.found.where(is_moving).select(_PLACE, GROUP).distinct().collect()
+        is_moving = ~F.col(PARTITION_PATH).eqNullSafe(F.coalesce(PLACE, PARTITION_PATH)) & ~self._is_delete()
+        groups = self.found.where(is_moving).select(PLACE, GROUP).distinct().collect()
         if not groups:
             return stays.withColumn(MOVED, F.lit(False))
-        return self._move(is_moving, {(row[_PLACE], row[GROUP]) for row in groups}, operation)
+        return self._move(is_moving, {(row[PLACE], row[GROUP]) for row in groups}, operation)
 
     def _move(self, is_moving: Column, groups: set[tuple[str, str]], operation: Operation) -> DataFrame:
         rule = self.index.settings.merge_rule(operation, self.snapshot.table.config)
         if rule.fills_nulls:
             raise self._refuse_filling(groups)
-        staying = self.found.where(~is_moving).withColumn(PARTITION_PATH, F.coalesce(_PLACE, PARTITION_PATH))
+        staying = self.found.where(~is_moving).withColumn(PARTITION_PATH, F.coalesce(PLACE, PARTITION_PATH))
         moving = self._drop_older(self.found.where(is_moving), groups, rule.ordering)
         arriving = moving.withColumn(GROUP, F.lit(None).cast("string")).withColumn(MOVED, F.lit(False))
-        leaving = moving.withColumn(PARTITION_PATH, F.col(_PLACE)).withColumn(MOVED, F.lit(True))
+        leaving = moving.withColumn(PARTITION_PATH, F.col(PLACE)).withColumn(MOVED, F.lit(True))
         return reduce(DataFrame.unionByName, (staying.withColumn(MOVED, F.lit(False)), arriving, leaving))
 
     def _drop_older(self, moving: DataFrame, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:

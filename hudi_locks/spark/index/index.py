@@ -122,6 +122,8 @@ _COPY_ON_WRITE = {
     "BLOOM": "hudi_locks.spark.index.simple_index:SimpleIndex",
     "GLOBAL_SIMPLE": "hudi_locks.spark.index.global_index:GlobalIndex",
     "GLOBAL_BLOOM": "hudi_locks.spark.index.global_index:GlobalIndex",
+    "RECORD_INDEX": "hudi_locks.spark.index.record_index:RecordIndex",
+    "GLOBAL_RECORD_LEVEL_INDEX": "hudi_locks.spark.index.record_index:RecordIndex",
     "BUCKET": "hudi_locks.spark.index.bucket_index:BucketIndex",
 }
 _MERGE_ON_READ = {"BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex"}

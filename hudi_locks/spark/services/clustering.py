@@ -19,6 +19,7 @@ from hudi_locks.spark.reading.files import read_as_stored, read_by_arrow, read_f
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.storage import map_in_threads
@@ -81,15 +82,15 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
     name = "clustering"
     doing = "clustering"
 
-    def write(self, transaction: Transaction, plan: ClusteringPlan) -> CommitMetadata:
-        """Write the file groups of the plan; the metadata of its commit."""
+    def write(self, transaction: Transaction, plan: ClusteringPlan, logs: KeyLogs | None = None) -> CommitMetadata:
+        """See `PlanJob.write`."""
         table, timeline = self.table, self.table.timeline()
         schema = table.schema(timeline) or pa.schema([])
         parts = [
             self._arrange(group, number, plan, self._read(timeline, group, schema))
             for number, group in enumerate(plan.groups)
         ]
-        stats = self._run_job(self._make_task(transaction, schema), parts)
+        stats = self._run_job(self._make_task(transaction, schema), parts, logs)
         self._refuse_other_count(transaction, plan, sum(stat.num_writes for stat in stats))
         replaced: dict[str, tuple[str, ...]] = {}
         for partition, file_id in sorted(plan.file_groups):
@@ -97,7 +98,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         recorded = avro_schema(schema, table.config.name)
         return CommitMetadata.of(stats, transaction.operation, schema=recorded, replaced_file_ids=replaced)
 
-    def _run_job(self, task: ClusterTask, parts: Sequence[DataFrame]) -> list[WriteStat]:
+    def _run_job(self, task: ClusterTask, parts: Sequence[DataFrame], logs: KeyLogs | None) -> list[WriteStat]:
         if not parts:
             return []
 
@@ -105,7 +106,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
             """Record batches to one batch of stats."""
             return task(batches, TaskContext.get().partitionId())
 
-        return self._collect_stats(reduce(DataFrame.unionByName, parts), write)
+        return self._collect_stats(reduce(DataFrame.unionByName, parts), write, logs)
 
     def _arrange(self, group: ClusteringGroup, number: int, plan: ClusteringPlan, found: DataFrame) -> DataFrame:
         """The rows of a group in as many parts as it is to have files, each in order."""

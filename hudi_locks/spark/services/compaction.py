@@ -12,6 +12,7 @@ from hudi_locks.services import TableWriter, planned_slice
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
 from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.table import FileSlice, add_meta_schema
 from hudi_locks.transaction import Transaction
 
@@ -67,8 +68,9 @@ class CompactionJob(PlanJob[CompactionPlan]):
     name = "compaction"
     doing = "compacting"
 
-    def write(self, transaction: Transaction, plan: CompactionPlan) -> CommitMetadata:
-        """Write one file for each slice of the plan; the metadata of its commit."""
+    def write(self, transaction: Transaction, plan: CompactionPlan, logs: KeyLogs | None = None) -> CommitMetadata:
+        """See `PlanJob.write`: one file for each slice, whose keys stay where they are."""
+        del logs
         table = self.table
         schema = table.schema(table.timeline()) or pa.schema([])
         avro = avro_schema(schema, table.config.name, with_meta_columns=True)

@@ -14,10 +14,11 @@ from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.services import Plan, PlannedService
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark._worker import WorkerTask
-from hudi_locks.spark.operation import STAT, Attempt, WriteResult, decode_stat
+from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, WriteResult, decode_stat
 from hudi_locks.spark.services.background import SERVICE_ERRORS, BackgroundThread
 from hudi_locks.spark.session import cancel_on_abort, raise_if_rolled_back, show_progress, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.table import Table
 from hudi_locks.transaction import Outcome, Transaction
 
@@ -47,11 +48,13 @@ class PlanJob(ABC, Generic[P]):
     """What it does to file groups, for a person: `compacting`."""
 
     @abstractmethod
-    def write(self, transaction: Transaction, plan: P) -> CommitMetadata:
-        """Write the files of a plan; the metadata of its commit."""
+    def write(self, transaction: Transaction, plan: P, logs: KeyLogs | None) -> CommitMetadata:
+        """Write the files of a plan; the metadata of its commit. Keys go to `logs`, if there are such."""
 
-    def _collect_stats(self, rows: DataFrame, task: WorkerTask) -> list[WriteStat]:
-        """What a task that yields batches of stats made of the rows."""
+    def _collect_stats(self, rows: DataFrame, task: WorkerTask, logs: KeyLogs | None = None) -> list[WriteStat]:
+        """What a task that yields batches of stats, and of keys where they are told, made of the rows."""
+        if logs is not None:
+            return list(map(decode_stat, logs.take(run_in_workers(rows, task, f"{STAT} string, {TOLD_KEYS}"))))
         return [decode_stat(row[STAT]) for row in run_in_workers(rows, task, f"{STAT} string").collect()]
 
 
@@ -188,9 +191,10 @@ class ScheduledService(Generic[P]):
         taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self._job.spark)
         with transaction, taken, vain, typed_task_errors():
             report(f"{self._job.doing} {len(plan.file_groups)} file groups")
-            metadata = self._job.write(transaction, plan)
+            logs = KeyLogs.of(transaction, self._job.table, spark=self._job.spark)
+            metadata = self._job.write(transaction, plan, logs)
             report("publishing")
-            published = transaction.publish(metadata)
+            published = transaction.publish(metadata, key_logs=None if logs is None else logs.staged)
         attempt = Attempt(
             transaction.instant, began_ms, self._clock.wall_ms(), published.outcome, conflict=published.conflict
         )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import StagedFiles
-from hudi_locks.spark.operation import encode_stats
+from hudi_locks.spark.operation import KeyReport, encode_stats
 from hudi_locks.spark.writing.group_writer import GroupWriter
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup
@@ -130,19 +130,21 @@ class ClusterTask:
     seed: uuid.UUID
 
     def __call__(self, batches: Iterable[pa.RecordBatch], part: int) -> Iterator[pa.RecordBatch]:
-        """Take all rows of Spark partition number `part`, and yield one batch of stats."""
+        """Take all rows of Spark partition number `part`, and yield one batch of stats; keys as in `WriteTask`."""
         writers: dict[tuple[str, int], GroupWriter] = {}
+        told = KeyReport(is_asked=self.files.tells_keys)
         try:
             for key, rows in split_by_group(batches):
                 if key not in writers:
-                    writers[key] = self._open(*key, part)
+                    writers[key] = self._open(*key, part, told)
                 writers[key].carry(rows)
             stats = [writer.finish() for writer in writers.values()]
         finally:
             for writer in writers.values():
                 writer.__exit__()
-        yield encode_stats([stat for stat in stats if stat is not None])
+        yield from told.join(encode_stats([stat for stat in stats if stat is not None]))
 
-    def _open(self, partition: str, group: int, part: int) -> GroupWriter:
+    def _open(self, partition: str, group: int, part: int, told: KeyReport) -> GroupWriter:
         file_id = f"{uuid.uuid5(self.seed, f'{partition}/{group}/{part}')}-0"
-        return GroupWriter(self.files, self.schema, form=self.form, group=FileGroup(partition, file_id))
+        group_of_part = FileGroup(partition, file_id)
+        return GroupWriter(self.files, self.schema, form=self.form, group=group_of_part, keys=told)

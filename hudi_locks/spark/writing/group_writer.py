@@ -6,12 +6,15 @@ import zlib
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat, choose_token
 from hudi_locks.markers import StagedFiles
+from hudi_locks.spark.operation import KeyReport
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import (
+    RECORD_KEY,
     BaseFileFormat,
     BaseFileWriter,
     Merge,
@@ -34,6 +37,7 @@ class GroupWriter:
         form: How it is encoded.
         group: The file group.
         is_announced: Whether its file was announced before, with others.
+        keys: Takes the record keys that the file group gains and loses.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class GroupWriter:
         form: BaseFileFormat,
         group: FileGroup,
         is_announced: bool = False,
+        keys: KeyReport | None = None,
     ) -> None:
         self._files = files
+        self._keys = keys or KeyReport(is_asked=False)
         self._schema = schema
         self._group = group
         marker = name_marker(group, files.requested)
@@ -65,13 +71,11 @@ class GroupWriter:
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Write rows of a new file group."""
-        self._write(self.stamp(pa.Table.from_batches([rows])))
-        self._counts["num_inserts"] += rows.num_rows
+        self._add(self.stamp(pa.Table.from_batches([rows])))
 
     def carry(self, rows: pa.RecordBatch) -> None:
         """Write rows of other file groups as they are, with all meta columns but the name of their file."""
-        self._write(conform(pa.Table.from_batches([rows]), self._schema))
-        self._counts["num_inserts"] += rows.num_rows
+        self._add(conform(pa.Table.from_batches([rows]), self._schema))
 
     def merge(self, merge: Merge) -> None:
         """Let the present rows stream through `merge` into the new file.
@@ -82,12 +86,25 @@ class GroupWriter:
         present = 0
         for existing in self._read_present():
             present += existing.num_rows
-            self._write(merge.apply(existing))
+            merged = merge.apply(existing)
+            self._tell_lost(existing, merged)
+            self._write(merged)
         for rows in merge.remaining():
-            self._write(rows)
-            self._counts["num_inserts"] += rows.num_rows
+            self._add(rows)
         self._counts |= {"num_update_writes": merge.updates, "num_deletes": merge.deletes}
         self._refuse_other_count(present)
+
+    def _add(self, rows: pa.Table) -> None:
+        """Write rows that are new to the file group."""
+        self._write(rows)
+        self._counts["num_inserts"] += rows.num_rows
+        self._keys.tell(rows.column(RECORD_KEY), self._group.partition, self._group.file_id)
+
+    def _tell_lost(self, existing: pa.Table, merged: pa.Table) -> None:
+        if merged.num_rows < existing.num_rows:
+            keys, kept = existing.column(RECORD_KEY), merged.column(RECORD_KEY)
+            lost = keys.filter(pc.invert(pc.is_in(keys, value_set=kept)))
+            self._keys.tell(lost, self._group.partition, self._group.file_id, is_gone=True)
 
     def _refuse_other_count(self, present: int) -> None:
         written, added, taken_out = (self._counts[name] for name in ("num_writes", "num_inserts", "num_deletes"))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hudi_locks.errors import BadInput
 from hudi_locks.format import WriteStat
 from hudi_locks.markers import StagedFiles
-from hudi_locks.spark.operation import Operation, encode_report
+from hudi_locks.spark.operation import KeyReport, Operation, encode_report
 from hudi_locks.spark.writing.group_writer import GroupWriter, name_marker
 from hudi_locks.spark.writing.placement import GROUP, MOVED, FileGroup, Groups
 from hudi_locks.table import (
@@ -73,17 +73,17 @@ class WriteTask:
         """What is kept of the input."""
         return input_schema(self.schema)
 
-    def open(self, group: FileGroup) -> GroupWriter:
+    def open(self, group: FileGroup, keys: KeyReport) -> GroupWriter:
         """Begin the new base file of a file group that was announced."""
-        return GroupWriter(self.files, self.schema, form=self.form, group=group, is_announced=True)
+        return GroupWriter(self.files, self.schema, form=self.form, group=group, is_announced=True, keys=keys)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take all rows of the partition, and yield one batch of stats.
+        """Take all rows of the partition, and yield one batch of stats, with those of keys where they are told.
 
         A file group that is left as it is has a stat without a path: also that was decided by what it holds.
         """
-        moved = _MovedKeys()
-        with _Streams(self) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
+        moved, told = _MovedKeys(), KeyReport(is_asked=self.files.tells_keys)
+        with _Streams(self, told) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, whole in split_by_group(batches):
                 refuse_keyless(whole, self.key_fields)
                 rows = moved.take_out(key, whole)
@@ -97,9 +97,9 @@ class WriteTask:
             keys = list(buffers.keys())
             buffered = {key: self.groups.find(*key) for key in keys}
             streams.check_s += self.announce(buffered.values())
-            stats = [self._merge(group, buffers.take(key), moved.of(key)) for key, group in buffered.items()]
+            stats = [self._merge(group, buffers.take(key), moved.of(key), told) for key, group in buffered.items()]
             stats += streams.finish()
-        yield encode_report(stats, streams.check_s)
+        yield from told.join(encode_report(stats, streams.check_s))
 
     def _is_stream(self, group: FileGroup) -> bool:
         """Rows of a new file group can be written at once, unless they must be compared with each other first."""
@@ -122,10 +122,10 @@ class WriteTask:
         names = [name_marker(group, self.files.requested) for group in groups if not self._is_left_alone(group)]
         return self.files.announce(names) if names else 0.0
 
-    def _merge(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None) -> WriteStat:
+    def _merge(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> WriteStat:
         if self._is_left_alone(group):
             return _leave(group)
-        with self.open(group) as writer:
+        with self.open(group, told) as writer:
             merge = self._choose_merge(writer, rows)
             writer.merge(merge if moved is None else MovingMerge(merge, moved))
             return writer.finish() or _leave(group)
@@ -163,15 +163,16 @@ class _MovedKeys:
 class _Streams:
     """The open files of new file groups; together they keep no more rows in memory than the task may."""
 
-    def __init__(self, task: WriteTask) -> None:
+    def __init__(self, task: WriteTask, told: KeyReport) -> None:
         self._task = task
+        self._told = told
         self._writers: dict[FileGroup, GroupWriter] = {}
         self.check_s = 0.0
 
     def append(self, group: FileGroup, rows: pa.RecordBatch) -> None:
         if group not in self._writers:
             self.check_s += self._task.announce([group])
-            self._writers[group] = self._task.open(group)
+            self._writers[group] = self._task.open(group, self._told)
         self._writers[group].append(rows)
         if sum(writer.buffered_bytes for writer in self._writers.values()) > self._task.memory_bytes:
             max(self._writers.values(), key=lambda writer: writer.buffered_bytes).flush()

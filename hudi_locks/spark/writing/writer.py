@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BadInput, TableError
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
-from hudi_locks.metadata_table import list_indexed
+from hudi_locks.metadata_table import StagedLog, list_indexed
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.index import Index
-from hudi_locks.spark.operation import STAT, Attempt, Operation, WriteResult, decode_report
+from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, Operation, WriteResult, decode_report
 from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
@@ -36,7 +37,7 @@ from hudi_locks.spark.writing.rows import (
 )
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, Table
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
@@ -71,6 +72,12 @@ class _Draft:
     unless: Unless | None = None
     avoided: tuple[Conflict, ...] = ()
     rewritten: int = 0
+    logs: KeyLogs | None = None
+
+    @property
+    def key_logs(self) -> tuple[StagedLog, ...] | None:
+        """What it tells the record index; None where there is none."""
+        return None if self.logs is None else self.logs.staged
 
     @property
     def published(self) -> tuple[CommitMetadata, ReadSet]:
@@ -187,10 +194,12 @@ class Writer:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 
-    def delete_partitions(self, partitions: Sequence[str], *, report: Report) -> WriteResult:
+    def delete_partitions(self, spark: SparkSession, partitions: Sequence[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
         self.strategy.refuse(Operation.DELETE_PARTITION)
-        return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, partitions), report)
+        return self._repeat(
+            Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, spark, partitions), report
+        )
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
         attempts: list[Attempt] = []
@@ -227,7 +236,9 @@ class Writer:
             taken = raise_if_rolled_back(transaction)
             with transaction, taken, typed_task_errors(), work(transaction, left) as draft:
                 report("publishing")
-                published = transaction.publish(draft.metadata, reads=draft.reads, unless=draft.unless)
+                published = transaction.publish(
+                    draft.metadata, reads=draft.reads, unless=draft.unless, key_logs=draft.key_logs
+                )
         except EarlyConflictMet as met:
             published = PublishResult(transaction.instant, Outcome.ABORTED, conflict=met.conflict, reason=str(met))
         ended_ms = self.clock.wall_ms()
@@ -241,24 +252,25 @@ class Writer:
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
         if transaction.indexed:  # refuse a column before any work
-            list_indexed(transaction.indexed, schema, version=self.table.config.version)
+            list_indexed(transaction.indexed.columns, schema, version=self.table.config.version)
         asked.report("finding file groups")
-        index = self.strategy.index
+        index, logs = self.strategy.index, self._open_logs(transaction, snapshot, asked)
 
         def run(placement: Placement) -> list[WriteStat]:
             with self._open_files(transaction) as files:
                 task = self.strategy.make_task(files, operation, schema, placement.groups)
-                return self._run_job(task, placement, keyed, asked.report)
+                return self._run_job(task, self.strategy.spread(placement, keyed, operation), asked.report, logs)
 
         def draft(made: WrittenFiles) -> _Draft:
-            return self._draft(transaction, asked, made, schema)
+            return replace(self._draft(transaction, asked, made, schema), logs=logs)
 
         with (
             cancel_on_abort(transaction, keyed.frame.sparkSession),
             index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
         ):
-            made = WrittenFiles(snapshot, placement, *self._run_around(transaction, operation, placement, run))
-            if not turns or not self.strategy.may_go_on(operation):
+            around = self._run_around if logs is None else _run_once
+            made = WrittenFiles(snapshot, placement, *around(transaction, operation, placement, run))
+            if logs is not None or not turns or not self.strategy.may_go_on(operation):
                 yield draft(made)
                 return
             going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
@@ -280,12 +292,24 @@ class Writer:
         reads = self.strategy.list_reads(asked.operation, asked.keyed, made.placement, left)
         return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
 
+    def _open_logs(self, transaction: Transaction, snapshot: Snapshot, asked: _Asked) -> KeyLogs | None:
+        ended = snapshot.find_replaced(asked.operation, asked.keyed.counts)
+        spark = asked.keyed.frame.sparkSession
+        return KeyLogs.of(transaction, self.table, lost=_list_files(snapshot, ended), spark=spark)
+
     @contextmanager
-    def _end_partitions(self, transaction: Transaction, partitions: Sequence[str]) -> Iterator[_Draft]:
+    def _end_partitions(
+        self, transaction: Transaction, spark: SparkSession, partitions: Sequence[str]
+    ) -> Iterator[_Draft]:
         snapshot = Snapshot(self.table, transaction.timeline)
         replaced = snapshot.find_replaced(Operation.DELETE_PARTITION, partitions)
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
-        yield _Draft(CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced))
+        lost = _list_files(snapshot, replaced)
+        logs = KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
+        if logs is not None:
+            logs.take_lost()
+        metadata = CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced)
+        yield _Draft(metadata, logs=logs)
 
     def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
         if operation is Operation.DELETE:
@@ -305,12 +329,29 @@ class Writer:
         return tuple(stats), avoided
 
     def _run_job(
-        self, task: WriteTask | LogTask, placement: Placement, keyed: KeyedRows, report: Report
+        self, task: WriteTask | LogTask, rows: DataFrame, report: Report, logs: KeyLogs | None
     ) -> list[WriteStat]:
         report(self.strategy.doing)
-        rows = self.strategy.spread(placement, keyed, task.operation)
-        reported = run_in_workers(rows, task, f"{STAT} string").collect()
-        stats, checks_s = decode_report(row[STAT] for row in reported)
+        if logs is None:
+            texts = [row[STAT] for row in run_in_workers(rows, task, f"{STAT} string").collect()]
+        else:
+            texts = logs.take(run_in_workers(rows, task, f"{STAT} string, {TOLD_KEYS}"))
+        stats, checks_s = decode_report(texts)
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
+
+
+def _run_once(
+    transaction: Transaction, operation: Operation, placement: Placement, run: _Run
+) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
+    """Where keys are told, what was told of file groups that are written again could not be taken back."""
+    del transaction, operation
+    return tuple(run(placement)), ()
+
+
+def _list_files(snapshot: Snapshot, ended: Mapping[str, Sequence[str]]) -> list[BaseFile]:
+    """The newest base files of file groups."""
+    partitions = [partition for partition, ids in ended.items() if ids]
+    known = snapshot.base_files(partitions) if partitions else []
+    return [file for file in known if file.file_id in ended[file.partition]]

@@ -6,13 +6,14 @@ import gzip
 import struct
 import tracemalloc
 
+import pyarrow as pa
 import pytest
 from golden_metadata import VERSIONS, list_hfiles
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.hfile import HFile, encode_hfile
+from hudi_locks.format.hfile import HFile, encode_hfile, encode_hfile_columns
 
 PATH = ".hoodie/metadata/files/files-0000-0_0-0-0_20260101000000000.hfile"
 ENTRIES = st.dictionaries(st.binary(min_size=1, max_size=60), st.binary(max_size=90), max_size=60).map(
@@ -81,7 +82,23 @@ def test_keys_out_of_order_are_not_written(entries: list[tuple[bytes, bytes]]) -
         encode_hfile(entries)
 
 
+@given(st.dictionaries(st.binary(max_size=40), st.binary(max_size=90), max_size=3_000))
+def test_a_column_of_keys_and_one_of_values_make_the_same_bytes(entries: dict[bytes, bytes]) -> None:
+    keys = sorted(entries)
+    columns = pa.array(keys, pa.binary()), pa.array([entries[key] for key in keys], pa.binary())
+    assert encode_hfile_columns(*columns) == encode_hfile(sorted(entries.items()))
+
+
+def test_columns_of_many_blocks_make_the_same_bytes() -> None:
+    entries = [(f"key {number:06d}".encode(), bytes(number % 251)) for number in range(5_000)]
+    entries[2_500] = (entries[2_500][0], bytes(200_000))
+    keys, values = (pa.array(column, pa.binary()) for column in zip(*entries, strict=True))
+    assert encode_hfile_columns(keys, values) == encode_hfile(entries)
+
+
 def test_a_key_that_is_too_long_is_not_written() -> None:
+    with pytest.raises(ValueError, match="70000 bytes is too long"):
+        encode_hfile_columns(pa.array([b"k" * 70_000]), pa.array([b""]))
     with pytest.raises(ValueError, match="70000 bytes is too long"):
         encode_hfile([(b"k" * 70_000, b"")])
 

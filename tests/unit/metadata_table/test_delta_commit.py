@@ -29,7 +29,7 @@ from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 
 T = "20270101000000000"
 OWN = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDER}/.hoodie/timeline/history")
-PARTS = tuple(MetadataPartition)
+PARTS = (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 
 
 @pytest.fixture(params=[8, 9])

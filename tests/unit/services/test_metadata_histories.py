@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from metadata_harness import MetadataHarness
+from metadata_harness import PARTS, MetadataHarness
 from transaction_harness import Harness, HarnessClock, Killed, heartbeats_that_end, kill
 
 from hudi_locks.errors import HudiLocksError
-from hudi_locks.format import METADATA_FOLDER, Instant, LogFileName, MetadataPartition, RestorePlan, State
+from hudi_locks.format import METADATA_FOLDER, Instant, LogFileName, RestorePlan, State
 from hudi_locks.services import restoring
 from hudi_locks.services.metadata_services import MetadataServices
 from hudi_locks.services.restoring import Restorer
@@ -160,7 +160,7 @@ class History:
 
     def find_strange_logs(self) -> str:
         known = {one.requested for one in self.kept.own_timeline().completed()}
-        names = [name for part in MetadataPartition for name in self.kept.names(f"{METADATA_FOLDER}/{part.value}")]
+        names = [name for part in PARTS for name in self.kept.names(f"{METADATA_FOLDER}/{part.value}")]
         logs = (log for log in map(LogFileName.parse, names) if log is not None)
         strange = {log.instant for log in logs if log.instant not in known and log.instant > min(known, default="")}
         return f"logs of nobody: {sorted(strange)}" if strange else ""

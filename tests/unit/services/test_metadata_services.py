@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from metadata_harness import MetadataHarness
+from metadata_harness import PARTS, MetadataHarness
 from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import METADATA_FOLDER, CleanPlan, CompactionPlan, Instant, MetadataPartition, State
+from hudi_locks.format import METADATA_FOLDER, CleanPlan, CompactionPlan, Instant, State
 from hudi_locks.metadata_table import METADATA_LAYOUT
 from hudi_locks.services import TableServices
 from hudi_locks.services.metadata_services import MetadataServices
@@ -46,13 +46,13 @@ def services(
 
 def records(kept: MetadataHarness) -> dict[str, Any]:
     view = kept.metadata_table.view(kept.timeline())
-    return {part.value: view.read(part) for part in MetadataPartition}
+    return {part.value: view.read(part) for part in PARTS}
 
 
 def logs(kept: MetadataHarness) -> int:
     """How many logs are merged with each read."""
     view = kept.metadata_table.view(kept.timeline())
-    return sum(len(piece.logs) for part in MetadataPartition for piece in view.list_slices(part))
+    return sum(len(piece.logs) for part in PARTS for piece in view.list_slices(part))
 
 
 def come_up(kept: MetadataHarness, requested: str) -> None:
@@ -290,7 +290,7 @@ def test_old_files_go_and_the_timeline_stays_short(kept: MetadataHarness) -> Non
         assert records(kept) == before
     kept.check()
     own = kept.own_timeline()
-    files = [name for part in MetadataPartition for name in kept.names(f"{METADATA_FOLDER}/{part.value}")]
+    files = [name for part in PARTS for name in kept.names(f"{METADATA_FOLDER}/{part.value}")]
     assert len(own.completed(("clean",))) > 1
     assert len(own.completed(("deltacommit",))) == 48, "the table's own timeline is as long"
     assert len(files) < 48 * 3

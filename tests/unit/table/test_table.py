@@ -201,7 +201,7 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.table.metadata.partitions", "record_index"), ("hoodie.table.metadata.partitions.inflight", "files"),
+        ("hoodie.table.metadata.partitions", "bloom_filters"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
         ("hoodie.table.recordkey.fields", ""), ("hoodie.partition.metafile.use.base.format", "true"),
@@ -231,7 +231,7 @@ def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(stor
 
 
 def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> None:
-    put(storage, **{"hoodie.table.metadata.partitions": "files,record_index"})
+    put(storage, **{"hoodie.table.metadata.partitions": "files,bloom_filters"})
     with pytest.raises(UnsupportedTable) as caught:
         Table.load(storage, for_writing=True)
     for step in ("hudi-locks metadata drop PATH", "hoodie.metadata.enable=false"):

@@ -194,10 +194,38 @@ def test_a_file_without_a_range_of_an_indexed_column_ends_the_write(kept: Metada
 
 
 def test_a_part_that_is_not_kept_up_to_date_is_refused_before_anything_is_written(kept: MetadataHarness) -> None:
-    kept.say("files,record_index")
-    with pytest.raises(UnsupportedTable, match="the part record_index"):
+    kept.say("files,bloom_filters")
+    with pytest.raises(UnsupportedTable, match="the part bloom_filters"):
         kept.open().begin("commit", "UPSERT")
     assert kept.timeline().instants == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "error", "match"),
+    [
+        (None, DamagedTable, "holds no file group"),
+        (".record-index-2025-01-0000-0_00000000000000002.log.1_0-0-0", UnsupportedTable, "of single partitions"),
+    ],
+    ids=["none", "partitioned"],
+)
+def test_a_record_index_that_cannot_be_kept_is_refused_before_anything_is_written(
+    kept: MetadataHarness, file: str | None, error: type[Exception], match: str
+) -> None:
+    kept.say("files,record_index")
+    if file is not None:
+        kept.storage.replace(f"{METADATA_FOLDER}/record_index/{file}", b"")
+    with pytest.raises(error, match=match):
+        kept.open().begin("commit", "UPSERT")
+    assert kept.timeline().instants == ()
+
+
+def test_a_write_that_does_not_tell_its_keys_is_no_part_of_a_table_with_a_record_index(kept: MetadataHarness) -> None:
+    kept.storage.replace(f"{METADATA_FOLDER}/record_index/.record-index-0000-0_00000000000000002.log.1_0-0-0", b"")
+    kept.say("files,record_index")
+    tx = kept.open().begin("commit", "UPSERT")
+    result = tx.publish(CommitMetadata.of((), "UPSERT", schema=None))
+    assert result.outcome is Outcome.ABORTED
+    assert "does not tell which keys it brought" in result.reason
 
 
 def test_a_store_that_fails_while_the_logs_are_uploaded_ends_the_write(

@@ -1,0 +1,217 @@
+"""The metadata table's record index: in which file group the row of each key lies (Hudi's record level index).
+
+It is told by those who write the rows, since only they know which keys a file group gained and lost. What they tell is
+made into logs before the write is published, one for each file group of the index, a column at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import BaseFileName, LogFileName, MetadataPartition, WriteStat, epoch_ms
+from hudi_locks.format.hfile import HFile, encode_hfile_columns
+from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
+from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
+from hudi_locks.format.metadata_keys import KEY_CHANGES
+from hudi_locks.format.metadata_record import (
+    MetadataRecord,
+    RecordKind,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
+
+__all__ = ["LocatedKeys", "StagedLog", "encode_record_log", "is_record_group"]
+
+_UUID: Final = 36
+_AS_UUID, _AS_TEXT = 0, 1
+_NO_INDEX: Final = -1
+_UUID_BITS: Final = 64
+_SIGN: Final = 1 << 63
+_GROUP: Final = re.compile(r"record-index-\d{4}-0")
+
+
+class _Place(NamedTuple):
+    path: str
+    file_id: str
+
+
+@dataclass(frozen=True)
+class StagedLog:
+    """A log of the record index that was uploaded, and gets its name from a claim.
+
+    Attributes:
+        group: Id of its file group.
+        size: Bytes.
+        records: How many keys it tells of.
+        ticket: By which it gets its name.
+    """
+
+    group: str
+    size: int
+    records: int
+    ticket: str
+
+    def describe(self, requested: str) -> WriteStat:
+        """As the delta commit of `requested` names it."""
+        part, name = MetadataPartition.RECORD_INDEX.value, str(LogFileName(self.group, requested))
+        return WriteStat(
+            part,
+            self.group,
+            f"{part}/{name}",
+            prev_commit=requested,
+            num_writes=self.records,
+            num_update_writes=self.records,
+            file_size_bytes=self.size,
+            total_write_bytes=self.size,
+            log_version=1,
+            log_offset=0,
+            base_file="",
+            log_files=(name,),
+        )
+
+
+def is_record_group(file_id: str) -> bool:
+    """Whether a file group is one of an index of the whole table, and not of one of its partitions."""
+    return _GROUP.fullmatch(file_id) is not None
+
+
+def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[bytes, int]:
+    """The log of one file group of the index, and how many keys it tells of.
+
+    A key that one file group lost and another one gained is where it came to.
+
+    Args:
+        requested: Of the write.
+        changes: As KEY_CHANGES has them; those of keys of this file group.
+        version: Of the metadata table.
+    """
+    fresh = changes.filter(pc.invert(changes.column("is_gone"))).combine_chunks()
+    keys, values = _sort(fresh, requested, version)
+    lost = pc.unique(changes.filter(changes.column("is_gone")).column("key"))
+    gone = lost.filter(pc.invert(pc.is_in(lost, value_set=keys)))
+    gone = gone.take(pc.sort_indices(gone))
+    header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
+    blocks = []
+    if len(keys):
+        blocks.append(LogBlock(BlockType.HFILE, header, encode_hfile_columns(keys, values)))
+    if len(gone):
+        deletes = encode_deletes(gone, MetadataPartition.RECORD_INDEX.value)
+        blocks.append(LogBlock(BlockType.DELETE, header, deletes))
+    return b"".join(map(encode_block, blocks)), len(keys) + len(gone)
+
+
+def _sort(fresh: pa.Table, requested: str, version: int) -> tuple[pa.Array, pa.Array]:
+    """Keys in the order of their bytes, each once, and their records."""
+    keys = pa.concat_arrays([pa.array([], pa.binary()), *fresh.column("key").cast(pa.binary()).chunks])
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order)
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
+    places = pc.binary_join_element_wise(fresh.column("path"), fresh.column("file_id"), "\0").combine_chunks()
+    found = places.take(order).dictionary_encode()
+    known = [_encode(_Place(*place.split("\0")), requested, version) for place in found.dictionary.to_pylist()]
+    values = pa.array(known, pa.binary()).take(found.indices)
+    kept = pa.array(is_first)
+    return ordered.filter(kept).cast(pa.string()), values.filter(kept)
+
+
+def _encode(place: _Place, requested: str, version: int) -> bytes:
+    told = {"partitionName": place.path, "instantTime": epoch_ms(requested), "position": None}
+    record = MetadataRecord(RecordKind.RECORD_INDEX, other={**told, **_split_file_id(place.file_id)})
+    return encode_metadata_record(record, version)
+
+
+def _split_file_id(file_id: str) -> dict[str, int | str]:
+    """A UUID with a number behind it as numbers, as Hudi writes it; any other id as it is."""
+    try:
+        number = uuid.UUID(file_id[:_UUID]).int
+        index = int(file_id[_UUID + 1 :]) if len(file_id) > _UUID else _NO_INDEX
+        is_exact = _join_file_id(number, index) == file_id
+    except ValueError:
+        is_exact = False
+    if not is_exact:
+        missing = dict.fromkeys(("fileIdHighBits", "fileIdLowBits", "fileIndex"), _NO_INDEX)
+        return {**missing, "fileId": file_id, "fileIdEncoding": _AS_TEXT}
+    high, low = divmod(number, 1 << _UUID_BITS)
+    bits = {"fileIdHighBits": _sign(high), "fileIdLowBits": _sign(low), "fileIndex": index}
+    return {**bits, "fileId": "", "fileIdEncoding": _AS_UUID}
+
+
+def _sign(bits: int) -> int:
+    """As a long of Java."""
+    return bits - (1 << _UUID_BITS) if bits & _SIGN else bits
+
+
+def _join_file_id(number: int, index: int) -> str:
+    text = str(uuid.UUID(int=number))
+    return text if index == _NO_INDEX else f"{text}-{index}"
+
+
+class LocatedKeys:
+    """Finds keys in one file group of the index. Not thread-safe.
+
+    Args:
+        files: Paths and contents of its base file, if it has one, and its logs, in the order in which they came.
+    """
+
+    def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
+        self._files = list(files)
+
+    def find(self, keys: pa.Array) -> pa.Table:
+        """Those of the keys, text without nulls, that are there, as KEY_CHANGES has them.
+
+        Raises:
+            DamagedTable: A file cannot be read.
+        """
+        wanted = [key.encode() for key in keys.to_pylist()]
+        found: dict[bytes, _Place | None] = {}
+        for path, data in self._files:
+            found.update(_read_file(path, data, wanted))
+        there = [(key.decode(), *place, False) for key, place in found.items() if place is not None]
+        columns = list(zip(*there, strict=True)) if there else [()] * len(KEY_CHANGES)
+        return pa.table(
+            [pa.array(column, kind) for column, kind in zip(columns, KEY_CHANGES.types, strict=True)],
+            schema=KEY_CHANGES,
+        )
+
+
+def _read_file(path: str, data: bytes, wanted: list[bytes]) -> dict[bytes, _Place | None]:
+    """Where a file says that keys lie; None for those that it takes out."""
+    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+        file = HFile(data, path)
+        return _decode_many(file, file.info.get("schema", b"").decode("utf-8", "replace"), path, wanted)
+    found: dict[bytes, _Place | None] = {}
+    for block in decode_blocks(data, path):
+        if block.kind is BlockType.HFILE:
+            found.update(_decode_many(HFile(block.content, path), block.schema, path, wanted))
+        elif block.kind is BlockType.DELETE:
+            gone = {key.encode() for key in decode_deletes(block.content, path).keys}
+            found.update(dict.fromkeys(gone.intersection(wanted)))
+    return found
+
+
+def _decode_many(file: HFile, schema: str, path: str, wanted: list[bytes]) -> dict[bytes, _Place | None]:
+    return {key: _decode(value, schema, path) if value else None for key, value in file.get_many(wanted).items()}
+
+
+@lru_cache(maxsize=1 << 14)
+def _decode(value: bytes, schema: str, path: str) -> _Place:
+    """The records of keys that one write brought to one file are the same bytes."""
+    told = decode_metadata_record(value, schema, path).other
+    if told is None:
+        raise DamagedTable(f"{path} holds a record of another part of the metadata table", path=path)
+    if told["fileIdEncoding"] == _AS_TEXT:
+        return _Place(told["partitionName"], told["fileId"])
+    high, low = (told[name] % (1 << _UUID_BITS) for name in ("fileIdHighBits", "fileIdLowBits"))
+    return _Place(told["partitionName"], _join_file_id(high << _UUID_BITS | low, told["fileIndex"]))

@@ -1,0 +1,120 @@
+"""The record index: keys are looked up in the metadata table, and no data file is read for it. Runs on the driver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import MetadataPartition
+from hudi_locks.format.metadata_keys import group_numbers
+from hudi_locks.metadata_table import LocatedKeys, MetadataView
+from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark.index.global_index import PLACE, GlobalIndex
+from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.spark.writing.rows import keep_persisted
+from hudi_locks.storage import Storage
+from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice
+
+__all__ = ["RecordIndex"]
+
+_NUMBER: Final = "number"
+_PART: Final = MetadataPartition.RECORD_INDEX
+
+
+@dataclass(frozen=True)
+class _NumberTask:
+    """Keys with the number of their file group of the index."""
+
+    groups: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = batch.column(RECORD_KEY)
+            numbers = pa.array(group_numbers(keys, self.groups), pa.int32())
+            yield pa.RecordBatch.from_arrays([numbers, keys], [_NUMBER, RECORD_KEY])
+
+
+@dataclass(frozen=True)
+class _FindTask:
+    """Looks keys up in file groups of the index. Picklable; made on the driver, called on executors.
+
+    Attributes:
+        storage: Of the table.
+        slices: The newest slice of each file group.
+    """
+
+    storage: Storage
+    slices: tuple[FileSlice, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take keys with the numbers of their file groups, and yield those that are there with their places."""
+        schema = pa.schema([pa.field(_NUMBER, pa.int32()), pa.field(RECORD_KEY, pa.string())])
+        rows = pa.Table.from_batches(batches, schema)
+        for number in pc.unique(rows.column(_NUMBER)).to_pylist():
+            keys = rows.filter(pc.equal(rows.column(_NUMBER), number)).column(RECORD_KEY).combine_chunks()
+            found = LocatedKeys(self._read(self.slices[number])).find(keys).drop_columns("is_gone")
+            yield from found.rename_columns([RECORD_KEY, PLACE, GROUP]).to_batches()
+
+    def _read(self, piece: FileSlice) -> list[tuple[str, bytes]]:
+        return [(path, self._read_file(path)) for path in piece.paths]
+
+    def _read_file(self, path: str) -> bytes:
+        data = self.storage.read(path)
+        if data is None:
+            raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; write again", path=path)
+        return data
+
+
+@dataclass(frozen=True)
+class RecordIndex(GlobalIndex):
+    """Hudi's SparkMetadataTableRecordIndex. Where the table has no record index it is as GLOBAL_SIMPLE, as in Hudi."""
+
+    def check(self, snapshot: Snapshot) -> None:
+        """See `Index.check`."""
+        super().check(snapshot)
+        if _find_index(snapshot) is None:
+            message = f"{snapshot.table.storage.base} has no record index: keys are looked for in all of its files"
+            warnings.warn(message, UserWarning, stacklevel=2)
+
+    @contextmanager
+    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
+        """See `GlobalIndex.find`.
+
+        The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
+        lacks, as after a clustering, keys are looked for in the files of the snapshot.
+        """
+        view = _find_index(snapshot)
+        if view is None:
+            with super().find(rows, snapshot, base_files) as found:
+                yield found
+            return
+        task = _FindTask(view.table.storage, tuple(view.list_slices(_PART)))
+        with keep_persisted(_look_up(rows, task)) as known:
+            places = {(row[PLACE], row[GROUP]) for row in known.select(PLACE, GROUP).distinct().collect()}
+            if places <= {(file.partition, file.file_id) for file in base_files}:
+                yield rows.join(known, [RECORD_KEY], "left")
+                return
+        with super().find(rows, snapshot, base_files) as found:
+            yield found
+
+
+def _find_index(snapshot: Snapshot) -> MetadataView | None:
+    """The metadata table of a table, if it has a record index."""
+    view = snapshot.metadata
+    return view if view is not None and _PART.value in view.table.names else None
+
+
+def _look_up(rows: DataFrame, task: _FindTask) -> DataFrame:
+    groups = len(task.slices)
+    numbered = run_in_workers(rows.select(RECORD_KEY), _NumberTask(groups), f"{_NUMBER} int, {RECORD_KEY} string")
+    spread = numbered.distinct().repartition(groups, _NUMBER)
+    return run_in_workers(spread, task, f"{RECORD_KEY} string, {PLACE} string, {GROUP} string")

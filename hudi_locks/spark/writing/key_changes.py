@@ -1,0 +1,151 @@
+"""What a write tells the record index of the metadata table: which keys file groups gained and lost.
+
+The tasks that write the rows tell it beside their write stats. The rows of that are then brought together by file group
+of the index, each of which gets one log, before the write is published.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from hudi_locks.format import MetadataPartition
+from hudi_locks.format.metadata_keys import KEY_CHANGES, group_numbers
+from hudi_locks.metadata_table import StagedLog, encode_record_log, log_path
+from hudi_locks.spark._compat import run_in_workers
+from hudi_locks.spark.operation import STAT, TOLD_KEYS
+from hudi_locks.spark.reading.files import read_keys, text_columns
+from hudi_locks.spark.writing.rows import keep_persisted
+from hudi_locks.storage import Storage
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, Table
+from hudi_locks.transaction import Transaction
+
+__all__ = ["KeyLogs", "RecordLogTask"]
+
+_FILE_ID: Final = "file_id"
+_GROUP: Final = "group"
+_LOG: Final = "log"
+_ROWS: Final = 1 << 18
+"""Changes for which a task is worth while."""
+
+
+@dataclass(frozen=True)
+class _NumberTask:
+    """Adds to each key the number of its file group of the index."""
+
+    groups: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers = pa.array(group_numbers(batch.column("key"), self.groups), pa.int32())
+            yield pa.RecordBatch.from_arrays([numbers, *batch.columns], [_GROUP, *batch.schema.names])
+
+
+@dataclass(frozen=True)
+class RecordLogTask:
+    """Uploads the logs of some file groups of the index. Picklable; made on the driver, called on executors.
+
+    Attributes:
+        storage: Of the table.
+        requested: Of the write.
+        groups: Ids of all file groups of the index, in their order.
+        version: Of the metadata table.
+    """
+
+    storage: Storage
+    requested: str
+    groups: tuple[str, ...]
+    version: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take changes with the numbers of their file groups, and yield each log as JSON."""
+        rows = pa.Table.from_batches(batches, KEY_CHANGES.insert(0, pa.field(_GROUP, pa.int32())))
+        numbers = pc.unique(rows.column(_GROUP)).to_pylist()
+        logs = [self._write(n, rows.filter(pc.equal(rows.column(_GROUP), n)).drop_columns(_GROUP)) for n in numbers]
+        texts = [json.dumps(dataclasses.asdict(log)) for log in logs]
+        yield pa.RecordBatch.from_pydict({_LOG: pa.array(texts, pa.string())})
+
+    def _write(self, number: int, changes: pa.Table) -> StagedLog:
+        group = self.groups[number]
+        data, records = encode_record_log(self.requested, changes, self.version)
+        path = log_path(MetadataPartition.RECORD_INDEX, group, self.requested)
+        staged = self.storage.stage(path, instant=self.requested)
+        with staged.open() as file:
+            file.write(data)
+        return StagedLog(group, len(data), records, staged.seal())
+
+
+class KeyLogs:
+    """Makes the logs of one write. Lives on the driver.
+
+    Args:
+        task: Uploads them.
+        lost: Keys of file groups that end with the write, with the columns of KEY_CHANGES.
+
+    Attributes:
+        staged: What was uploaded so far.
+    """
+
+    def __init__(self, task: RecordLogTask, lost: DataFrame | None = None) -> None:
+        self._task = task
+        self._lost = lost
+        self.staged: tuple[StagedLog, ...] = ()
+
+    @classmethod
+    def of(
+        cls, transaction: Transaction, table: Table, *, lost: Sequence[BaseFile] = (), spark: SparkSession
+    ) -> KeyLogs | None:
+        """Those of a transaction; None where its table has no record index.
+
+        Args:
+            transaction: Of the write.
+            table: The table.
+            lost: Base files of file groups that end with it.
+            spark: The session.
+        """
+        groups = transaction.indexed.key_groups if transaction.indexed else ()
+        if not groups:
+            return None
+        task = RecordLogTask(table.storage, transaction.instant, groups, table.config.version)
+        return cls(task, _list_keys(spark, table.storage, lost) if lost else None)
+
+    def take(self, reported: DataFrame) -> list[str]:
+        """Upload the logs of all keys that tasks tell; the texts of the write stats that they report.
+
+        Args:
+            reported: With write stats, or keys, in each row; computed once.
+        """
+        with keep_persisted(reported) as kept:
+            stats = [row[STAT] for row in kept.where(F.col(STAT).isNotNull()).select(STAT).collect()]
+            changes = kept.where(F.col(STAT).isNull()).drop(STAT)
+            self._stage(changes if self._lost is None else changes.unionByName(self._lost))
+        return stats
+
+    def take_lost(self) -> None:
+        """Upload the logs of a write that only ends file groups."""
+        if self._lost is not None:
+            self._stage(self._lost)
+
+    def _stage(self, changes: DataFrame) -> None:
+        groups = len(self._task.groups)
+        numbered = run_in_workers(changes, _NumberTask(groups), f"{_GROUP} int, {TOLD_KEYS}")
+        with keep_persisted(numbered) as kept:
+            if count := kept.count():
+                spread = kept.repartition(min(groups, 1 + count // _ROWS), _GROUP)
+                rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
+                self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)
+
+
+def _list_keys(spark: SparkSession, storage: Storage, files: Sequence[BaseFile]) -> DataFrame:
+    keys = read_keys(spark, storage, files, text_columns(RECORD_KEY, PARTITION_PATH), file_id=_FILE_ID)
+    return keys.select(
+        F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), _FILE_ID, F.lit(True).alias("is_gone")
+    )

@@ -1,0 +1,143 @@
+"""The record index of a table that JVM Hudi 1.2.0 made: keys are found by it, and it is told what a write brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import shared_table
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import MetadataPartition
+from hudi_locks.metadata_table import LocatedKeys, MetadataTable
+from hudi_locks.spark import HoodieTable
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id string, region string, ts long, value double, label string"
+OPTIONS = {
+    **shared_table.SHARED,
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.num.retries.on.conflict.failures": "1",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+}
+MOVING = {"hoodie.record.index.update.partition.path": "true"}
+
+
+@pytest.fixture
+def load(spark: Any, golden: Any) -> Callable[..., HoodieTable]:
+    base = golden("v9_record_index").base
+
+    def make(**changes: str) -> HoodieTable:
+        return HoodieTable.load(spark, base, options={**OPTIONS, **changes})
+
+    return make
+
+
+@pytest.fixture
+def rows(spark: Any) -> Callable[..., Any]:
+    return lambda *rows: spark.createDataFrame(list(rows), COLUMNS).coalesce(1)
+
+
+def list_places(table: HoodieTable) -> dict[str, tuple[str, str]]:
+    names = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
+    found = [(key, path, name.partition("_")[0]) for key, path, name in table.read().select(*names).collect()]
+    assert len({key for key, *_ in found}) == len(found), "a key has more than one row"
+    return {key: (path, file_id) for key, path, file_id in found}
+
+
+def read_index(table: HoodieTable) -> dict[str, tuple[str, str]]:
+    metadata = MetadataTable.of(table.table.storage, table.table.config)
+    assert metadata is not None
+    view, part = metadata.view(table.table.timeline()), MetadataPartition.RECORD_INDEX
+    keys = pa.array(sorted(view.read(part)), pa.string())
+    found: dict[str, tuple[str, str]] = {}
+    for piece in view.list_slices(part):
+        files = [(path, table.table.storage.read(path) or b"") for path in piece.paths]
+        told = LocatedKeys(files).find(keys).to_pylist()
+        found |= {row["key"]: (row["path"], row["file_id"]) for row in told}
+    return found
+
+
+def name_partitions(table: HoodieTable) -> dict[str, str]:
+    return {key: path.removeprefix("region=") for key, (path, _) in list_places(table).items()}
+
+
+def test_keys_are_found_without_a_look_at_data_files_and_the_index_is_told(
+    load: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_locks.spark.index.global_index.read_keys", None)
+    table = load()
+    result = table.upsert(rows(("a", "us", 9, 1.0, "ours"), ("b", "us", 9, 1.0, "back"), ("x", "x", 9, 1.0, "new")))
+    assert (result.rows_updated, result.rows_inserted) == (1, 2)
+    assert name_partitions(table) == {"a": "eu", "b": "us", "c": "us", "d": "us", "e": "eu", "n": "new", "x": "x"}
+    assert read_index(table) == list_places(table)
+    table.delete(rows(("a", "any", 9, 1.0, ""), ("x", "any", 9, 1.0, "")))
+    assert sorted(read_index(table)) == ["b", "c", "d", "e", "n"]
+    table.upsert(rows(("n", "eu", 9, 1.0, "ours"), ("a", "us", 9, 1.0, "again")))
+    assert read_index(table) == list_places(table)
+    assert name_partitions(table)["a"] == "us"
+
+
+def test_what_moves_or_ends_is_told(load: Any, rows: Any) -> None:
+    table = load(**MOVING)
+    table.upsert(rows(("a", "us", 9, 1.0, "moved"), ("c", "eu", 9, 1.0, "moved"), ("d", "eu", 0, 1.0, "old")))
+    assert name_partitions(table) == {"a": "us", "c": "eu", "d": "us", "e": "eu", "n": "new"}
+    assert read_index(table) == list_places(table)
+    table.insert_overwrite(rows(("a", "us", 10, 1.0, "over"), ("z", "us", 10, 1.0, "over")))
+    assert sorted(read_index(table)) == ["a", "c", "e", "n", "z"]
+    table.clustering.run()
+    assert read_index(table) == list_places(table)
+    table.delete_partitions(["region=us"])
+    assert sorted(read_index(table)) == ["c", "e", "n"]
+    table.insert_overwrite_table(rows(("q", "q", 1, 1.0, "only")))
+    assert read_index(table) == list_places(table)
+
+
+@pytest.mark.parametrize("other", ["upsert", "move", "cluster", "delete"])
+def test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key(
+    load: Any, rows: Any, after_job: Callable[..., None], other: str
+) -> None:
+    table, theirs = load(), load(**MOVING, **{"hoodie.parquet.small.file.limit": "0"})
+    theirs.bulk_insert(rows(("k", "new", 5, 1.0, "theirs")))
+    actions: dict[str, Callable[[], Any]] = {
+        "upsert": lambda: theirs.upsert(rows(("n", "new", 9, 9.0, "theirs"), ("m", "eu", 9, 9.0, "theirs"))),
+        "move": lambda: theirs.upsert(rows(("n", "us", 9, 9.0, "theirs"))),
+        "cluster": theirs.clustering.run,
+        "delete": lambda: theirs.delete(rows(("n", "new", 9, 9.0, ""))),
+    }
+    after_job(actions[other])
+    result = table.upsert(rows(("n", "new", 10, 10.0, "ours"), ("m", "us", 10, 10.0, "ours")))
+    assert result.retries == 1
+    labels = {row["id"]: row["label"] for row in table.read().select("id", "label").collect()}
+    assert (labels["n"], labels["m"]) == ("ours", "ours")
+    assert read_index(table) == list_places(table)
+
+
+def test_a_write_with_another_index_keeps_the_record_index_too(load: Any, rows: Any) -> None:
+    table = load(**{"hoodie.index.type": "SIMPLE"})
+    table.upsert(rows(("a", "eu", 9, 1.0, "ours"), ("x", "us", 9, 1.0, "ours")))
+    table.bulk_insert(rows(("y", "us", 9, 1.0, "ours")))
+    assert read_index(table) == list_places(table)
+
+
+def test_a_restore_says_what_stands_in_its_way(load: Any, rows: Any) -> None:
+    table = load()
+    written = table.upsert(rows(("a", "eu", 9, 1.0, "ours")))
+    with pytest.raises(UnsupportedTable, match="has a record index"):
+        table.services.restore(written.instant)
+
+
+def test_without_a_record_index_keys_are_looked_for_everywhere_with_a_warning(
+    spark: Any, path: str, rows: Any, rows_of: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    table = HoodieTable.create(
+        spark, path, name="t", record_key="id", partition_by="region", ordering="ts", options=OPTIONS
+    )
+    with pytest.warns(UserWarning, match="has no record index"):
+        table.upsert(rows(("a", "eu", 1, 1.0, "x")))
+    table.upsert(rows(("a", "us", 2, 2.0, "y")))
+    assert rows_of(table, "id", "label") == [("a", "y")]
