@@ -31,6 +31,7 @@ NAMES = (
     "nbcc_peers",
     "nbcc_slices",
     "nbcc_writers",
+    "record_index",
 )
 
 

@@ -41,7 +41,8 @@ class StagedFiles:
         action: Of the instant, as its pending files name it.
         maker: Makes the markers; None where nobody reads any, since every writer of the table goes by the claims.
         indexed: Columns whose ranges are to be reported with each file, for the metadata table; see `WriteStat.ranges`.
-        tells_keys: Whether the keys that file groups gain and lose are to be reported too, for its record index.
+        key_groups: Over how many file groups its record index is spread; tasks report for it the keys that theirs gain
+            and lose; 0 without one.
     """
 
     storage: Storage
@@ -50,7 +51,7 @@ class StagedFiles:
     action: str
     maker: MarkerMaker | None = None
     indexed: tuple[str, ...] = ()
-    tells_keys: bool = False
+    key_groups: int = 0
 
     def announce(self, names: Sequence[MarkerName]) -> float:
         """Make the markers of files that are started next.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from hudi_locks.format import WriteStat
+from hudi_locks.format.metadata_keys import group_numbers
 
 if TYPE_CHECKING:  # executors need the operations alone
     from hudi_locks.format import CommitMetadata
@@ -34,9 +35,9 @@ _SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
 """These count the rows of their files as inserted, as the JVM does, and deletes of logs again; none of them is new."""
 STAT: Final = "stat"
 """Column of what a task reports: a write stat as JSON."""
-TOLD_KEYS: Final = "key string, path string, file_id string, is_gone boolean"
-"""Columns beside it where record keys are told."""
-_TOLD_NAMES: Final = (STAT, "key", "path", "file_id", "is_gone")
+TOLD_KEYS: Final = "number int, key string, path string, file_id string, is_gone boolean"
+"""Columns beside it where record keys are told: the file group of the index that is to know, and what it is told."""
+_TOLD_NAMES: Final = ("number", "key", "path", "file_id", "is_gone")
 _CHECK_S: Final = "early_conflict_check_s"
 
 
@@ -191,28 +192,45 @@ class KeyReport:
     """Record keys that file groups gain and lose, as a task tells them for the record index of the metadata table.
 
     Args:
-        is_asked: Whether anybody wants to know.
+        groups: Over how many file groups the index is spread; 0 if nobody wants to know.
     """
 
-    def __init__(self, *, is_asked: bool) -> None:
-        self._is_asked = is_asked
+    def __init__(self, groups: int = 0) -> None:
+        self._groups = groups
         self._told: list[pa.RecordBatch] = []
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anybody wants to know."""
+        return bool(self._groups)
 
     def tell(self, keys: pa.ChunkedArray, path: str, file_id: str, *, is_gone: bool = False) -> None:
         """Note keys of a file group; `path` is the path of its partition."""
-        for chunk in keys.chunks if self._is_asked else ():
-            same = [pa.repeat(pa.scalar(value), len(chunk)) for value in (path, file_id, is_gone)]
-            columns = [pa.nulls(len(chunk), pa.string()), chunk.cast(pa.string()), *same]
-            self._told.append(pa.RecordBatch.from_arrays(columns, _TOLD_NAMES))
+        for chunk in keys.chunks if self.is_asked else ():
+            self._note(chunk.cast(pa.string()), *(pa.repeat(value, len(chunk)) for value in (path, file_id, is_gone)))
+
+    def tell_lost(self, keys: pa.Array, paths: pa.Array, file_ids: pa.Array) -> None:
+        """Note keys that file groups lose, each with its own."""
+        self._note(keys, paths, file_ids, pa.repeat(pa.scalar(value=True), len(keys)))
+
+    def _note(self, keys: pa.StringArray, *places: pa.Array) -> None:
+        numbers = pa.array(group_numbers(keys, self._groups), pa.int32())
+        self._told.append(pa.RecordBatch.from_arrays([numbers, keys, *places], _TOLD_NAMES))
+
+    def keys(self) -> Iterator[pa.RecordBatch]:
+        """What was noted, with the columns TOLD_KEYS."""
+        return iter(self._told)
 
     def join(self, stats: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What the task reports: its stats, and the keys as rows of their own."""
-        if not self._is_asked:
+        if not self.is_asked:
             yield stats
             return
-        nothing = [pa.nulls(stats.num_rows, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.bool_())]
-        yield pa.RecordBatch.from_arrays([stats.column(STAT), *nothing], _TOLD_NAMES)
-        yield from self._told
+        kinds = (pa.int32(), pa.string(), pa.string(), pa.string(), pa.bool_())
+        names, nothing = (STAT, *_TOLD_NAMES), [pa.nulls(stats.num_rows, kind) for kind in kinds]
+        yield pa.RecordBatch.from_arrays([stats.column(STAT), *nothing], names)
+        for told in self._told:
+            yield pa.RecordBatch.from_arrays([pa.nulls(told.num_rows, pa.string()), *told.columns], names)
 
 
 def decode_stat(text: str) -> WriteStat:

@@ -95,7 +95,7 @@ class Transaction:
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
         told = self._state.indexed or Indexed()
         where = (self._table.storage, self._table.layout)
-        return StagedFiles(*where, instant.requested, instant.action, maker, told.columns, bool(told.key_groups))
+        return StagedFiles(*where, instant.requested, instant.action, maker, told.columns, len(told.key_groups))
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""

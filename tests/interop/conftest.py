@@ -40,11 +40,13 @@ _BY_THE_NEWEST = (
     "test_a_key_that_was_deleted_may_come_again",
     "test_a_log_that_began_before_a_compaction_and_ended_after_it_is_archived_once_another_one_took_it",
     "test_an_overwrite_of_the_jvm_beside_a_writer_that_does_not_block_is_a_conflict",
+    "test_both_fill_the_same_columns_before_and_after_a_compaction",
     "test_cleaning_and_archival_of_both_kinds_go_on_from_each_other",
     "test_each_respects_what_the_other_plans_to_cluster",
     "test_nobody_sees_the_first_write_of_a_table_before_it_is_completed_though_a_later_one_is",
     "test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it",
     "test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told",
+    "test_savepoints_and_restores_of_both_kinds_are_understood",
     "test_the_jvm_reads_and_adds_to_what_we_took_back_to_a_savepoint",
     "test_the_jvm_goes_on_after_we_alone_compacted_cleaned_and_archived_for_long",
     "test_three_readers_agree_on_what_changed_in_a_span",
@@ -57,6 +59,7 @@ _BY_THE_NEWEST = (
 _IN_PAIRS = frozenset(
     {
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8]",
+        "test_a_table_without_partitions_has_such_an_index_too[1.0.2-v8]",
         "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9]",
         "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too[1.0.2-v8]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
@@ -69,7 +72,10 @@ _IN_PAIRS = frozenset(
         "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.0.2-v8-COPY_ON_WRITE]",
         "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.0.2-v8-MERGE_ON_READ]",
         "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.2.0-v9-COPY_ON_WRITE]",
+        "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on[1.0.2-v8]",
         "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on[1.2.0-v9]",
+        "test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on[1.2.0-v9-avro alone]",
+        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.2.0-v9-COPY_ON_WRITE]",
         "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-MERGE_ON_READ]",
     }
 )

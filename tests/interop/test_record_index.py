@@ -101,7 +101,9 @@ def test_both_find_the_keys_of_the_other_by_the_index_and_keep_it(table: Indexed
     table.check()
     table.theirs(("b", "us", 4, 1.0, "back"), ("d", "new", 4, 1.0, "back"))
     assert table.check()["d"][1:] == ("new", 4, 1.0, "back")
-    ours.insert(table.frame(("i", "eu", 5, 1.0, "ours")))
+    serving = table.open(hoodie__metadata__compact__max__delta__commits="2")
+    serving.insert(table.frame(("i", "eu", 5, 1.0, "ours")))
+    assert any(name.endswith(".hfile") for name in ours.table.storage.list_names(".hoodie/metadata/record_index"))
     ours.bulk_insert(table.frame(("k", "bulk", 5, 1.0, "ours"), ("k2", "bulk", 5, 1.0, "ours")))
     table.theirs(("i", "us", 6, 1.0, "theirs"), ("k", "us", 6, 1.0, "theirs"))
     assert table.check()["k"][1] == "bulk"
@@ -123,3 +125,13 @@ def test_rows_move_and_file_groups_end_and_the_index_follows(table: Indexed) -> 
     table.check()
     table.theirs(("y", "eu", 6, 1.0, "theirs"), ("b", "us", 6, 1.0, "theirs"))
     assert {key: row[1] for key, row in table.check().items() if key in "yb"} == {"y": "us", "b": "eu"}
+
+
+def test_a_table_without_partitions_has_such_an_index_too(jvm: Any, spark: Any, path: str) -> None:
+    table = Indexed(jvm, spark, path, partitioned_by="")
+    table.theirs(*FIRST)
+    table.open().upsert(table.frame(("a", "us", 2, 1.0, "ours"), ("n", "eu", 2, 1.0, "ours")))
+    table.theirs(("n", "us", 3, 1.0, "theirs"), ("b", "us", 3, 1.0, "theirs"), ("m", "us", 3, 1.0, "theirs"))
+    assert {key: row[4] for key, row in table.check().items()} == {
+        "a": "ours", "b": "theirs", "c": "x", "m": "theirs", "n": "theirs", "é": "x",
+    }  # fmt: skip

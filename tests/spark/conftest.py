@@ -17,6 +17,41 @@ FAST = {"hoodie.upsert.shuffle.parallelism": "2", "hoodie.time.generator.max_exp
 """Few tasks, since the rows of a test are few, and no wait for the clocks of other machines."""
 
 
+_IN_PAIRS = frozenset(
+    {
+        "test_a_delete_finds_its_key_in_whatever_partition[moving]",
+        "test_a_merge_on_read_table_shows_no_less_with_logs_and_without[listed-corrupt]",
+        "test_a_merge_on_read_table_shows_no_less_with_logs_and_without[told-missing]",
+        "test_a_row_that_is_marked_as_deleted_goes_from_where_it_lies[staying]",
+        "test_a_row_whose_partition_changed_moves_or_stays_as_the_option_says[moving-GLOBAL_BLOOM]",
+        "test_a_row_whose_partition_changed_moves_or_stays_as_the_option_says[staying-GLOBAL_SIMPLE]",
+        "test_no_read_shows_less[listed-corrupt]",
+        "test_no_read_shows_less[told-missing]",
+        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-clustering]",
+        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-delete]",
+        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-upsert]",
+        "test_no_write_rests_on_what_was_passed_over[told-missing-clustering]",
+        "test_no_write_rests_on_what_was_passed_over[told-missing-delete]",
+        "test_no_write_rests_on_what_was_passed_over[told-missing-upsert]",
+        "test_rows_of_one_key_in_several_partitions_become_one_row[staying]",
+        "test_the_later_of_two_writers_gives_up_before_it_writes[bloom]",
+        "test_the_later_of_two_writers_gives_up_before_it_writes[transaction]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[delete]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[upsert]",
+        "test_writers_of_different_file_groups_go_on[bloom]",
+        "test_writers_of_different_file_groups_go_on[transaction]",
+    }
+)
+"""Of these every run has the other values of each parameter, and the nightly run all combinations."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the nightly run what other tests show in pairs."""
+    for item in items:
+        if item.name in _IN_PAIRS:
+            item.add_marker(pytest.mark.nightly)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return str(tmp_path / "table")

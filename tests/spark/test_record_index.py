@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import shared_table
 
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.metadata_table import LocatedKeys, MetadataTable
 from hudi_locks.spark import HoodieTable
@@ -95,6 +95,22 @@ def test_what_moves_or_ends_is_told(load: Any, rows: Any) -> None:
     assert sorted(read_index(table)) == ["c", "e", "n"]
     table.insert_overwrite_table(rows(("q", "q", 1, 1.0, "only")))
     assert read_index(table) == list_places(table)
+
+
+def test_the_index_is_compacted_with_the_other_parts_of_the_metadata_table(load: Any, rows: Any) -> None:
+    table = load(**{"hoodie.metadata.compact.max.delta.commits": "2"})
+    table.upsert(rows(("a", "eu", 9, 1.0, "ours"), ("x", "us", 9, 1.0, "ours")))
+    table.delete(rows(("c", "us", 9, 1.0, "")))
+    names = table.table.storage.list_names(".hoodie/metadata/record_index")
+    assert [name for name in names if name.endswith(".hfile")]
+    assert read_index(table) == list_places(table)
+    table.upsert(rows(("c", "eu", 10, 1.0, "again"), ("x", "eu", 10, 1.0, "ours")))
+    assert {key: path for key, path in name_partitions(table).items() if key in "cx"} == {"c": "eu", "x": "us"}
+
+
+def test_a_row_without_a_key_is_refused_as_ever(load: Any, rows: Any) -> None:
+    with pytest.raises(BadInput, match="have no record key"):
+        load().upsert(rows((None, "eu", 9, 1.0, "ours"), ("b", "eu", 9, 1.0, "ours")))
 
 
 @pytest.mark.parametrize("other", ["upsert", "move", "cluster", "delete"])

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import MetadataPartition
@@ -27,6 +28,7 @@ from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice
 __all__ = ["RecordIndex"]
 
 _NUMBER: Final = "number"
+_TASKS_PER_CORE: Final = 2
 _PART: Final = MetadataPartition.RECORD_INDEX
 
 
@@ -99,8 +101,8 @@ class RecordIndex(GlobalIndex):
             return
         task = _FindTask(view.table.storage, tuple(view.list_slices(_PART)))
         with keep_persisted(_look_up(rows, task)) as known:
-            places = {(row[PLACE], row[GROUP]) for row in known.select(PLACE, GROUP).distinct().collect()}
-            if places <= {(file.partition, file.file_id) for file in base_files}:
+            [told] = known.agg(F.collect_set(F.struct(PLACE, GROUP))).collect()
+            if {tuple(place) for place in told[0]} <= {(file.partition, file.file_id) for file in base_files}:
                 yield rows.join(known, [RECORD_KEY], "left")
                 return
         with super().find(rows, snapshot, base_files) as found:
@@ -114,7 +116,8 @@ def _find_index(snapshot: Snapshot) -> MetadataView | None:
 
 
 def _look_up(rows: DataFrame, task: _FindTask) -> DataFrame:
-    groups = len(task.slices)
-    numbered = run_in_workers(rows.select(RECORD_KEY), _NumberTask(groups), f"{_NUMBER} int, {RECORD_KEY} string")
-    spread = numbered.distinct().repartition(groups, _NUMBER)
+    groups, cores = len(task.slices), rows.sparkSession.sparkContext.defaultParallelism
+    keys = rows.select(RECORD_KEY).where(F.col(RECORD_KEY).isNotNull())
+    numbered = run_in_workers(keys, _NumberTask(groups), f"{_NUMBER} int, {RECORD_KEY} string")
+    spread = numbered.repartition(min(groups, _TASKS_PER_CORE * cores), _NUMBER)
     return run_in_workers(spread, task, f"{RECORD_KEY} string, {PLACE} string, {GROUP} string")

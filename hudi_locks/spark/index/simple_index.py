@@ -135,7 +135,8 @@ class KeyLookup:
         fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
         groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
         found = tagged.withColumn(FOUND, F.col(GROUP))
-        placement = self._share(found, base_files, {} if operation is Operation.DELETE else fresh)
+        fresh_rows = {} if operation is Operation.DELETE else fresh
+        placement = self._share(found, base_files, fresh_rows, held={group.file_id for group in groups})
         assigned = placement.rows.withColumn(GROUP, _choose_group(operation))
         absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
         missed = MissedKeys(absent, self.storage, frozenset(fresh))
@@ -146,13 +147,20 @@ class KeyLookup:
         """Give rows file groups without looking at their keys."""
         return self._share(rows.withColumn(GROUP, F.lit(None).cast("string")), base_files, counts)
 
-    def _share(self, tagged: DataFrame, base_files: Sequence[BaseFile], new_rows: Mapping[str, int]) -> Placement:
+    def _share(
+        self,
+        tagged: DataFrame,
+        base_files: Sequence[BaseFile],
+        new_rows: Mapping[str, int],
+        *,
+        held: Collection[str] = (),
+    ) -> Placement:
         open_files = [file for file in base_files if (file.partition, file.file_id) not in self.planned]
         shares = self.sizing.share_rows(new_rows, open_files)
         placed = self._fill(tagged, shares) if shares else tagged
-        new_groups = sum(len(set(ids)) for ids in shares.values())
+        written = {file_id for ids in shares.values() for file_id in ids}.union(held)
         bases = {(file.partition, file.file_id): file for file in base_files}
-        return Placement(placed, ListedGroups(bases), len(base_files) + new_groups)
+        return Placement(placed, ListedGroups(bases), len(written))
 
     def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
         listed = tagged.sparkSession.createDataFrame(

@@ -132,7 +132,7 @@ class ClusterTask:
     def __call__(self, batches: Iterable[pa.RecordBatch], part: int) -> Iterator[pa.RecordBatch]:
         """Take all rows of Spark partition number `part`, and yield one batch of stats; keys as in `WriteTask`."""
         writers: dict[tuple[str, int], GroupWriter] = {}
-        told = KeyReport(is_asked=self.files.tells_keys)
+        told = KeyReport(self.files.key_groups)
         try:
             for key, rows in split_by_group(batches):
                 if key not in writers:

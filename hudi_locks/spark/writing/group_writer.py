@@ -51,7 +51,7 @@ class GroupWriter:
         keys: KeyReport | None = None,
     ) -> None:
         self._files = files
-        self._keys = keys or KeyReport(is_asked=False)
+        self._keys = keys or KeyReport()
         self._schema = schema
         self._group = group
         marker = name_marker(group, files.requested)
@@ -101,7 +101,7 @@ class GroupWriter:
         self._keys.tell(rows.column(RECORD_KEY), self._group.partition, self._group.file_id)
 
     def _tell_lost(self, existing: pa.Table, merged: pa.Table) -> None:
-        if merged.num_rows < existing.num_rows:
+        if self._keys.is_asked and merged.num_rows < existing.num_rows:
             keys, kept = existing.column(RECORD_KEY), merged.column(RECORD_KEY)
             lost = keys.filter(pc.invert(pc.is_in(keys, value_set=kept)))
             self._keys.tell(lost, self._group.partition, self._group.file_id, is_gone=True)

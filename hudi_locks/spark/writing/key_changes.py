@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import MetadataPartition
-from hudi_locks.format.metadata_keys import KEY_CHANGES, group_numbers
+from hudi_locks.format.metadata_keys import KEY_CHANGES
 from hudi_locks.metadata_table import StagedLog, encode_record_log, log_path
 from hudi_locks.spark._compat import run_in_workers
-from hudi_locks.spark.operation import STAT, TOLD_KEYS
+from hudi_locks.spark.operation import STAT, TOLD_KEYS, KeyReport, decode_report
 from hudi_locks.spark.reading.files import read_keys, text_columns
 from hudi_locks.spark.writing.rows import keep_persisted
 from hudi_locks.storage import Storage
@@ -31,22 +31,28 @@ from hudi_locks.transaction import Transaction
 __all__ = ["KeyLogs", "RecordLogTask"]
 
 _FILE_ID: Final = "file_id"
-_GROUP: Final = "group"
+_NUMBER: Final = "number"
 _LOG: Final = "log"
 _ROWS: Final = 1 << 18
 """Changes for which a task is worth while."""
 
 
 @dataclass(frozen=True)
-class _NumberTask:
-    """Adds to each key the number of its file group of the index."""
+class _LostTask:
+    """Makes what is told of keys, with their places, that a file group is to lose.
+
+    Attributes:
+        groups: Over how many file groups the index is spread.
+    """
 
     groups: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take record keys, partition paths and file ids."""
         for batch in batches:
-            numbers = pa.array(group_numbers(batch.column("key"), self.groups), pa.int32())
-            yield pa.RecordBatch.from_arrays([numbers, *batch.columns], [_GROUP, *batch.schema.names])
+            told = KeyReport(self.groups)
+            told.tell_lost(*(batch.column(name) for name in (RECORD_KEY, PARTITION_PATH, _FILE_ID)))
+            yield from told.keys()
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,9 @@ class RecordLogTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take changes with the numbers of their file groups, and yield each log as JSON."""
-        rows = pa.Table.from_batches(batches, KEY_CHANGES.insert(0, pa.field(_GROUP, pa.int32())))
-        numbers = pc.unique(rows.column(_GROUP)).to_pylist()
-        logs = [self._write(n, rows.filter(pc.equal(rows.column(_GROUP), n)).drop_columns(_GROUP)) for n in numbers]
+        rows = pa.Table.from_batches(batches, KEY_CHANGES.insert(0, pa.field(_NUMBER, pa.int32())))
+        numbers = pc.unique(rows.column(_NUMBER)).to_pylist()
+        logs = [self._write(n, rows.filter(pc.equal(rows.column(_NUMBER), n)).drop_columns(_NUMBER)) for n in numbers]
         texts = [json.dumps(dataclasses.asdict(log)) for log in logs]
         yield pa.RecordBatch.from_pydict({_LOG: pa.array(texts, pa.string())})
 
@@ -115,37 +121,35 @@ class KeyLogs:
         if not groups:
             return None
         task = RecordLogTask(table.storage, transaction.instant, groups, table.config.version)
-        return cls(task, _list_keys(spark, table.storage, lost) if lost else None)
+        return cls(task, _list_keys(spark, lost, task) if lost else None)
 
     def take(self, reported: DataFrame) -> list[str]:
         """Upload the logs of all keys that tasks tell; the texts of the write stats that they report.
 
         Args:
-            reported: With write stats, or keys, in each row; computed once.
+            reported: With a write stat, or a key, in each row; computed once.
         """
         with keep_persisted(reported) as kept:
-            stats = [row[STAT] for row in kept.where(F.col(STAT).isNotNull()).select(STAT).collect()]
+            texts = [row[STAT] for row in kept.where(F.col(STAT).isNotNull()).select(STAT).collect()]
+            told = sum(stat.num_inserts + stat.num_deletes for stat in decode_report(texts)[0])
             changes = kept.where(F.col(STAT).isNull()).drop(STAT)
-            self._stage(changes if self._lost is None else changes.unionByName(self._lost))
-        return stats
+            if self._lost is not None:
+                self._stage(changes.unionByName(self._lost), len(self._task.groups))
+            elif told:
+                self._stage(changes, 1 + told // _ROWS)
+        return texts
 
     def take_lost(self) -> None:
         """Upload the logs of a write that only ends file groups."""
         if self._lost is not None:
-            self._stage(self._lost)
+            self._stage(self._lost, len(self._task.groups))
 
-    def _stage(self, changes: DataFrame) -> None:
-        groups = len(self._task.groups)
-        numbered = run_in_workers(changes, _NumberTask(groups), f"{_GROUP} int, {TOLD_KEYS}")
-        with keep_persisted(numbered) as kept:
-            if count := kept.count():
-                spread = kept.repartition(min(groups, 1 + count // _ROWS), _GROUP)
-                rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
-                self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)
+    def _stage(self, changes: DataFrame, tasks: int) -> None:
+        spread = changes.repartition(min(tasks, len(self._task.groups)), _NUMBER)
+        rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
+        self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)
 
 
-def _list_keys(spark: SparkSession, storage: Storage, files: Sequence[BaseFile]) -> DataFrame:
-    keys = read_keys(spark, storage, files, text_columns(RECORD_KEY, PARTITION_PATH), file_id=_FILE_ID)
-    return keys.select(
-        F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), _FILE_ID, F.lit(True).alias("is_gone")
-    )
+def _list_keys(spark: SparkSession, files: Sequence[BaseFile], task: RecordLogTask) -> DataFrame:
+    keys = read_keys(spark, task.storage, files, text_columns(RECORD_KEY, PARTITION_PATH), file_id=_FILE_ID)
+    return run_in_workers(keys, _LostTask(len(task.groups)), TOLD_KEYS)

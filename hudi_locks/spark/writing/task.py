@@ -82,7 +82,7 @@ class WriteTask:
 
         A file group that is left as it is has a stat without a path: also that was decided by what it holds.
         """
-        moved, told = _MovedKeys(), KeyReport(is_asked=self.files.tells_keys)
+        moved, told = _MovedKeys(), KeyReport(self.files.key_groups)
         with _Streams(self, told) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, whole in split_by_group(batches):
                 refuse_keyless(whole, self.key_fields)
