@@ -1,62 +1,47 @@
-"""HFiles: keys in order, each with a value (HBase's HFile version 3, as Hudi's HFileReader and HFileWriter have it).
+"""HFiles: keys in order, each with a value (HBase's HFile version 3, as Hudi's HFileReader has it).
 
-Hudi's metadata table keeps its records in them. Those of JVM Hudi are read, packed by gzip or not; what is written is
-never packed, so that the bytes depend on no release of zlib.
+Hudi's metadata table keeps its records in them, packed by gzip or not.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.hfile_blocks import (
+    INFO,
+    KEY_VALUE_VERSION,
+    LAST_KEY,
+    LENGTHS,
+    NEWEST_READ,
+    NO_READ_TIME,
+    ROW,
+    TRAILER,
+    TRAILER_SIZE,
+    VERSION,
     BlockKind,
     Codec,
     IndexEntry,
-    encode_block,
-    encode_field,
-    encode_index,
-    encode_varint,
     read_block,
     read_delimited,
     read_leaf_index,
     read_message,
+    read_packed,
     read_root_index,
 )
 from hudi_locks.format.records import interpreting
 
-__all__ = ["HFile", "encode_hfile", "encode_hfile_columns"]
+__all__ = ["HFile"]
 
-_TRAILER: Final = b'TRABLK"$'
-_TRAILER_SIZE: Final = 4_096
-_VERSION: Final = 3
-_COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
-_INFO: Final = b"PBUF"
-_KEY_VALUE_VERSION: Final = "KEY_VALUE_VERSION"
-_NEWEST_READ: Final = "MAX_MEMSTORE_TS_KEY"
 _TAGS: Final = "hfile.MAX_TAGS_LEN"
-_LAST_KEY: Final = "hfile.LASTKEY"
-_LENGTHS: Final = struct.Struct(">ii")
-_ROW: Final = struct.Struct(">iiH")
-_KEY_END: Final = struct.pack(">BqB", 0, (1 << 63) - 1, 4)
-"""No column family, the latest time there is, and the type "put"."""
-_NO_READ_TIME: Final = b"\0"
-_BLOCK: Final = 60_000
-"""Bytes of a block. Readers of JVM Hudi end four bytes early for each checksum, and would pass over a last entry that
-is shorter than that; with at most five checksums none is."""
 _DEEPEST: Final = 8
-_LONGEST: Final = (1 << 16) - 1
-"""Bytes of a key."""
 _WAY_OUT: Final = "bring it back from a copy, or make the metadata table anew with hudi-locks metadata rebuild"
 
 
@@ -69,6 +54,7 @@ class HFile:
 
     Attributes:
         count: How many entries it says it has.
+        codec: How its blocks are packed.
         info: What it says of itself, as `schema`.
 
     Raises:
@@ -80,7 +66,7 @@ class HFile:
         self._path = path
         with interpreting(f"HFile ({_WAY_OUT})", path):
             self._numbers = self._read_trailer()
-            self._codec = Codec(self._number(12, Codec.NONE))
+            self.codec = Codec(self._number(12, Codec.NONE))
             self.count = self._number(7, 0)
             at = self._number(2, 0)
             root, at = self._read(at, BlockKind.ROOT_INDEX)
@@ -122,13 +108,42 @@ class HFile:
         wanted: dict[int, set[bytes]] = {}
         for key in keys:
             wanted.setdefault(bisect_right(self._firsts, key) - 1, set()).add(key)
-        return {
-            key: value
-            for place, some in sorted(wanted.items())
-            if place >= 0
-            for key, value in self._read_entries(self._index[place])
-            if key in some
-        }
+        found: dict[bytes, bytes] = {}
+        for place, some in sorted(wanted.items()):
+            if place >= 0:
+                with interpreting("HFile with whole entries", self._path):
+                    found |= _pick(self.read_block(place), some)
+        return found
+
+    @property
+    def first_keys(self) -> list[bytes]:
+        """The first key of each data block."""
+        return self._firsts
+
+    @property
+    def last_key(self) -> bytes:
+        """The greatest key.
+
+        Raises:
+            DamagedTable: It does not say it.
+        """
+        with interpreting("HFile that names its last key", self._path):
+            return _find_row(self.info[LAST_KEY])
+
+    def read_block(self, number: int) -> bytes:
+        """The entries of a data block as they are written, unpacked. Raises what `entries` raises."""
+        with interpreting(f"HFile whose block at byte {self._index[number].offset} is whole", self._path):
+            return self._read(self._index[number].offset, BlockKind.DATA)[0]
+
+    def read_packed(self, number: int) -> tuple[bytes, int]:
+        """The same as it lies there, and its size once it is unpacked."""
+        with interpreting(f"HFile whose block at byte {self._index[number].offset} is whole", self._path):
+            packed, size, _ = read_packed(self._data, self._index[number].offset, (BlockKind.DATA,))
+            return bytes(packed), size
+
+    def read_block_entries(self, number: int) -> list[tuple[bytes, bytes]]:
+        """The same as keys with values."""
+        return self._read_entries(self._index[number])
 
     @cached_property
     def meta_blocks(self) -> Mapping[str, bytes]:
@@ -142,12 +157,12 @@ class HFile:
             return {entry.key.decode(): self._read(entry.offset, BlockKind.META)[0] for entry in entries}
 
     def _read_trailer(self) -> dict[int, list[int | bytes]]:
-        trailer = bytes(self._data[-_TRAILER_SIZE:])
-        if len(trailer) < _TRAILER_SIZE or not trailer.startswith(_TRAILER):
+        trailer = bytes(self._data[-TRAILER_SIZE:])
+        if len(trailer) < TRAILER_SIZE or not trailer.startswith(TRAILER):
             raise ValueError("it is cut off, or never was one")
-        if (version := int.from_bytes(trailer[-3:], "big")) != _VERSION:
+        if (version := int.from_bytes(trailer[-3:], "big")) != VERSION:
             raise ValueError(f"version {version}, and 3 is read")
-        return read_message(read_delimited(trailer, len(_TRAILER)))
+        return read_message(read_delimited(trailer, len(TRAILER)))
 
     def _number(self, field: int, default: int) -> int:
         found = self._numbers.get(field, [default])[-1]
@@ -156,15 +171,15 @@ class HFile:
         return found
 
     def _read(self, at: int, *kinds: BlockKind) -> tuple[bytes, int]:
-        return read_block(self._data, at, kinds, codec=self._codec)
+        return read_block(self._data, at, kinds, codec=self.codec)
 
     def _read_info(self, at: int) -> dict[str, bytes]:
         content, _ = self._read(at, BlockKind.FILE_INFO)
-        if not content.startswith(_INFO):
+        if not content.startswith(INFO):
             raise ValueError("information in a form of old")
-        pairs = map(_read_bytes, read_message(read_delimited(content, len(_INFO))).get(1, []))
+        pairs = map(_read_bytes, read_message(read_delimited(content, len(INFO))).get(1, []))
         info = {_read_bytes(pair[1][0]).decode(): _read_bytes(pair[2][0]) for pair in map(read_message, pairs)}
-        if info.get(_KEY_VALUE_VERSION) != struct.pack(">i", 1) or any(info.get(_NEWEST_READ, b"")):
+        if info.get(KEY_VALUE_VERSION) != struct.pack(">i", 1) or any(info.get(NEWEST_READ, b"")):
             raise ValueError("entries with times of readers, which Hudi never writes")
         if any(info.get(_TAGS, b"")):
             raise ValueError("entries with tags, which Hudi never writes")
@@ -211,162 +226,43 @@ def _find_row(key: bytes) -> bytes:
     return key[2 : 2 + size]
 
 
+def _pick(content: bytes, keys: set[bytes]) -> dict[bytes, bytes]:
+    """The entries of a block that have one of these keys."""
+    size = _find_even_size(content)
+    if size is None:
+        return {key: value for key, value in _read_entries(content) if key in keys}
+    key_size, value_size, row_size = ROW.unpack_from(content)
+    value_at = LENGTHS.size + key_size
+    places = range(0, len(content), size)
+    found = {}
+    for key in keys:
+        number = bisect_left(places, key, key=lambda at: content[at + ROW.size : at + ROW.size + row_size])
+        at = places[number] if number < len(places) else len(content)
+        if content[at + ROW.size : at + ROW.size + row_size] == key and len(key) == row_size:
+            found[key] = content[at + value_at : at + value_at + value_size]
+    return found
+
+
+def _find_even_size(content: bytes) -> int | None:
+    """Bytes of each entry where all have keys of one length, and values of one: then none is walked through."""
+    if len(content) < ROW.size:
+        return None
+    key_size, value_size, row_size = ROW.unpack_from(content)
+    size = LENGTHS.size + key_size + value_size + len(NO_READ_TIME)
+    if not (0 <= row_size <= key_size - 2 and value_size >= 0) or len(content) % size:
+        return None
+    heads = np.frombuffer(content, np.uint8).reshape(-1, size)[:, : ROW.size]
+    return size if bool((heads == heads[0]).all()) else None
+
+
 def _read_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     at = 0
     while at < len(content):
-        key_size, value_size, row_size = _ROW.unpack_from(content, at)
-        value_at = at + _LENGTHS.size + key_size
-        following = value_at + value_size + len(_NO_READ_TIME)
-        row_at = at + _ROW.size
+        key_size, value_size, row_size = ROW.unpack_from(content, at)
+        value_at = at + LENGTHS.size + key_size
+        following = value_at + value_size + len(NO_READ_TIME)
+        row_at = at + ROW.size
         if not (0 <= row_size <= key_size - 2 and value_size >= 0 and following <= len(content)):
             raise ValueError(f"an entry at {at} that is not whole")
         yield content[row_at : row_at + row_size], content[value_at : value_at + value_size]
         at = following
-
-
-def encode_hfile(
-    entries: Iterable[tuple[bytes, bytes]],
-    *,
-    info: Mapping[str, bytes] | None = None,
-    meta_blocks: Mapping[str, bytes] | None = None,
-    block_bytes: int = _BLOCK,
-) -> bytes:
-    """The bytes of a file that both generations of Hudi's readers take, and hudi-rs. The same arguments give the same.
-
-    Args:
-        entries: Keys with their values, in the order of their keys, each key once.
-        info: What it says of itself besides; base files of the metadata table need `schema`.
-        meta_blocks: By name.
-        block_bytes: A block ends before it has more than these, unless one entry alone has.
-
-    Raises:
-        ValueError: A key is not greater than the one before it, or too long.
-    """
-    parts = _Parts()
-    count, last, sizes = 0, b"", [0, 0]
-    for key, value in entries:
-        if count and key <= last:
-            raise ValueError(f"keys must be in order: {key!r} comes behind {last!r}")
-        parts.add(key, value, block_bytes=block_bytes)
-        count, last, sizes = count + 1, key, [sizes[0] + len(key), sizes[1] + len(value)]
-    parts.end_block()
-    known = {**_describe(count, last, sizes), **(info or {})}
-    return parts.finish(known, meta_blocks or {}, count=count)
-
-
-def encode_hfile_columns(keys: pa.Array, values: pa.Array) -> bytes:
-    """The same of many entries without information, made a column at a time.
-
-    Args:
-        keys: Binary or text, in the order of their bytes, each once.
-        values: Binary, one for each.
-
-    Raises:
-        ValueError: A key is too long.
-    """
-    rows, held = keys.cast(pa.large_binary()), values.cast(pa.large_binary())
-    entries = _join_entries(rows, held)
-    ends = _find_ends(entries)
-    content = memoryview(entries.buffers()[2]) if len(entries) else memoryview(b"")
-    parts, first = _Parts(), 0
-    while first < len(entries):
-        following = max(first + 1, int(np.searchsorted(ends, ends[first] + _BLOCK, "right")) - 1)
-        parts.add_block(bytes(content[ends[first] : ends[following]]), _encode_row(rows[first].as_py()))
-        first = following
-    lengths = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in (rows, held)]
-    return parts.finish(_describe(len(entries), rows[-1].as_py() if len(rows) else b"", lengths), {}, count=len(rows))
-
-
-def _join_entries(keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    sizes = pc.binary_length(keys).to_numpy()
-    if sizes.max(initial=0) > _LONGEST:
-        raise ValueError(f"a key of {sizes.max()} bytes is too long for an HFile")
-    heads = np.empty(len(keys), np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">u2")]))
-    heads["row"], heads["key"] = sizes, sizes + 2 + len(_KEY_END)
-    heads["value"] = pc.binary_length(values).to_numpy()
-    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_ROW.size), len(keys), [None, pa.py_buffer(heads.tobytes())])
-    ends = (pa.scalar(text, pa.large_binary()) for text in (_KEY_END, _NO_READ_TIME, b""))
-    key_end, entry_end, nothing = ends
-    return pc.binary_join_element_wise(fixed.cast(pa.large_binary()), keys, key_end, values, entry_end, nothing)
-
-
-def _find_ends(entries: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
-    """Where entries begin and end in the memory of all."""
-    return np.frombuffer(entries.buffers()[1], np.int64)[entries.offset : entries.offset + len(entries) + 1]
-
-
-def _describe(count: int, last: bytes, sizes: Sequence[int]) -> dict[str, bytes]:
-    """What a file says of itself."""
-    return {
-        _KEY_VALUE_VERSION: struct.pack(">i", 1),
-        _NEWEST_READ: bytes(8),
-        "hfile.AVG_KEY_LEN": struct.pack(">i", sizes[0] // max(count, 1)),
-        "hfile.AVG_VALUE_LEN": struct.pack(">i", sizes[1] // max(count, 1)),
-        "hfile.CREATE_TIME_TS": bytes(8),
-        _LAST_KEY: _encode_row(last) if count else b"",
-    }
-
-
-class _Parts:
-    """A file as it grows."""
-
-    def __init__(self) -> None:
-        self._out = bytearray()
-        self._index: list[IndexEntry] = []
-        self._block = bytearray()
-        self._first = b""
-        self._unpacked = 0
-
-    def add(self, key: bytes, value: bytes, *, block_bytes: int) -> None:
-        row = _encode_row(key)
-        size = len(row) + len(_KEY_END)
-        entry = b"".join([_LENGTHS.pack(size, len(value)), row, _KEY_END, value, _NO_READ_TIME])
-        if self._block and len(self._block) + len(entry) > block_bytes:
-            self.end_block()
-        if not self._block:
-            self._first = row
-        self._block += entry
-
-    def end_block(self) -> None:
-        if self._block:
-            self.add_block(bytes(self._block), self._first)
-            self._block = bytearray()
-
-    def add_block(self, content: bytes, first: bytes) -> None:
-        """Add whole entries, the first of which has this row."""
-        previous = self._index[-1].offset if self._index else -1
-        self._index.append(self._write(BlockKind.DATA, content, first, previous=previous))
-        self._unpacked += len(content)
-
-    def finish(self, info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes], *, count: int) -> bytes:
-        metas = [self._write(BlockKind.META, data, name.encode()) for name, data in sorted(meta_blocks.items())]
-        opened = self._write(BlockKind.ROOT_INDEX, encode_index(self._index)).offset
-        self._write(BlockKind.ROOT_INDEX, encode_index(metas))
-        pairs = b"".join(
-            encode_field(1, encode_field(1, name.encode()) + encode_field(2, value))
-            for name, value in sorted(info.items())
-        )
-        told = self._write(BlockKind.FILE_INFO, _INFO + encode_varint(len(pairs)) + pairs).offset
-        first, last = (self._index[0].offset, self._index[-1].offset) if self._index else (0, 0)
-        numbers = (told, opened, self._unpacked, self._unpacked, len(self._index), len(metas), count, 1, first, last)
-        return bytes(self._out) + _encode_trailer(numbers)
-
-    def _write(self, kind: BlockKind, content: bytes, key: bytes = b"", *, previous: int = -1) -> IndexEntry:
-        block = encode_block(kind, content, previous=previous)
-        entry = IndexEntry(key, len(self._out), len(block))
-        self._out += block
-        return entry
-
-
-def _encode_row(key: bytes) -> bytes:
-    try:
-        return struct.pack(">H", len(key)) + key
-    except struct.error as error:
-        raise ValueError(f"a key of {len(key)} bytes is too long for an HFile") from error
-
-
-def _encode_trailer(numbers: tuple[int, ...]) -> bytes:
-    fields: list[tuple[int, int | bytes]] = [*enumerate(numbers, start=1), (11, _COMPARATOR), (12, int(Codec.NONE))]
-    message = b"".join(encode_field(number, value) for number, value in fields)
-    body = _TRAILER + encode_varint(len(message)) + message
-    return body.ljust(_TRAILER_SIZE - 4, b"\0") + b"\0" + _VERSION.to_bytes(3, "big")

@@ -10,6 +10,17 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 __all__ = [
+    "INFO",
+    "KEY_END",
+    "KEY_VALUE_VERSION",
+    "LAST_KEY",
+    "LENGTHS",
+    "NEWEST_READ",
+    "NO_READ_TIME",
+    "ROW",
+    "TRAILER",
+    "TRAILER_SIZE",
+    "VERSION",
     "BlockKind",
     "Codec",
     "IndexEntry",
@@ -17,13 +28,27 @@ __all__ = [
     "encode_field",
     "encode_index",
     "encode_varint",
+    "pack",
     "read_block",
     "read_delimited",
     "read_leaf_index",
     "read_message",
+    "read_packed",
     "read_root_index",
 ]
 
+TRAILER: Final = b'TRABLK"$'
+TRAILER_SIZE: Final = 4_096
+VERSION: Final = 3
+INFO: Final = b"PBUF"
+KEY_VALUE_VERSION: Final = "KEY_VALUE_VERSION"
+NEWEST_READ: Final = "MAX_MEMSTORE_TS_KEY"
+LAST_KEY: Final = "hfile.LASTKEY"
+LENGTHS: Final = struct.Struct(">ii")
+ROW: Final = struct.Struct(">iiH")
+KEY_END: Final = struct.pack(">BqB", 0, (1 << 63) - 1, 4)
+"""No column family, the latest time there is, and the type "put"."""
+NO_READ_TIME: Final = b"\0"
 _HEADER: Final = struct.Struct(">8siiqBii")
 """Magic, size on disk, size, place of the previous block of the kind, type of checksum, bytes for each, end of data."""
 _INDEX_ENTRY: Final = struct.Struct(">qi")
@@ -31,6 +56,7 @@ _CHUNK: Final = 16_384
 """So many bytes have a checksum of four."""
 _NO_CHECKSUM: Final = 0
 _GZIP: Final = 16 + zlib.MAX_WBITS
+_LEVEL: Final = 6
 _LONGEST_VARINT: Final = 10
 _BYTES: Final = 2
 """Of protobuf's types of fields: bytes with their length before them; 0 is a number."""
@@ -71,19 +97,29 @@ class IndexEntry(NamedTuple):
     size: int
 
 
-def encode_block(kind: BlockKind, content: bytes, *, previous: int = -1) -> bytes:
-    """A block that is not packed, with zeros for its checksums, which every reader accepts.
+def encode_block(kind: BlockKind, content: bytes, *, previous: int = -1, plain_size: int | None = None) -> bytes:
+    """A block with zeros for its checksums, which every reader accepts.
 
     Args:
         kind: What it is.
-        content: What it holds.
+        content: What it holds, packed as all of the file.
         previous: Where the block of its kind before it begins; -1 for none.
+        plain_size: Bytes of the content before it was packed; None if it is not.
     """
+    plain_size = len(content) if plain_size is None else plain_size
     end = _HEADER.size + len(content)
     checksums = bytes(4 * -(-end // _CHUNK))
     size = len(content) + len(checksums)
-    header = _HEADER.pack(kind.value, size, len(content), previous, _NO_CHECKSUM, _CHUNK, end)
+    header = _HEADER.pack(kind.value, size, plain_size, previous, _NO_CHECKSUM, _CHUNK, end)
     return b"".join([header, content, checksums])
+
+
+def pack(content: bytes, codec: Codec) -> bytes:
+    """The content of a block as a file has it; of gzip the bytes depend on the release of zlib."""
+    if codec is Codec.NONE:
+        return content
+    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    return packer.compress(content) + packer.flush()
 
 
 def read_block(data: memoryview, at: int, kinds: tuple[BlockKind, ...], *, codec: Codec) -> tuple[bytes, int]:
@@ -91,6 +127,19 @@ def read_block(data: memoryview, at: int, kinds: tuple[BlockKind, ...], *, codec
 
     Raises:
         ValueError: There is no whole block of one of these kinds.
+    """
+    packed, size, following = read_packed(data, at, kinds)
+    content = _unpack(packed, size) if codec is Codec.GZIP else bytes(packed)
+    if len(content) != size:
+        raise ValueError(f"the block at byte {at} does not hold the {size} bytes that it promises")
+    return content, following
+
+
+def read_packed(data: memoryview, at: int, kinds: tuple[BlockKind, ...]) -> tuple[memoryview, int, int]:
+    """The same as it lies there, with its size once it is unpacked.
+
+    Raises:
+        ValueError: See `read_block`.
     """
     if not 0 <= at <= len(data) - _HEADER.size:
         raise ValueError(f"no block can begin at byte {at}")
@@ -100,11 +149,7 @@ def read_block(data: memoryview, at: int, kinds: tuple[BlockKind, ...], *, codec
     following = at + _HEADER.size + on_disk
     if size < 0 or not at + _HEADER.size <= at + end <= following <= len(data):
         raise ValueError(f"the block at byte {at} is not whole")
-    packed = data[at + _HEADER.size : at + end]
-    content = _unpack(packed, size) if codec is Codec.GZIP else bytes(packed)
-    if len(content) != size:
-        raise ValueError(f"the block at byte {at} does not hold the {size} bytes that it promises")
-    return content, following
+    return data[at + _HEADER.size : at + end], size, following
 
 
 def _unpack(packed: memoryview, size: int) -> bytes:

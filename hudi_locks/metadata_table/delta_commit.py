@@ -24,7 +24,7 @@ from hudi_locks.format import (
     arrow_schema,
 )
 from hudi_locks.format.column_range import ColumnRange, decode_ranges
-from hudi_locks.format.hfile import encode_hfile
+from hudi_locks.format.hfile_writer import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
 from hudi_locks.format.log_deletes import encode_deletes
 from hudi_locks.format.metadata_keys import (

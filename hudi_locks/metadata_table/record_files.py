@@ -10,7 +10,8 @@ from typing import Final
 from fastavro.schema import to_parsing_canonical_form
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format.hfile import HFile, encode_hfile
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.hfile_writer import encode_hfile, merge_hfile
 from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes
 from hudi_locks.format.metadata_record import (
@@ -50,9 +51,10 @@ def read_changes(data: bytes, path: str, keys: frozenset[str] | None = None) -> 
 
 
 def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, bytes]], *, version: int) -> bytes:
-    """The base file that a base file and logs make. The same files give the same bytes.
+    """The base file that a base file and logs make.
 
-    Records of the base file that no log changes are carried over as they are, without being read.
+    The same files give the same entries, and the same bytes where the base file is not packed. Records of the base file
+    that no log changes are carried over as they are, without being read.
 
     Args:
         base: Path and content; None if there is none.
@@ -63,32 +65,35 @@ def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, by
         DamagedTable: A file cannot be read.
         UnsupportedTable: A log holds what JVM Hudi does not write there.
     """
-    stored = _read_stored(base, version)
+    info = {_SCHEMA: SCHEMA_TEXTS[version].encode()}
+    file = _read_base(base, version)
     changed: dict[str, MetadataRecord | None] = {}
-    for path, data in logs:
-        for key, record in read_changes(data, path):
+    found = [(path, list(read_changes(data, path))) for path, data in logs]
+    stored = file.get_many({key.encode() for _, some in found for key, _ in some})
+    for path, some in found:
+        for key, record in some:
             before = changed[key] if key in changed else _decode(stored, key, version, path)
             changed[key] = None if record is None else merge_metadata_records(before, record)
-    for key, record in changed.items():
-        if record is not None:
-            stored[key.encode()] = encode_metadata_record(record, version)
-        else:
-            stored.pop(key.encode(), None)
-    return encode_hfile(sorted(stored.items()), info={_SCHEMA: SCHEMA_TEXTS[version].encode()})
+    encoded = {
+        key.encode(): None if record is None else encode_metadata_record(record, version)
+        for key, record in changed.items()
+    }
+    return merge_hfile(file, encoded, info=info)
 
 
-def _read_stored(base: tuple[str, bytes] | None, version: int) -> dict[bytes, bytes]:
-    """Records of a base file as the metadata table's version writes them, by key."""
+def _read_base(base: tuple[str, bytes] | None, version: int) -> HFile:
+    """A base file with records as the metadata table's version writes them."""
     if base is None:
-        return {}
+        return HFile(encode_hfile(()), "")
     file = HFile(base[1], base[0])
     schema = _read_schema(file)
     with interpreting("schema of the metadata table's records", base[0]):
         is_ours = _strip(schema) == _strip(SCHEMA_TEXTS[version])
     if is_ours:
-        return dict(file.entries())
+        return file
     found = _read_hfile(file, schema, base[0], None)
-    return {key.encode(): encode_metadata_record(record, version) for key, record in found if record is not None}
+    told = ((key.encode(), encode_metadata_record(record, version)) for key, record in found if record is not None)
+    return HFile(encode_hfile(told), base[0])
 
 
 @lru_cache(maxsize=8)

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import BaseFileName, LogFileName, MetadataPartition, WriteStat, epoch_ms
-from hudi_locks.format.hfile import HFile, encode_hfile_columns
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.hfile_writer import encode_hfile_columns
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
 from hudi_locks.format.metadata_keys import KEY_CHANGES

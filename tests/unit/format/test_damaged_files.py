@@ -58,7 +58,8 @@ from hudi_locks.format import (
     encode_rows,
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, claim_path, decode_claim, encode_claim
-from hudi_locks.format.hfile import HFile, encode_hfile
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.hfile_writer import encode_hfile
 from hudi_locks.format.log_block import encode_block
 from hudi_locks.format.metadata_record import (
     FileEntry,

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.hfile import HFile, encode_hfile, encode_hfile_columns
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.hfile_blocks import Codec
+from hudi_locks.format.hfile_writer import encode_hfile, encode_hfile_columns, merge_hfile
 
 PATH = ".hoodie/metadata/files/files-0000-0_0-0-0_20260101000000000.hfile"
 ENTRIES = st.dictionaries(st.binary(min_size=1, max_size=60), st.binary(max_size=90), max_size=60).map(
@@ -87,6 +89,50 @@ def test_a_column_of_keys_and_one_of_values_make_the_same_bytes(entries: dict[by
     keys = sorted(entries)
     columns = pa.array(keys, pa.binary()), pa.array([entries[key] for key in keys], pa.binary())
     assert encode_hfile_columns(*columns) == encode_hfile(sorted(entries.items()))
+
+
+@given(
+    st.dictionaries(st.binary(max_size=3), st.binary(max_size=40), max_size=60),
+    st.dictionaries(st.binary(max_size=3), st.none() | st.binary(max_size=40), max_size=30),
+    st.integers(min_value=20, max_value=400),
+)
+def test_a_merged_file_has_what_both_say(
+    before: dict[bytes, bytes], changes: dict[bytes, bytes | None], block_bytes: int
+) -> None:
+    file = HFile(encode_hfile(sorted(before.items()), block_bytes=block_bytes), PATH)
+    merged = HFile(merge_hfile(file, changes, info={"schema": b"s"}), PATH)
+    expected = {key: value for key, value in {**before, **changes}.items() if value is not None}
+    assert list(merged.entries()) == sorted(expected.items())
+    assert (merged.count, merged.info["schema"]) == (len(expected), b"s")
+    assert merged.get_many({*before, *changes}) == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_packed_file_of_the_jvm_stays_packed_as_its_keys_change(version: int) -> None:
+    path, file = next((path, file) for path, file, _ in list_hfiles(version) if file.codec is Codec.GZIP and file.count)
+    before = dict(file.entries())
+    some = sorted(before)[::3]
+    changes: dict[bytes, bytes | None] = {**dict.fromkeys(some), b"~ new": b"value", some[0]: b"other"}
+    merged = HFile(merge_hfile(file, changes, info={}), path)
+    expected = {key: value for key, value in {**before, **changes}.items() if value is not None}
+    assert (merged.codec, dict(merged.entries()), merged.last_key) == (Codec.GZIP, expected, b"~ new")
+
+
+def test_a_block_in_which_nothing_changed_stays_as_it_was() -> None:
+    entries = [(f"key {number:06d}".encode(), b"value") for number in range(5_000)]
+    file = HFile(encode_hfile(entries), PATH)
+    merged = HFile(merge_hfile(file, {b"key 000000": b"other"}, info={}), PATH)
+    numbers = range(1, len(file.first_keys))
+    assert len(numbers) > 2
+    assert [merged.read_block(number) for number in numbers] == [file.read_block(number) for number in numbers]
+
+
+@given(st.sets(st.binary(min_size=2, max_size=2)), st.sets(st.binary(max_size=3)), st.booleans())
+def test_keys_of_one_length_are_found_as_others_are(keys: set[bytes], others: set[bytes], is_odd: bool) -> None:
+    entries = {key: b"v" + key for key in keys} | ({b"odd": b"", b"": b"x"} if is_odd else {})
+    file = HFile(encode_hfile(sorted(entries.items()), block_bytes=90), PATH)
+    asked = keys | others
+    assert file.get_many(asked) == {key: entries[key] for key in asked if key in entries}
 
 
 def test_columns_of_many_blocks_make_the_same_bytes() -> None:

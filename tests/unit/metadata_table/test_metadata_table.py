@@ -10,7 +10,7 @@ from golden_metadata import VERSIONS, list_expected, read_golden
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, Instant, MetadataPartition, State, encode_properties
-from hudi_locks.format.hfile import encode_hfile
+from hudi_locks.format.hfile_writer import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
 from hudi_locks.format.metadata_record import (
     FileEntry,

@@ -82,7 +82,7 @@ def test_the_same_changes_in_another_order_give_the_same_bytes() -> None:
 
 
 def test_a_record_of_another_part_is_damage() -> None:
-    from hudi_locks.format.hfile import encode_hfile
+    from hudi_locks.format.hfile_writer import encode_hfile
     from hudi_locks.format.log_block import BlockHeader, LogBlock, encode_block
 
     other = MetadataRecord(RecordKind.FILES, {"f": FileEntry(1)})

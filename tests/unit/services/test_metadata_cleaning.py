@@ -12,7 +12,8 @@ from transaction_harness import Harness, Killed, stop_at
 from hudi_locks.config import service_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, Instant, LogFileName, MetadataPartition, State
-from hudi_locks.format.hfile import HFile, encode_hfile
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.hfile_writer import encode_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.format.metadata_record import Bound, decode_metadata_record, encode_metadata_record
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
