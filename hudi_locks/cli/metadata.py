@@ -34,7 +34,7 @@ def run_verify(
 
     Exit status: 0 it is right, or there is none; 1 it misses files or rows; 2 the command line is wrong.
     """
-    report = verify_table(open_storage(path, read_options(option, config)), zone=zone)
+    report = verify_table(open_storage(path, read_options(option, config)), zone=zone, reads_keys=True)
     found = tuple(finding for finding in report.damages if finding.kind == _KIND)
     looked = {what: number for what, number in report.checked.items() if what.endswith("in the metadata table")}
     if as_json:

@@ -89,6 +89,22 @@ MULTIPLE_BASE_FILE_FORMATS_ENABLE = Key(
 CDC_ENABLED = Key("hoodie.table.cdc.enabled", bool, False, "whether changes are logged", since="0.13.0")
 TABLE_FORMAT = Key("hoodie.table.format", str, "native", "table format", since="1.1.0")
 TABLE_CHECKSUM = Key("hoodie.table.checksum", int, None, "CRC-32 of <database>.<table>", since="0.11.0")
+INDEX_DEFINITIONS = Key(
+    "hoodie.table.index.defs.path",
+    str,
+    None,
+    "where the indexes of the metadata table are defined",
+    since="1.0.0",
+    no_effect="it is .hoodie/.index_defs/index.json",
+)
+PARTITION_EXTRACTOR = Key(
+    "hoodie.table.partition_extractor_class",
+    str,
+    None,
+    "Java class by which a metastore reads values out of partition paths",
+    since="1.1.0",
+    no_effect="partition paths are read as the other properties of the table say",
+)
 CREATE_SCHEMA = Key(
     "hoodie.table.create.schema",
     str,

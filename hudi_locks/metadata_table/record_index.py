@@ -39,7 +39,7 @@ _AS_UUID, _AS_TEXT = 0, 1
 _NO_INDEX: Final = -1
 _UUID_BITS: Final = 64
 _SIGN: Final = 1 << 63
-_GROUP: Final = re.compile(r"record-index-\d{4}-0")
+_GROUP: Final = re.compile(r"record-index-\d{4,}-0")
 
 
 class _Place(NamedTuple):

@@ -26,7 +26,6 @@ from hudi_locks.transaction import StopPoint, TableCoordinator
 __all__ = ["MetadataMade", "MetadataMaker"]
 
 _ACTION: Final = "indexing"
-_DEFINITIONS: Final = "hoodie.table.index.defs.path"
 _File = BaseFile | LogFile
 
 
@@ -157,7 +156,7 @@ class MetadataMaker:
             told = {name: value for name, value in known.items() if name != table_keys.METADATA_ENABLE.name}
             told[table_keys.METADATA_PARTITIONS.name] = ",".join(sorted(part.value for part in parts))
             told[table_keys.METADATA_PARTITIONS_INFLIGHT.name] = ""
-            return told | ({_DEFINITIONS: INDEXES_PATH} if len(parts) > 1 else {})
+            return told | ({table_keys.INDEX_DEFINITIONS.name: INDEXES_PATH} if len(parts) > 1 else {})
 
         replace_properties(self._storage, change)
 

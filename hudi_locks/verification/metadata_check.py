@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
+
+import pyarrow as pa
 
 from hudi_locks.errors import NoSuchFile
 from hudi_locks.format import METADATA_FOLDER, MetadataPartition
 from hudi_locks.format.column_range import ColumnRange
-from hudi_locks.format.metadata_keys import NO_PARTITION
+from hudi_locks.format.metadata_keys import NO_PARTITION, group_numbers
 from hudi_locks.format.metadata_record import ColumnStatistics
-from hudi_locks.metadata_table import MetadataTable, MetadataView, hides_some, read_ranges
+from hudi_locks.metadata_table import LocatedKeys, MetadataTable, MetadataView, hides_some, read_ranges
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import BaseFile, DataFiles, LogFile, slice_file_groups
+from hudi_locks.table import RECORD_KEY, BaseFile, DataFiles, LogFile, read_base_file, slice_file_groups
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_metadata_table"]
@@ -23,6 +26,11 @@ _KIND: Final = "metadata-table"
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(partition.value for partition in MetadataPartition)
+_KEYS: Final = MetadataPartition.RECORD_INDEX
+_UNREAD_KEYS: Final = "the record index: keys are read if all values are asked for (--values), or by metadata verify"
+_INDEX_ANEW: Final = (
+    "drop the record index with JVM Hudi and let it make it anew; until then write with hoodie.index.type=GLOBAL_SIMPLE"
+)
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"
 _COMPACT: Final = "compact its file group: the base file gets a name of its own; until then filters may miss rows"
@@ -40,6 +48,7 @@ def check_metadata_table(survey: Survey) -> None:
             view = found.view(survey.timeline)
             _compare(survey, view.data_files())
             _check_statistics(survey, view)
+            _check_record_index(survey, view)
         elif survey.storage.stat(METADATA_FOLDER) is not None:
             survey.book.leave_out(_UNUSED)
 
@@ -82,6 +91,36 @@ def _check_statistics(survey: Survey, view: MetadataView) -> None:
         _compare_ranges(survey, file, ranges.get(file, {}), told[MetadataPartition.PARTITION_STATS], name)
     if any(name.startswith(".") for name, _ in told[MetadataPartition.COLUMN_STATS]):
         survey.book.leave_out(_LOGS)
+
+
+def _check_record_index(survey: Survey, view: MetadataView) -> None:
+    """Whether each record key in the newest base files is where the record index says."""
+    if _KEYS.value not in view.table.names:
+        return
+    if not survey.reads_keys:
+        survey.book.leave_out(_UNREAD_KEYS)
+        return
+    slices = view.list_slices(_KEYS)
+    paths = [path for piece in slices for path in piece.paths]
+    read = dict(zip(paths, map_in_threads(lambda path: survey.storage.read(path) or b"", paths), strict=True))
+    index = [LocatedKeys((path, read[path]) for path in piece.paths) for piece in slices]
+    for file in _list_newest(survey):
+        with suppress(NoSuchFile), survey.book.reading("base-file", file.path, "a file that can be read"):
+            for rows in read_base_file(survey.storage, file.path, columns=[RECORD_KEY]):
+                _look_up_keys(survey, file, rows.column(RECORD_KEY).combine_chunks(), index)
+
+
+def _look_up_keys(survey: Survey, file: BaseFile, keys: pa.Array, index: Sequence[LocatedKeys]) -> None:
+    survey.book.checked["record keys in the metadata table"] += len(keys)
+    numbers = group_numbers(keys, len(index))
+    for number, group in enumerate(index):
+        asked = keys.filter(pa.array(numbers == number))
+        places = {(row["key"], row["path"], row["file_id"]) for row in group.find(asked).to_pylist()}
+        lost = [key for key in asked.to_pylist() if (key, file.partition, file.file_id) not in places]
+        if lost:
+            found = f"another place, or none, for {len(lost)} of them, such as {lost[0]!r}"
+            expected = "this file group for each of its record keys in the record index"
+            survey.book.damage(_KIND, file.path, expected=expected, found=found, advice=_INDEX_ANEW)
 
 
 def _report_namesakes(survey: Survey) -> None:

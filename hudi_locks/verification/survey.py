@@ -50,6 +50,7 @@ class Survey:
         partitions: Folders that are marked as partitions.
         pending: Requested times of what is pending.
         reads_values: Whether all values in base files are decoded.
+        reads_keys: Whether record keys are, where the metadata table tells of each.
     """
 
     table: Table
@@ -61,6 +62,7 @@ class Survey:
     files: DataFiles = field(default_factory=lambda: DataFiles((), ()))
     partitions: frozenset[str] = frozenset()
     reads_values: bool = False
+    reads_keys: bool = False
 
     @property
     def storage(self) -> Storage:

@@ -6,6 +6,7 @@ both have found, in the same file.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from hudi_locks.errors import DamagedTable
@@ -26,29 +27,33 @@ __all__ = ["verify_table"]
 _ALL: Final = "everything else: without this the table cannot be found"
 
 
-def verify_table(storage: Storage, *, zone: str | None = None, reads_values: bool = False) -> VerificationReport:
+def verify_table(
+    storage: Storage, *, zone: str | None = None, reads_values: bool = False, reads_keys: bool = False
+) -> VerificationReport:
     """Look at every file of a table; change none, and take no lock. Runs beside writers.
 
     Args:
         storage: The table's files.
         zone: Where a timeline in LOCAL time is, as for `Table.load`.
         reads_values: Whether every value in base files is decoded too, which takes as long as to read the whole table.
+        reads_keys: Whether record keys are, if the table has a record index.
 
     Raises:
         NotATable: There is none.
         UnsupportedTable: It is of a kind that is not read here.
         StorageError: The store failed.
     """
-    found = _walk(storage, zone, reads_values=reads_values)
-    return found if found.is_sound else found.confirmed_by(_walk(storage, zone, reads_values=reads_values))
+    walk = partial(_walk, storage, zone, reads_values=reads_values, reads_keys=reads_values or reads_keys)
+    found = walk()
+    return found if found.is_sound else found.confirmed_by(walk())
 
 
-def _walk(storage: Storage, zone: str | None, *, reads_values: bool) -> VerificationReport:
+def _walk(storage: Storage, zone: str | None, *, reads_values: bool, reads_keys: bool) -> VerificationReport:
     book = Notebook()
     try:
         table = Table.load(storage, zone=zone)
         check_keys(table, book)
-        _survey(Survey(table, book, table.timeline(), reads_values=reads_values))
+        _survey(Survey(table, book, table.timeline(), reads_values=reads_values, reads_keys=reads_keys))
     except DamagedTable as error:
         path = str(error.facts.get("path", PROPERTIES_PATH))
         kind = "properties" if PROPERTIES_PATH in str(error) else "timeline"

@@ -19,6 +19,8 @@ from whole_table import WholeTable
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path, decode_claim, encode_claim, encode_tickets
+from hudi_locks.format.metadata_keys import KEY_CHANGES
+from hudi_locks.metadata_table import encode_record_log
 from hudi_locks.storage import LocalStorage, MemoryStorage, Storage
 from hudi_locks.table import RECORD_KEY, Table, add_meta_schema, latest_file_slices, read_slice
 from hudi_locks.verification import VerificationReport, verify_table
@@ -205,6 +207,32 @@ def test_json_has_what_the_page_promises(copy: LocalStorage) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_of_the_jvm_are_sound(golden: Callable[[str], LocalStorage], name: str) -> None:
     assert verify_table(golden(name)).findings == ()
+
+
+def test_the_record_index_of_the_jvm_is_sound_and_read_on_demand(golden: Callable[[str], LocalStorage]) -> None:
+    storage = golden("v9_record_index")
+    report = verify_table(storage, reads_keys=True)
+    assert (report.findings, report.checked["record keys in the metadata table"]) == ((), 5)
+    assert any("the record index" in left for left in verify_table(storage).not_checked)
+
+
+def test_a_record_key_that_the_index_has_nowhere_or_elsewhere_is_damage(golden: Callable[[str], LocalStorage]) -> None:
+    storage = golden("v9_record_index")
+    [path] = [path for path in list_paths(storage, ".hoodie/metadata/record_index") if "-0007-0_2026" in path]
+    storage.replace(path, encode_record_log("20261126212210216", located("a", "region=eu", "other-0"), 9)[0])
+    [damage] = verify_table(storage, reads_keys=True).damages
+    assert damage.path.startswith("region=eu/")
+    assert "for 1 of them, such as 'a'" in damage.found
+    storage.replace(path, encode_record_log("20261126212210216", located("z", "region=eu", "other-0"), 9)[0])
+    assert verify_table(storage, reads_keys=True).damages == (damage,)
+
+
+def list_paths(storage: LocalStorage, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in storage.list_names(folder)]
+
+
+def located(key: str, path: str, file_id: str) -> pa.Table:
+    return pa.table([[key], [path], [file_id], [False]], schema=KEY_CHANGES)
 
 
 @pytest.mark.parametrize("name", ["services_v8", "services_v9"])
