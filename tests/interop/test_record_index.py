@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from metadata_turns import name_options
 from other_readers import DEADLINE_S, OURS, SCHEMA
+from record_places import list_places, read_index
 from table_lives import collect
 
-from hudi_locks.format import MetadataPartition
-from hudi_locks.metadata_table import LocatedKeys, MetadataTable
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.interop
@@ -25,7 +23,7 @@ MOVING = "hoodie.record.index.update.partition.path"
 FIRST = [("a", "eu", 1, 1.0, "x"), ("b", "eu", 1, 2.0, "x"), ("c", "us", 1, 3.0, "x"), ("é", "us", 1, 4.0, "x")]
 
 
-class Indexed:
+class IndexedTable:
     """One table with a record index that JVM Hudi made.
 
     Args:
@@ -59,35 +57,18 @@ class Indexed:
         assert self.jvm.read(table, hoodie__metadata__enable="true") == shown
         found = {row[0]: row for row in shown}
         assert len(found) == len(shown), "a key has more than one row"
-        assert self.read_index(table) == self.list_places(table)
-        return found
-
-    def list_places(self, table: HoodieTable) -> dict[str, tuple[str, str]]:
-        names = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
-        rows = table.read().select(*names).collect()
-        return {key: (path, name.partition("_")[0]) for key, path, name in rows}
-
-    def read_index(self, table: HoodieTable) -> dict[str, tuple[str, str]]:
-        metadata = MetadataTable.of(table.table.storage, table.table.config)
-        assert metadata is not None
-        records = metadata.view(table.table.timeline()).read(MetadataPartition.RECORD_INDEX)
-        found: dict[str, tuple[str, str]] = {}
-        for piece in metadata.view(table.table.timeline()).list_slices(MetadataPartition.RECORD_INDEX):
-            files = [(path, table.table.storage.read(path) or b"") for path in piece.paths]
-            rows = LocatedKeys(files).find(pa.array(sorted(records), pa.string())).to_pylist()
-            found |= {row["key"]: (row["path"], row["file_id"]) for row in rows}
-        assert found.keys() == records.keys()
+        assert read_index(table) == list_places(table)
         return found
 
 
 @pytest.fixture
-def table(jvm: Any, spark: Any, path: str) -> Indexed:
-    made = Indexed(jvm, spark, path)
+def table(jvm: Any, spark: Any, path: str) -> IndexedTable:
+    made = IndexedTable(jvm, spark, path)
     made.theirs(*FIRST)
     return made
 
 
-def test_both_find_the_keys_of_the_other_by_the_index_and_keep_it(table: Indexed) -> None:
+def test_both_find_the_keys_of_the_other_by_the_index_and_keep_it(table: IndexedTable) -> None:
     table.check()
     ours = table.open()
     ours.upsert(table.frame(("a", "eu", 2, 10.0, "ours"), ("n", "new", 2, 20.0, "ours"), ("c", "eu", 2, 30.0, "ours")))
@@ -109,7 +90,7 @@ def test_both_find_the_keys_of_the_other_by_the_index_and_keep_it(table: Indexed
     assert table.check()["k"][1] == "bulk"
 
 
-def test_rows_move_and_file_groups_end_and_the_index_follows(table: Indexed) -> None:
+def test_rows_move_and_file_groups_end_and_the_index_follows(table: IndexedTable) -> None:
     ours = table.open(**{MOVING.replace(".", "__"): "true"})
     ours.upsert(table.frame(("a", "us", 2, 10.0, "moved"), ("b", "new", 0, 0.0, "old"), ("m", "eu", 2, 1.0, "new")))
     found = table.check()
@@ -128,7 +109,7 @@ def test_rows_move_and_file_groups_end_and_the_index_follows(table: Indexed) -> 
 
 
 def test_a_table_without_partitions_has_such_an_index_too(jvm: Any, spark: Any, path: str) -> None:
-    table = Indexed(jvm, spark, path, partitioned_by="")
+    table = IndexedTable(jvm, spark, path, partitioned_by="")
     table.theirs(*FIRST)
     table.open().upsert(table.frame(("a", "us", 2, 1.0, "ours"), ("n", "eu", 2, 1.0, "ours")))
     table.theirs(("n", "us", 3, 1.0, "theirs"), ("b", "us", 3, 1.0, "theirs"), ("m", "us", 3, 1.0, "theirs"))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import shared_table
+from record_places import list_places, read_index
 
 from hudi_locks.errors import BadInput, UnsupportedTable
-from hudi_locks.format import MetadataPartition
-from hudi_locks.metadata_table import LocatedKeys, MetadataTable
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -40,26 +38,6 @@ def load(spark: Any, golden: Any) -> Callable[..., HoodieTable]:
 @pytest.fixture
 def rows(spark: Any) -> Callable[..., Any]:
     return lambda *rows: spark.createDataFrame(list(rows), COLUMNS).coalesce(1)
-
-
-def list_places(table: HoodieTable) -> dict[str, tuple[str, str]]:
-    names = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
-    found = [(key, path, name.partition("_")[0]) for key, path, name in table.read().select(*names).collect()]
-    assert len({key for key, *_ in found}) == len(found), "a key has more than one row"
-    return {key: (path, file_id) for key, path, file_id in found}
-
-
-def read_index(table: HoodieTable) -> dict[str, tuple[str, str]]:
-    metadata = MetadataTable.of(table.table.storage, table.table.config)
-    assert metadata is not None
-    view, part = metadata.view(table.table.timeline()), MetadataPartition.RECORD_INDEX
-    keys = pa.array(sorted(view.read(part)), pa.string())
-    found: dict[str, tuple[str, str]] = {}
-    for piece in view.list_slices(part):
-        files = [(path, table.table.storage.read(path) or b"") for path in piece.paths]
-        told = LocatedKeys(files).find(keys).to_pylist()
-        found |= {row["key"]: (row["path"], row["file_id"]) for row in told}
-    return found
 
 
 def name_partitions(table: HoodieTable) -> dict[str, str]:
