@@ -191,7 +191,9 @@ class ScheduledService(Generic[P]):
         taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self._job.spark)
         with transaction, taken, vain, typed_task_errors():
             report(f"{self._job.doing} {len(plan.file_groups)} file groups")
-            logs = KeyLogs.of(transaction, self._job.table, spark=self._job.spark)
+            indexed, logs = transaction.indexed, None
+            if indexed and indexed.key_groups:
+                logs = KeyLogs.of(transaction, self._job.table, spark=self._job.spark)
             metadata = self._job.write(transaction, plan, logs)
             report("publishing")
             published = transaction.publish(metadata, key_logs=None if logs is None else logs.staged)

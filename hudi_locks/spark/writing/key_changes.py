@@ -108,18 +108,16 @@ class KeyLogs:
     @classmethod
     def of(
         cls, transaction: Transaction, table: Table, *, lost: Sequence[BaseFile] = (), spark: SparkSession
-    ) -> KeyLogs | None:
-        """Those of a transaction; None where its table has no record index.
+    ) -> KeyLogs:
+        """Those of a transaction.
 
         Args:
-            transaction: Of the write.
+            transaction: Of a write to a table with a record index.
             table: The table.
             lost: Base files of file groups that end with it.
             spark: The session.
         """
         groups = transaction.indexed.key_groups if transaction.indexed else ()
-        if not groups:
-            return None
         task = RecordLogTask(table.storage, transaction.instant, groups, table.config.version)
         return cls(task, _list_keys(spark, lost, task) if lost else None)
 

@@ -251,10 +251,11 @@ class Writer:
         operation, keyed = asked.operation, asked.keyed
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
-        if transaction.indexed:  # refuse a column before any work
-            list_indexed(transaction.indexed.columns, schema, version=self.table.config.version)
+        if indexed := transaction.indexed:  # refuse a column before any work
+            list_indexed(indexed.columns, schema, version=self.table.config.version)
         asked.report("finding file groups")
-        index, logs = self.strategy.index, self._open_logs(transaction, snapshot, asked)
+        index = self.strategy.index
+        logs = self._open_logs(transaction, snapshot, asked) if indexed and indexed.key_groups else None
 
         def run(placement: Placement) -> list[WriteStat]:
             with self._open_files(transaction) as files:
@@ -292,7 +293,7 @@ class Writer:
         reads = self.strategy.list_reads(asked.operation, asked.keyed, made.placement, left)
         return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
 
-    def _open_logs(self, transaction: Transaction, snapshot: Snapshot, asked: _Asked) -> KeyLogs | None:
+    def _open_logs(self, transaction: Transaction, snapshot: Snapshot, asked: _Asked) -> KeyLogs:
         ended = snapshot.find_replaced(asked.operation, asked.keyed.counts)
         spark = asked.keyed.frame.sparkSession
         return KeyLogs.of(transaction, self.table, lost=_list_files(snapshot, ended), spark=spark)
@@ -304,9 +305,9 @@ class Writer:
         snapshot = Snapshot(self.table, transaction.timeline)
         replaced = snapshot.find_replaced(Operation.DELETE_PARTITION, partitions)
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
-        lost = _list_files(snapshot, replaced)
-        logs = KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
-        if logs is not None:
+        logs = None
+        if transaction.indexed and transaction.indexed.key_groups:
+            logs = KeyLogs.of(transaction, self.table, lost=_list_files(snapshot, replaced), spark=spark)
             logs.take_lost()
         metadata = CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced)
         yield _Draft(metadata, logs=logs)
