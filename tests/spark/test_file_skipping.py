@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from golden_metadata import read_golden
 
-from hudi_locks.format import METADATA_FOLDER, MetadataPartition
+from hudi_locks.format import METADATA_FOLDER
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.reading.reader import Reader
 from hudi_locks.table import PROPERTIES_PATH
@@ -36,7 +36,7 @@ def table(request: pytest.FixtureRequest, create: Create, load: Create, frame: F
     indexes = Path(made.path, ".hoodie", ".index_defs", "index.json")
     indexes.parent.mkdir()
     indexes.write_bytes(golden["cow.index_defs/index.json"])
-    names = ",".join(part.value for part in MetadataPartition)
+    names = "files,column_stats,partition_stats"
     properties = storage.read(PROPERTIES_PATH) or b""
     storage.replace(PROPERTIES_PATH, properties + f"hoodie.table.metadata.partitions={names}\n".encode())
     opened = load(options=BUCKETS)
