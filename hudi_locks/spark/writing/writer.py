@@ -269,8 +269,7 @@ class Writer:
             cancel_on_abort(transaction, keyed.frame.sparkSession),
             index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
         ):
-            around = self._run_around if logs is None else _run_once
-            made = WrittenFiles(snapshot, placement, *around(transaction, operation, placement, run))
+            made = WrittenFiles(snapshot, placement, *self._run_around(transaction, placement, run, asked, logs))
             if logs is not None or not turns or not self.strategy.may_go_on(operation):
                 yield draft(made)
                 return
@@ -322,9 +321,10 @@ class Writer:
         return avro_schema(schema, self.table.config.name) if schema.names else None
 
     def _run_around(
-        self, transaction: Transaction, operation: Operation, placement: Placement, run: _Run
+        self, transaction: Transaction, placement: Placement, run: _Run, asked: _Asked, logs: KeyLogs | None
     ) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
-        if not self.strategy.may_move(operation):
+        """Once where keys are told: what was told of file groups that are written again could not be taken back."""
+        if logs is not None or not self.strategy.may_move(asked.operation):
             return tuple(run(placement)), ()
         stats, avoided = write_around(transaction, placement, run=run)
         return tuple(stats), avoided
@@ -341,14 +341,6 @@ class Writer:
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
-
-
-def _run_once(
-    transaction: Transaction, operation: Operation, placement: Placement, run: _Run
-) -> tuple[tuple[WriteStat, ...], tuple[Conflict, ...]]:
-    """Where keys are told, what was told of file groups that are written again could not be taken back."""
-    del transaction, operation
-    return tuple(run(placement)), ()
 
 
 def _list_files(snapshot: Snapshot, ended: Mapping[str, Sequence[str]]) -> list[BaseFile]:
