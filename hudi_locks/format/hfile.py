@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -56,6 +57,7 @@ class HFile:
         count: How many entries it says it has.
         codec: How its blocks are packed.
         info: What it says of itself, as `schema`.
+        first_keys: The first key of each data block.
 
     Raises:
         DamagedTable: The bytes are no HFile of version 3, or one with what Hudi never writes; it names `path`.
@@ -73,7 +75,7 @@ class HFile:
             self._metas, at = self._read(at, BlockKind.ROOT_INDEX)
             self.info = self._read_info(at)
             self._index = self._read_index(root)
-            self._firsts = [_find_row(entry.key) for entry in self._index]
+            self.first_keys = [_find_row(entry.key) for entry in self._index]
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Every key with its value, in order.
@@ -82,8 +84,8 @@ class HFile:
             DamagedTable: A block is damaged, keys are out of order, or there are more or fewer than the file says.
         """
         found, last = 0, b""
-        for entry in self._index:
-            for key, value in self._read_entries(entry):
+        for number in range(len(self._index)):
+            for key, value in self.read_block_entries(number):
                 if found and key <= last:
                     raise self._damage(f"the key {key!r} behind {last!r}")
                 found, last = found + 1, key
@@ -107,18 +109,13 @@ class HFile:
         """
         wanted: dict[int, set[bytes]] = {}
         for key in keys:
-            wanted.setdefault(bisect_right(self._firsts, key) - 1, set()).add(key)
+            wanted.setdefault(self.find_block(key), set()).add(key)
         found: dict[bytes, bytes] = {}
         for place, some in sorted(wanted.items()):
             if place >= 0:
-                with interpreting("HFile with whole entries", self._path):
+                with self._reading(place):
                     found |= _pick(self.read_block(place), some)
         return found
-
-    @property
-    def first_keys(self) -> list[bytes]:
-        """The first key of each data block."""
-        return self._firsts
 
     @property
     def last_key(self) -> bytes:
@@ -130,20 +127,31 @@ class HFile:
         with interpreting("HFile that names its last key", self._path):
             return _find_row(self.info[LAST_KEY])
 
+    def find_block(self, key: bytes) -> int:
+        """Number of the data block in which a key is if it is there; -1 for one that lies before all."""
+        return bisect_right(self.first_keys, key) - 1
+
     def read_block(self, number: int) -> bytes:
         """The entries of a data block as they are written, unpacked. Raises what `entries` raises."""
-        with interpreting(f"HFile whose block at byte {self._index[number].offset} is whole", self._path):
-            return self._read(self._index[number].offset, BlockKind.DATA)[0]
+        with self._reading(number) as entry:
+            return self._read(entry.offset, BlockKind.DATA)[0]
 
     def read_packed(self, number: int) -> tuple[bytes, int]:
         """The same as it lies there, and its size once it is unpacked."""
-        with interpreting(f"HFile whose block at byte {self._index[number].offset} is whole", self._path):
-            packed, size, _ = read_packed(self._data, self._index[number].offset, (BlockKind.DATA,))
+        with self._reading(number) as entry:
+            packed, size, _ = read_packed(self._data, entry.offset, (BlockKind.DATA,))
             return bytes(packed), size
 
     def read_block_entries(self, number: int) -> list[tuple[bytes, bytes]]:
         """The same as keys with values."""
-        return self._read_entries(self._index[number])
+        with self._reading(number):
+            return list(_read_entries(self.read_block(number)))
+
+    @contextmanager
+    def _reading(self, number: int) -> Iterator[IndexEntry]:
+        entry = self._index[number]
+        with interpreting(f"HFile whose block at byte {entry.offset} is whole", self._path):
+            yield entry
 
     @cached_property
     def meta_blocks(self) -> Mapping[str, bytes]:
@@ -195,10 +203,6 @@ class HFile:
             blocks = (self._read(entry.offset, kind)[0] for entry in entries)
             entries = _in_order(entry for block in blocks for entry in read_leaf_index(block))
         return entries
-
-    def _read_entries(self, block: IndexEntry) -> list[tuple[bytes, bytes]]:
-        with interpreting(f"HFile whose block at byte {block.offset} is whole", self._path):
-            return list(_read_entries(self._read(block.offset, BlockKind.DATA)[0]))
 
     def _damage(self, found: str) -> DamagedTable:
         return DamagedTable(f"{self._path} is an HFile with {found}: {_WAY_OUT}", path=self._path)

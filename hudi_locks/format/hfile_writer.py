@@ -7,7 +7,6 @@ that is merged stays packed as it was.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -116,7 +115,7 @@ def merge_hfile(file: HFile, changes: Mapping[bytes, bytes | None], *, info: Map
     """
     spread: dict[int, dict[bytes, bytes | None]] = {}
     for key, value in changes.items():
-        spread.setdefault(max(0, bisect_right(file.first_keys, key) - 1), {})[key] = value
+        spread.setdefault(max(0, file.find_block(key)), {})[key] = value
     parts, count, last = _Parts(file.codec), file.count, b""
     for number, first in enumerate(file.first_keys):
         if number in spread:

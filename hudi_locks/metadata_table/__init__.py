@@ -3,6 +3,7 @@
 from hudi_locks.metadata_table.compaction import base_file_path, compact, plan_compaction
 from hudi_locks.metadata_table.delta_commit import (
     DeltaCommit,
+    describe_log,
     list_indexed,
     log_path,
     plan_clean,
@@ -38,6 +39,7 @@ __all__ = [
     "base_file_path",
     "choose_columns",
     "compact",
+    "describe_log",
     "describe_range",
     "encode_record_log",
     "find_last_compaction",

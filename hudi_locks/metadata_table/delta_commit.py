@@ -25,8 +25,6 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile_writer import encode_hfile
-from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
-from hudi_locks.format.log_deletes import encode_deletes
 from hudi_locks.format.metadata_keys import (
     ALL_PARTITIONS,
     column_stats_key,
@@ -43,10 +41,11 @@ from hudi_locks.format.metadata_record import (
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
+from hudi_locks.metadata_table.record_files import encode_log
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["DeltaCommit", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
+__all__ = ["DeltaCommit", "describe_log", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
@@ -226,7 +225,7 @@ def _make(
             data = _encode_log(requested, part, records, keys, shape.version)
             made.append((part, group, data, len(records) + len(keys)))
     logs = {log_path(part, group, requested): data for part, group, data, _ in made}
-    stats = [_describe_log(requested, part, group, len(data), count) for part, group, data, count in made]
+    stats = [describe_log(requested, part, group, len(data), count) for part, group, data, count in made]
     return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[shape.version]))
 
 
@@ -279,15 +278,9 @@ def _spread(
 
 
 def _encode_log(requested: str, part: MetadataPartition, records: _Records, gone: Sequence[str], version: int) -> bytes:
-    header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
-    blocks = []
-    if records:
-        entries = sorted((key.encode(), encode_metadata_record(record, version)) for key, record in records.items())
-        blocks.append(LogBlock(BlockType.HFILE, header, encode_hfile(entries)))
-    if gone:
-        deletes = encode_deletes(pa.array(sorted(gone), pa.string()), part.value)
-        blocks.append(LogBlock(BlockType.DELETE, header, deletes))
-    return b"".join(map(encode_block, blocks))
+    entries = sorted((key.encode(), encode_metadata_record(record, version)) for key, record in records.items())
+    keys = pa.array(sorted(gone), pa.string())
+    return encode_log(requested, part, encode_hfile(entries) if entries else b"", keys, version=version)
 
 
 def log_path(partition: MetadataPartition, group: str, requested: str) -> str:
@@ -295,7 +288,8 @@ def log_path(partition: MetadataPartition, group: str, requested: str) -> str:
     return f"{METADATA_FOLDER}/{partition.value}/{LogFileName(group, requested)}"
 
 
-def _describe_log(requested: str, partition: MetadataPartition, group: str, size: int, records: int) -> WriteStat:
+def describe_log(requested: str, partition: MetadataPartition, group: str, size: int, records: int) -> WriteStat:
+    """The write stat of a log of so many bytes and records."""
     name = str(LogFileName(group, requested))
     return WriteStat(
         partition.value,

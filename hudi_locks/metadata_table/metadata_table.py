@@ -18,7 +18,7 @@ from hudi_locks.format import METADATA_FOLDER, MetadataPartition, TimelineLayout
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
-from hudi_locks.metadata_table.record_files import read_changes
+from hudi_locks.metadata_table.record_files import read_changes, read_whole
 from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
@@ -323,7 +323,7 @@ class MetadataView:
 
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}
-        contents = map_in_threads(self._read_file, piece.paths)
+        contents = map_in_threads(lambda path: read_whole(self.table.storage, path), piece.paths)
         for path, data in zip(piece.paths, contents, strict=True):
             for key, record in read_changes(data, path, keys):
                 if record is None:
@@ -331,9 +331,3 @@ class MetadataView:
                 else:
                     merged[key] = merge_metadata_records(merged.get(key), record)
         return merged
-
-    def _read_file(self, path: str) -> bytes:
-        data = self.table.storage.read(path)
-        if data is None:
-            raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
-        return data

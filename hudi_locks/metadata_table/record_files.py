@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
 from fastavro.schema import to_parsing_canonical_form
 
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.hfile_writer import encode_hfile, merge_hfile
-from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
-from hudi_locks.format.log_deletes import decode_deletes
+from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
+from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
 from hudi_locks.format.metadata_record import (
     MetadataRecord,
     decode_metadata_record,
@@ -21,10 +22,11 @@ from hudi_locks.format.metadata_record import (
     merge_metadata_records,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.format.names import BaseFileName
+from hudi_locks.format.names import BaseFileName, MetadataPartition
 from hudi_locks.format.records import interpreting
+from hudi_locks.storage import Storage
 
-__all__ = ["merge_base_file", "read_changes"]
+__all__ = ["encode_log", "merge_base_file", "read_changes", "read_whole"]
 
 _Change = tuple[str, "MetadataRecord | None"]
 _SCHEMA: Final = "schema"
@@ -48,6 +50,35 @@ def read_changes(data: bytes, path: str, keys: frozenset[str] | None = None) -> 
         return
     for block in decode_blocks(data, path):
         yield from _read_block(block, path, keys)
+
+
+def read_whole(storage: Storage, path: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        DamagedTable: It is gone.
+    """
+    data = storage.read(path)
+    if data is None:
+        raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
+    return data
+
+
+def encode_log(requested: str, part: MetadataPartition, hfile: bytes, gone: pa.Array, *, version: int) -> bytes:
+    """The log of a delta commit in one file group.
+
+    Args:
+        requested: Of the delta commit.
+        part: To which the file group belongs.
+        hfile: The records; empty for none.
+        gone: Keys that go, text without nulls, in order.
+        version: Of the metadata table.
+    """
+    header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
+    blocks = [LogBlock(BlockType.HFILE, header, hfile)] if hfile else []
+    if len(gone):
+        blocks.append(LogBlock(BlockType.DELETE, header, encode_deletes(gone, part.value)))
+    return b"".join(map(encode_block, blocks))
 
 
 def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, bytes]], *, version: int) -> bytes:
@@ -122,6 +153,8 @@ def _read_block(block: LogBlock, path: str, keys: frozenset[str] | None) -> Iter
 
 def _read_hfile(file: HFile, schema: str, path: str, keys: frozenset[str] | None) -> Iterator[_Change]:
     entries = file.entries() if keys is None else file.get_many(key.encode() for key in keys).items()
+    known: dict[bytes, MetadataRecord | None] = {b"": None}  # a record index has the same bytes many times
     for key, value in entries:
-        record = decode_metadata_record(value, schema, path) if value else None
-        yield key.decode("utf-8", "replace"), record
+        if value not in known:
+            known[value] = decode_metadata_record(value, schema, path)
+        yield key.decode("utf-8", "replace"), known[value]

@@ -10,7 +10,6 @@ import re
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,19 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import BaseFileName, LogFileName, MetadataPartition, WriteStat, epoch_ms
-from hudi_locks.format.hfile import HFile
+from hudi_locks.format import MetadataPartition, epoch_ms
 from hudi_locks.format.hfile_writer import encode_hfile_columns
-from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
-from hudi_locks.format.log_deletes import decode_deletes, encode_deletes
 from hudi_locks.format.metadata_keys import KEY_CHANGES
 from hudi_locks.format.metadata_record import (
     MetadataRecord,
     RecordKind,
-    decode_metadata_record,
     encode_metadata_record,
 )
-from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
+from hudi_locks.metadata_table.record_files import encode_log, read_changes, read_whole
+from hudi_locks.storage import Storage
+from hudi_locks.table import FileSlice
 
 __all__ = ["LocatedKeys", "StagedLog", "encode_record_log", "is_record_group"]
 
@@ -63,24 +60,6 @@ class StagedLog:
     records: int
     ticket: str
 
-    def describe(self, requested: str) -> WriteStat:
-        """As the delta commit of `requested` names it."""
-        part, name = MetadataPartition.RECORD_INDEX.value, str(LogFileName(self.group, requested))
-        return WriteStat(
-            part,
-            self.group,
-            f"{part}/{name}",
-            prev_commit=requested,
-            num_writes=self.records,
-            num_update_writes=self.records,
-            file_size_bytes=self.size,
-            total_write_bytes=self.size,
-            log_version=1,
-            log_offset=0,
-            base_file="",
-            log_files=(name,),
-        )
-
 
 def is_record_group(file_id: str) -> bool:
     """Whether a file group is one of an index of the whole table, and not of one of its partitions."""
@@ -102,14 +81,9 @@ def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[
     lost = pc.unique(changes.filter(changes.column("is_gone")).column("key"))
     gone = lost.filter(pc.invert(pc.is_in(lost, value_set=keys)))
     gone = gone.take(pc.sort_indices(gone))
-    header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
-    blocks = []
-    if len(keys):
-        blocks.append(LogBlock(BlockType.HFILE, header, encode_hfile_columns(keys, values)))
-    if len(gone):
-        deletes = encode_deletes(gone, MetadataPartition.RECORD_INDEX.value)
-        blocks.append(LogBlock(BlockType.DELETE, header, deletes))
-    return b"".join(map(encode_block, blocks)), len(keys) + len(gone)
+    hfile = encode_hfile_columns(keys, values) if len(keys) else b""
+    data = encode_log(requested, MetadataPartition.RECORD_INDEX, hfile, gone, version=version)
+    return data, len(keys) + len(gone)
 
 
 def _sort(fresh: pa.Table, requested: str, version: int) -> tuple[pa.Array, pa.Array]:
@@ -169,47 +143,35 @@ class LocatedKeys:
     def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
         self._files = list(files)
 
+    @classmethod
+    def open(cls, storage: Storage, piece: FileSlice) -> LocatedKeys:
+        """Those of a slice, which is read whole.
+
+        Raises:
+            DamagedTable: A file is gone.
+        """
+        return cls((path, read_whole(storage, path)) for path in piece.paths)
+
     def find(self, keys: pa.Array) -> pa.Table:
         """Those of the keys, text without nulls, that are there, as KEY_CHANGES has them.
 
         Raises:
             DamagedTable: A file cannot be read.
+            UnsupportedTable: A log holds what JVM Hudi does not write there.
         """
-        wanted = [key.encode() for key in keys.to_pylist()]
-        found: dict[bytes, _Place | None] = {}
+        wanted = frozenset(keys.to_pylist())
+        found: dict[str, _Place | None] = {}
         for path, data in self._files:
-            found.update(_read_file(path, data, wanted))
-        there = [(key.decode(), *place, False) for key, place in found.items() if place is not None]
+            for key, record in read_changes(data, path, wanted):
+                found[key] = None if record is None else _locate(record, path)
+        there = [(key, *place, False) for key, place in found.items() if place is not None]
         columns = list(zip(*there, strict=True)) if there else [()] * len(KEY_CHANGES)
-        return pa.table(
-            [pa.array(column, kind) for column, kind in zip(columns, KEY_CHANGES.types, strict=True)],
-            schema=KEY_CHANGES,
-        )
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, KEY_CHANGES.types, strict=True)]
+        return pa.table(arrays, schema=KEY_CHANGES)
 
 
-def _read_file(path: str, data: bytes, wanted: list[bytes]) -> dict[bytes, _Place | None]:
-    """Where a file says that keys lie; None for those that it takes out."""
-    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
-        file = HFile(data, path)
-        return _decode_many(file, file.info.get("schema", b"").decode("utf-8", "replace"), path, wanted)
-    found: dict[bytes, _Place | None] = {}
-    for block in decode_blocks(data, path):
-        if block.kind is BlockType.HFILE:
-            found.update(_decode_many(HFile(block.content, path), block.schema, path, wanted))
-        elif block.kind is BlockType.DELETE:
-            gone = {key.encode() for key in decode_deletes(block.content, path).keys}
-            found.update(dict.fromkeys(gone.intersection(wanted)))
-    return found
-
-
-def _decode_many(file: HFile, schema: str, path: str, wanted: list[bytes]) -> dict[bytes, _Place | None]:
-    return {key: _decode(value, schema, path) if value else None for key, value in file.get_many(wanted).items()}
-
-
-@lru_cache(maxsize=1 << 14)
-def _decode(value: bytes, schema: str, path: str) -> _Place:
-    """The records of keys that one write brought to one file are the same bytes."""
-    told = decode_metadata_record(value, schema, path).other
+def _locate(record: MetadataRecord, path: str) -> _Place:
+    told = record.other
     if told is None:
         raise DamagedTable(f"{path} holds a record of another part of the metadata table", path=path)
     if told["fileIdEncoding"] == _AS_TEXT:

@@ -97,11 +97,17 @@ class Snapshot:
         if not operation.replaces:
             return {}
         named = sorted(set(partitions))
-        is_whole = operation is Operation.INSERT_OVERWRITE_TABLE
         replaced: dict[str, tuple[str, ...]] = dict.fromkeys(named, ())
-        for file in self.base_files(None if is_whole else named):
+        for file in self.list_ended(operation, named):
             replaced[file.partition] = (*replaced.get(file.partition, ()), file.file_id)
         return replaced
+
+    def list_ended(self, operation: Operation, partitions: Iterable[str]) -> list[BaseFile]:
+        """The newest base files of these file groups; for arguments see `find_replaced`."""
+        if not operation.replaces:
+            return []
+        is_whole = operation is Operation.INSERT_OVERWRITE_TABLE
+        return self.base_files(None if is_whole else partitions)
 
     @cached_property
     def schema(self) -> pa.Schema | None:

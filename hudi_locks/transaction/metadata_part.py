@@ -18,6 +18,7 @@ from hudi_locks.metadata_table import (
     MetadataTable,
     MetadataView,
     StagedLog,
+    describe_log,
     log_path,
     plan_clean,
     plan_delta_commit,
@@ -103,7 +104,8 @@ def plan_metadata_part(
     metadata = commit.metadata
     if key_logs:
         tickets |= {log_path(_KEYS, log.group, requested): log.ticket for log in key_logs}
-        told = {_KEYS.value: tuple(log.describe(requested) for log in key_logs)}
+        stats = (describe_log(requested, _KEYS, log.group, log.size, log.records) for log in key_logs)
+        told = {_KEYS.value: tuple(stats)}
         metadata = replace(metadata, partition_to_write_stats={**metadata.partition_to_write_stats, **told})
     return MetadataPart(requested, metadata, tickets, shape.newest)
 

@@ -100,10 +100,7 @@ def _check_record_index(survey: Survey, view: MetadataView) -> None:
     if not survey.reads_keys:
         survey.book.leave_out(_UNREAD_KEYS)
         return
-    slices = view.list_slices(_KEYS)
-    paths = [path for piece in slices for path in piece.paths]
-    read = dict(zip(paths, map_in_threads(lambda path: survey.storage.read(path) or b"", paths), strict=True))
-    index = [LocatedKeys((path, read[path]) for path in piece.paths) for piece in slices]
+    index = map_in_threads(lambda piece: LocatedKeys.open(survey.storage, piece), view.list_slices(_KEYS))
     for file in _list_newest(survey):
         with suppress(NoSuchFile), survey.book.reading("base-file", file.path, "a file that can be read"):
             for rows in read_base_file(survey.storage, file.path, columns=[RECORD_KEY]):

@@ -31,8 +31,7 @@ def read_index(table: HoodieTable) -> Places:
     keys = pa.array(sorted(view.read(part)), pa.string())
     found: Places = {}
     for piece in view.list_slices(part):
-        files = [(path, storage.read(path) or b"") for path in piece.paths]
-        told = LocatedKeys(files).find(keys).to_pylist()
+        told = LocatedKeys.open(storage, piece).find(keys).to_pylist()
         found |= {row["key"]: (row["path"], row["file_id"]) for row in told}
     assert sorted(found) == keys.to_pylist()
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Final
@@ -50,7 +50,7 @@ class GlobalIndex(SimpleIndex):
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
         with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
             settled = _Moves(self, found, snapshot, base_files).settle(operation)
-            with keep_persisted(settled) as tagged:
+            with keep_persisted(settled) if MOVED in settled.columns else nullcontext(settled) as tagged:
                 lookup = self._look_up(operation, snapshot)
                 placement = lookup.place(operation, tagged.drop(PLACE), base_files)
                 absent = tagged.where(F.col(PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
@@ -102,11 +102,11 @@ class _Moves:
         """The rows under the path where they are written, and for each that moves one more that takes it out."""
         stays = self.found.withColumn(PARTITION_PATH, F.coalesce(PLACE, PARTITION_PATH))
         if not self.index.settings.moves_rows or operation is not Operation.UPSERT:
-            return stays.withColumn(MOVED, F.lit(False))
+            return stays
         is_moving = ~F.col(PARTITION_PATH).eqNullSafe(F.coalesce(PLACE, PARTITION_PATH)) & ~self._is_delete()
         groups = self.found.where(is_moving).select(PLACE, GROUP).distinct().collect()
         if not groups:
-            return stays.withColumn(MOVED, F.lit(False))
+            return stays
         return self._move(is_moving, {(row[PLACE], row[GROUP]) for row in groups}, operation)
 
     def _move(self, is_moving: Column, groups: set[tuple[str, str]], operation: Operation) -> DataFrame:

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.errors import DamagedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import group_numbers
 from hudi_locks.metadata_table import LocatedKeys, MetadataView
@@ -63,17 +62,8 @@ class _FindTask:
         rows = pa.Table.from_batches(batches, schema)
         for number in pc.unique(rows.column(_NUMBER)).to_pylist():
             keys = rows.filter(pc.equal(rows.column(_NUMBER), number)).column(RECORD_KEY).combine_chunks()
-            found = LocatedKeys(self._read(self.slices[number])).find(keys).drop_columns("is_gone")
+            found = LocatedKeys.open(self.storage, self.slices[number]).find(keys).drop_columns("is_gone")
             yield from found.rename_columns([RECORD_KEY, PLACE, GROUP]).to_batches()
-
-    def _read(self, piece: FileSlice) -> list[tuple[str, bytes]]:
-        return [(path, self._read_file(path)) for path in piece.paths]
-
-    def _read_file(self, path: str) -> bytes:
-        data = self.storage.read(path)
-        if data is None:
-            raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; write again", path=path)
-        return data
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from hudi_locks.spark.writing.rows import (
 )
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, Table
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
@@ -293,9 +293,8 @@ class Writer:
         return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
 
     def _open_logs(self, transaction: Transaction, snapshot: Snapshot, asked: _Asked) -> KeyLogs:
-        ended = snapshot.find_replaced(asked.operation, asked.keyed.counts)
-        spark = asked.keyed.frame.sparkSession
-        return KeyLogs.of(transaction, self.table, lost=_list_files(snapshot, ended), spark=spark)
+        lost, spark = snapshot.list_ended(asked.operation, asked.keyed.counts), asked.keyed.frame.sparkSession
+        return KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
 
     @contextmanager
     def _end_partitions(
@@ -306,7 +305,8 @@ class Writer:
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         logs = None
         if transaction.indexed and transaction.indexed.key_groups:
-            logs = KeyLogs.of(transaction, self.table, lost=_list_files(snapshot, replaced), spark=spark)
+            lost = snapshot.list_ended(Operation.DELETE_PARTITION, partitions)
+            logs = KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
             logs.take_lost()
         metadata = CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced)
         yield _Draft(metadata, logs=logs)
@@ -341,10 +341,3 @@ class Writer:
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
-
-
-def _list_files(snapshot: Snapshot, ended: Mapping[str, Sequence[str]]) -> list[BaseFile]:
-    """The newest base files of file groups."""
-    partitions = [partition for partition, ids in ended.items() if ids]
-    known = snapshot.base_files(partitions) if partitions else []
-    return [file for file in known if file.file_id in ended[file.partition]]
