@@ -80,6 +80,7 @@ def golden_rows() -> Callable[[str], str]:
 def spark() -> Iterator[Any]:
     """One Spark session for the whole run; a task that fails is tried a second time."""
     from pyspark.sql import SparkSession
+    from quick_spark import quicken_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master("local[2,2]").appName("hudi-locks tests")
@@ -91,6 +92,7 @@ def spark() -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **quicken_session(),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -23,6 +23,7 @@ os.environ["TZ"] = "UTC"
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from quick_spark import quicken_session
 
 QUIET = {
     "hoodie.metadata.enable": "false",
@@ -222,6 +223,7 @@ def _start(jar: str, more: dict[str, str]) -> Any:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **quicken_session(),
         **more,
     }
     for key, value in settings.items():
