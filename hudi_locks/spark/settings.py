@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
+_LOGGED: Final = ("SIMPLE", "BLOOM", "BUCKET")
 _INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
@@ -275,13 +276,12 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
     """Whether a writer with these options may write to the table, as far as its settings tell.
 
     Raises:
-        ConfigError: A merge-on-read table needs the simple bucket index; non-blocking writers such a table, and an
-            order of rows that all of them know.
+        ConfigError: A merge-on-read table is not written by this index; non-blocking writers need such a table, and
+            an order of rows that all of them know.
     """
     mode = options.get_value(write_keys.CONCURRENCY_MODE).upper()
     if config.table_type == _MERGE_ON_READ:
-        _demand(options, index_keys.INDEX_TYPE, "BUCKET", why="logs go where the bucket of a key says")
-        _demand(options, index_keys.BUCKET_INDEX_ENGINE, "SIMPLE", why="buckets stay as they are")
+        _refuse_unlogged(options)
     if mode != write_keys.NON_BLOCKING:
         return
     key = write_keys.CONCURRENCY_MODE.name
@@ -294,11 +294,17 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
         raise ConfigError(f"{message} one, or {way_out}", key=key)
 
 
-def _demand(options: Options, key: Key[str], needed: str, *, why: str) -> None:
-    found = options.get_value(key).upper()
-    if found != needed:
-        message = f"a {_MERGE_ON_READ} table is written with {key.name}={needed} only, since {why}; it is {found}"
-        raise ConfigError(message, key=key.name, value=found)
+def _refuse_unlogged(options: Options) -> None:
+    found = options.get_value(index_keys.INDEX_TYPE).upper()
+    if found not in _LOGGED:
+        key, many = index_keys.INDEX_TYPE.name, ", ".join(_LOGGED)
+        message = f"a {_MERGE_ON_READ} table is written with {key}={many} only; it is {found}: leave writes to JVM Hudi"
+        raise ConfigError(message, key=key, value=found)
+    engine = options.get_value(index_keys.BUCKET_INDEX_ENGINE).upper()
+    if found == "BUCKET" and engine != "SIMPLE":
+        key = index_keys.BUCKET_INDEX_ENGINE.name
+        message = f"a {_MERGE_ON_READ} table is written with {key}=SIMPLE only, since buckets stay as they are"
+        raise ConfigError(f"{message}; it is {engine}", key=key, value=engine)
 
 
 def _refuse_read_options(options: Options) -> None:

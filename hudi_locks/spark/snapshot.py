@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
+from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
 from hudi_locks.table import (
@@ -20,9 +21,11 @@ from hudi_locks.table import (
     PROPERTIES_PATH,
     RECORD_KEY,
     BaseFile,
+    DataFiles,
+    FileSlice,
     LogFile,
     Table,
-    latest_base_files,
+    find_completions,
     latest_file_slices,
     read_commit,
     read_first_key,
@@ -47,6 +50,7 @@ class Snapshot:
 
     table: Table
     timeline: Timeline
+    _slices: dict[frozenset[str] | None, Sequence[FileSlice]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def load(cls, table: Table) -> Snapshot:
@@ -68,11 +72,31 @@ class Snapshot:
 
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""
-        return list(latest_base_files(self.table.storage, self.timeline, partitions=partitions))
+        return [piece.base for piece in self.file_slices(partitions) if piece.base is not None]
+
+    def file_slices(self, partitions: Iterable[str] | None = None) -> Sequence[FileSlice]:
+        """Newest slice of each file group, of all partitions or of some, listed once."""
+        known = None if partitions is None else frozenset(partitions)
+        if known not in self._slices:
+            self._slices[known] = latest_file_slices(self.table.storage, self.timeline, partitions=known)
+        return self._slices[known]
+
+    def list_late_logs(self, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
+        """Of slices those that have logs which were begun before their base file was completed, with these alone.
+
+        Whoever wrote such a log may have found its keys in the base file before.
+        """
+        mixed = [piece for piece in slices if piece.base is not None and piece.logs]
+        files = DataFiles(tuple(piece.base for piece in mixed if piece.base), ())
+        completions = find_completions(self.table.storage, self.timeline, files, exactly=True)
+        for piece in mixed:
+            completed = completions.take(piece.barrier) or ""
+            if late := tuple(log for log in piece.logs if log.instant < completed):
+                yield replace(piece, base=None, logs=late)
 
     def data_files(self) -> list[BaseFile | LogFile]:
         """Every base and log file of the newest slices."""
-        slices = latest_file_slices(self.table.storage, self.timeline)
+        slices = self.file_slices()
         bases: list[BaseFile | LogFile] = [piece.base for piece in slices if piece.base is not None]
         return bases + [log for piece in slices for log in piece.logs]
 
@@ -98,8 +122,9 @@ class Snapshot:
             return {}
         named = sorted(set(partitions))
         replaced: dict[str, tuple[str, ...]] = dict.fromkeys(named, ())
-        for file in self.list_ended(operation, named):
-            replaced[file.partition] = (*replaced.get(file.partition, ()), file.file_id)
+        is_whole = operation is Operation.INSERT_OVERWRITE_TABLE
+        for piece in self.file_slices(None if is_whole else named):
+            replaced[piece.partition] = (*replaced.get(piece.partition, ()), piece.file_id)
         return replaced
 
     def list_ended(self, operation: Operation, partitions: Iterable[str]) -> list[BaseFile]:
@@ -133,11 +158,20 @@ class Snapshot:
         plans = (clustered_file_groups(self.table.storage.read(path) or b"", path) for path in paths)
         return frozenset(group for groups in plans for group in groups)
 
+    @cached_property
+    def compacting_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of what a pending compaction takes."""
+        pending = self.timeline.pending(("compaction", "logcompaction"))
+        paths = [self.timeline.layout.path(i.as_requested()) for i in pending]
+        plans = (compacted_file_groups(self.table.storage.read(path) or b"", path) for path in paths)
+        return frozenset(group for groups in plans for group in groups)
+
     @property
     def record_bytes(self) -> int | None:
-        """What a row of the last commit that wrote rows takes on disk; None if that cannot be told."""
+        """What a row of the last commit that wrote base files takes on disk; None if that cannot be told."""
         for instant in reversed(self.timeline.completed_between("")):
-            stats = read_commit(self.table.storage, self.timeline, requested=instant.requested).stats
+            commit = read_commit(self.table.storage, self.timeline, requested=instant.requested)
+            stats = [stat for stat in commit.stats if not stat.log_files]
             rows = sum(stat.num_writes for stat in stats)
             if rows:
                 return max(1, sum(stat.file_size_bytes for stat in stats) // rows)

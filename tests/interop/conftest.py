@@ -63,6 +63,8 @@ _IN_PAIRS = frozenset(
         "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9]",
         "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too[1.0.2-v8]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
+        "test_both_write_logs_and_base_files_in_turns[1.0.2-v8]",
+        "test_the_jvm_goes_on_with_a_table_that_we_made[1.2.0-v9]",
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.2.0-v9-COPY_ON_WRITE]",
         "test_filters_find_what_a_restore_brought_back[1.0.2-v8-COPY_ON_WRITE]",
         "test_filters_find_what_a_restore_brought_back[1.2.0-v9-COPY_ON_WRITE]",

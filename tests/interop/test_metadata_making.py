@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_turns import FILTERS, KINDS, LOCKS, Shared, serve
+from metadata_turns import FILTERS, KINDS, LOCKS, OPTIONS, Shared, serve
 
 from hudi_locks.metadata_table import METADATA_LAYOUT
 from hudi_locks.spark import HoodieTable
@@ -42,7 +42,7 @@ def create(table: Shared) -> Shared:
     """As this package makes it, without a metadata table."""
     names: dict[str, Any] = {"name": "t", "record_key": "id", "ordering": "ts"}
     names["partition_by"] = table.partitioned_by or ()
-    options = {**KINDS[table.kind], **LOCKS[table.kind], "hoodie.write.table.version": str(table.jvm.table_version)}
+    options = {**OPTIONS[table.kind], **LOCKS[table.kind], "hoodie.write.table.version": str(table.jvm.table_version)}
     options |= {"hoodie.datasource.write.hive_style_partitioning": "true"}
     HoodieTable.create(table.spark, table.path, table_type=table.kind, options=options, **names)
     return table

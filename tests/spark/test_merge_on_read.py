@@ -198,8 +198,8 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
     ("options", "message"),
     [
         (
-            {"hoodie.index.type": "SIMPLE"},
-            "hoodie.index.type=BUCKET only, since logs go where the bucket of a key says",
+            {"hoodie.index.type": "RECORD_INDEX"},
+            "hoodie.index.type=SIMPLE, BLOOM, BUCKET only",
         ),
         (
             {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},

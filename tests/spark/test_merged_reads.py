@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_locks.errors import BadInput, ConfigError, TableError
+from hudi_locks.errors import BadInput, TableError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.reading import merged_reading
 from hudi_locks.storage import LocalStorage
@@ -54,12 +54,6 @@ def test_filters_and_joins_of_plain_and_merged_slices_agree(spark: Any, golden: 
     rows = HoodieTable.load(spark, golden("v9_mor").base).read(meta_columns=False)
     assert rows.where("qty is null").count() == sum(row.qty is None for row in rows.collect())
     assert rows.select("id").distinct().count() == rows.count()
-
-
-def test_what_is_not_offered_is_refused_by_name(spark: Any, golden: Golden) -> None:
-    table = HoodieTable.load(spark, golden("v8_mor_nbcc").base)
-    with pytest.raises(ConfigError, match=r"hoodie\.index\.type=BUCKET only"):
-        table.upsert(table.read(meta_columns=False))
 
 
 def versions_of(frame: Any) -> set[tuple[Any, ...]]:

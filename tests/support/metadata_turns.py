@@ -19,7 +19,19 @@ from hudi_locks.spark import HoodieTable
 from hudi_locks.table import latest_file_slices
 from hudi_locks.verification import verify_table
 
-__all__ = ["FILTERS", "KINDS", "LOCKS", "NIGHTLY", "WITH_IT", "Row", "Shared", "name_options", "open_here", "serve"]
+__all__ = [
+    "BY_KEY",
+    "FILTERS",
+    "KINDS",
+    "LOCKS",
+    "NIGHTLY",
+    "WITH_IT",
+    "Row",
+    "Shared",
+    "name_options",
+    "open_here",
+    "serve",
+]
 
 Row = tuple[str, str, int, float | None, str | None]
 NIGHTLY = bool(os.environ.get("HUDI_LOCKS_NIGHTLY"))
@@ -34,8 +46,11 @@ NON_BLOCKING = {
     "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
-KINDS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING}}
-LOCKS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}}
+KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
+BY_KEY = "MERGE_ON_READ by key"
+"""As JVM Hudi makes one by default: keys are looked up, and new ones go to base files."""
+OPTIONS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING}, BY_KEY: {}}
+LOCKS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}, BY_KEY: {}}
 """Of ours; those of the JVM by its class."""
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "value > 4000": lambda row: row[3] is not None and row[3] > 4000,
@@ -68,13 +83,13 @@ def name_options(table: Turns, operation: str, changes: Mapping[str, str]) -> di
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.hive_style_partitioning": "true",
         "hoodie.datasource.write.operation": operation,
-        "hoodie.datasource.write.table.type": table.kind,
-        "hoodie.table.type": table.kind,
+        "hoodie.datasource.write.table.type": table.kind.split()[0],
+        "hoodie.table.type": table.kind.split()[0],
         "hoodie.write.table.version": str(table.jvm.table_version),
         "hoodie.metadata.compact.max.delta.commits": "4",
         "hoodie.clean.automatic": "false",
         **ONE_CLOCK,
-        **KINDS[table.kind],
+        **OPTIONS[table.kind],
         **({"hoodie.write.lock.provider": THEIRS["hoodie.write.lock.provider"]} if LOCKS[table.kind] else {}),
         **{key.replace("__", "."): value for key, value in changes.items()},
     }
@@ -84,7 +99,7 @@ def open_here(table: Turns, changes: Mapping[str, str]) -> HoodieTable:
     """The table for a writer of this package; keys of `changes` have `__` for each dot."""
     given = {"hoodie.clean.automatic": "false", "hoodie.upsert.shuffle.parallelism": "2"}
     given["hoodie.metadata.compact.max.delta.commits"] = "3"
-    given |= ONE_CLOCK | KINDS[table.kind] | LOCKS[table.kind]
+    given |= ONE_CLOCK | OPTIONS[table.kind] | LOCKS[table.kind]
     changed = {key.replace("__", "."): value for key, value in changes.items()}
     return HoodieTable.load(table.spark, table.path, options={**given, **changed})
 
@@ -142,7 +157,7 @@ class Shared:
 
         By that hudi-rs 0.5.0 finds no log, a JVM's neither, where a file group has no base file.
         """
-        if self.kind == "COPY_ON_WRITE":
+        if self.kind != "MERGE_ON_READ":
             return read_rust(self.path)
         with tempfile.TemporaryDirectory() as folder:
             copy = shutil.copytree(self.path, Path(folder, "t"), ignore=shutil.ignore_patterns("*.crc"))
@@ -158,6 +173,6 @@ class Shared:
 def serve(table: Shared) -> None:
     """A table service of ours."""
     opened = table.open()
-    done = opened.compaction.run() if table.kind == "MERGE_ON_READ" else opened.clustering.run(sort_by=["value"])
+    done = opened.compaction.run() if opened.table.is_merge_on_read else opened.clustering.run(sort_by=["value"])
     assert done is not None
     table.check()

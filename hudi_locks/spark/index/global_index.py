@@ -51,7 +51,7 @@ class GlobalIndex(SimpleIndex):
         with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
             settled = _Moves(self, found, snapshot, base_files).settle(operation)
             with keep_persisted(settled) if MOVED in settled.columns else nullcontext(settled) as tagged:
-                lookup = self._look_up(operation, snapshot)
+                lookup = self._look_up(operation, snapshot, keyed.counts)
                 placement = lookup.place(operation, tagged.drop(PLACE), base_files)
                 absent = tagged.where(F.col(PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
                 missed = MissedKeys(absent, snapshot.table.storage, None)

@@ -126,7 +126,11 @@ _COPY_ON_WRITE = {
     "GLOBAL_RECORD_LEVEL_INDEX": "hudi_locks.spark.index.record_index:RecordIndex",
     "BUCKET": "hudi_locks.spark.index.bucket_index:BucketIndex",
 }
-_MERGE_ON_READ = {"BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex"}
+_MERGE_ON_READ = {
+    "SIMPLE": "hudi_locks.spark.index.logged_index:LoggedIndex",
+    "BLOOM": "hudi_locks.spark.index.logged_index:LoggedIndex",
+    "BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex",
+}
 
 
 def open_index(settings: PipelineSettings, *, is_merge_on_read: bool) -> Index:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -18,13 +19,21 @@ from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.index import Count, Index
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.files import read_keys, text_columns
+from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
 from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
 from hudi_locks.storage import Storage
-from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, find_changed
+from hudi_locks.table import (
+    COMMIT_TIME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFile,
+    FileSlice,
+    find_changed,
+    list_data_files,
+)
 
 __all__ = ["KeyLookup", "MissedKeys", "SimpleIndex", "regroup"]
 
@@ -52,7 +61,7 @@ class SimpleIndex(Index):
         """See `Index.assign`."""
         del instant
         base_files = [] if operation.replaces else snapshot.base_files(keyed.counts)
-        lookup = self._look_up(operation, snapshot)
+        lookup = self._look_up(operation, snapshot, keyed.counts)
         if not self.settings.looks_up(operation):
             yield lookup.place_new(keyed.frame, base_files, keyed.counts)
             return
@@ -76,7 +85,7 @@ class SimpleIndex(Index):
         if made.assigned is None:
             raise ValueError(f"a write that looked no key up cannot be replanned: {operation.value}")
         old, new = before.base_files(keyed.counts), now.base_files(keyed.counts)
-        lookup, counts = self._look_up(operation, now), keyed.counts
+        lookup, counts = self._look_up(operation, now, keyed.counts), keyed.counts
         with regroup(lookup, operation, made.assigned, before=old, now=new, counts=counts) as regrouped:
             yield regrouped
 
@@ -93,7 +102,8 @@ class SimpleIndex(Index):
                 path=base_files[0].path,
             )
 
-    def _look_up(self, operation: Operation, snapshot: Snapshot) -> KeyLookup:
+    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str]) -> KeyLookup:
+        del partitions
         sizing = self.settings.sizing(snapshot.record_bytes)
         if operation is Operation.BULK_INSERT:
             sizing = replace(sizing, small_file_bytes=0)
@@ -107,12 +117,16 @@ class KeyLookup:
     Attributes:
         storage: Of the table.
         sizing: How new rows are cut into files.
-        planned: (partition path, file id) of file groups that take no new rows, since a plan will replace them.
+        closed: (partition path, file id) of file groups that take no new rows, since a plan will replace them, or they
+            have logs.
+        late_logs: Of a merge-on-read table, where rows of found keys are logged: slices without their base files, and
+            of their logs those that may have keys that these lack. None for a copy-on-write table.
     """
 
     storage: Storage
     sizing: FileSizing
-    planned: frozenset[tuple[str, str]] = frozenset()
+    closed: frozenset[tuple[str, str]] = frozenset()
+    late_logs: tuple[FileSlice, ...] | None = None
 
     def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
         """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
@@ -122,8 +136,11 @@ class KeyLookup:
         """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
-        keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        known = read_keys(rows.sparkSession, self.storage, base_files, keys, file_id=column)
+        keys, spark = text_columns(RECORD_KEY, PARTITION_PATH), rows.sparkSession
+        known = read_keys(spark, self.storage, base_files, keys, file_id=column)
+        if self.late_logs:
+            logged = read_stored(spark, self.storage, self.late_logs, keys, file_id=column)
+            known = known.unionByName(logged).distinct()
         return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
 
     def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
@@ -135,11 +152,13 @@ class KeyLookup:
         fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
         groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
         found = tagged.withColumn(FOUND, F.col(GROUP))
+        absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
         fresh_rows = {} if operation is Operation.DELETE else fresh
         placement = self._share(found, base_files, fresh_rows, held={group.file_id for group in groups})
         assigned = placement.rows.withColumn(GROUP, _choose_group(operation))
-        absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
         missed = MissedKeys(absent, self.storage, frozenset(fresh))
+        if self.late_logs is not None:
+            missed = LoggedKeys(tagged, self.storage, frozenset(row[PARTITION_PATH] for row in counted))
         rows = _choose_rows(assigned)
         return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
 
@@ -155,12 +174,13 @@ class KeyLookup:
         *,
         held: Collection[str] = (),
     ) -> Placement:
-        open_files = [file for file in base_files if (file.partition, file.file_id) not in self.planned]
+        open_files = [file for file in base_files if (file.partition, file.file_id) not in self.closed]
         shares = self.sizing.share_rows(new_rows, open_files)
         placed = self._fill(tagged, shares) if shares else tagged
-        written = {file_id for ids in shares.values() for file_id in ids}.union(held)
+        shared = {file_id for ids in shares.values() for file_id in ids}
         bases = {(file.partition, file.file_id): file for file in base_files}
-        return Placement(placed, ListedGroups(bases), len(written))
+        logged = frozenset(held) - shared if self.late_logs is not None else frozenset[str]()
+        return Placement(placed, ListedGroups(bases, logged), len(shared.union(held)))
 
     def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
         listed = tagged.sparkSession.createDataFrame(
@@ -277,13 +297,37 @@ class MissedKeys:
         return self._known[instant]
 
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
-        schema = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-        named = (BaseFile.parse(*_split(path), size=0) for path in sorted(paths))
-        files = [file for file in named if file is not None]
-        theirs = read_keys(self.rows.sparkSession, self.storage, files, schema).where(F.col(COMMIT_TIME) == instant)
+        schema, spark = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH), self.rows.sparkSession
+        files, logs = self._list_files(paths, instant)
+        read = [read_keys(spark, self.storage, files, schema)] if files else []
+        read += [read_stored(spark, self.storage, logs, schema)] if logs else []
+        if not read:
+            return ()
+        theirs = reduce(DataFrame.unionByName, read).where(F.col(COMMIT_TIME) == instant)
         place = [RECORD_KEY] if self.partitions is None else [RECORD_KEY, PARTITION_PATH]
         both = self.rows.join(theirs, place, "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)
+
+    def _list_files(self, paths: Collection[str], instant: str) -> tuple[list[BaseFile], list[FileSlice]]:
+        """The base files and the logs that `instant` wrote to the file groups of `paths`."""
+        del instant
+        named = (BaseFile.parse(*_split(path), size=0) for path in sorted(paths))
+        return [file for file in named if file is not None], []
+
+
+@dataclass(frozen=True)
+class LoggedKeys(MissedKeys):
+    """Of a merge-on-read table also the keys that were found: nobody else may write them at all.
+
+    A compaction takes keys away that others deleted; who builds on that brings them anew, in another file group.
+    """
+
+    def _list_files(self, paths: Collection[str], instant: str) -> tuple[list[BaseFile], list[FileSlice]]:
+        """Which files a delta commit made of its file groups is looked up: a claim does not tell their kinds."""
+        found = list_data_files(self.storage, {path.rpartition("/")[0] for path in paths})
+        logs = [file for file in found.logs if file.instant == instant]
+        pieces = [FileSlice(log.partition, log.file_id, instant, logs=(log,)) for log in logs]
+        return [file for file in found.bases if file.instant == instant], pieces
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -34,6 +34,7 @@ __all__ = [
     "read_files",
     "read_keys",
     "read_packs",
+    "read_stored",
     "text_columns",
 ]
 
@@ -225,8 +226,15 @@ def read_by_arrow(
         file_id: See `MergeTask`.
     """
     slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
+    return read_stored(spark, storage, slices, columns, file_id=file_id)
+
+
+def read_stored(
+    spark: SparkSession, storage: Storage, slices: Sequence[FileSlice], columns: pa.Schema, *, file_id: str = ""
+) -> DataFrame:
+    """The same of slices; of those without a base file what their logs bring, and do not take away again."""
     cores = spark.sparkContext.defaultParallelism
-    is_known = all(file.size > 0 for file in files)
+    is_known = all(file.size > 0 for piece in slices for file in (*piece.logs, piece.base) if file is not None)
     packs = pack_slices(slices, cores=cores) if is_known else tuple((SlicePart(piece),) for piece in slices)
     told = PartitionValues(pa.schema([]), hive_style=False, url_encode=False)
     return read_packs(spark, MergeTask(storage, packs, columns, MergeRule(), tuple(columns.names), told, file_id))

@@ -90,11 +90,12 @@ class LogGroupWriter:
         return staged
 
     def _seal(self, staged: StagedFile, part: LogPart) -> WriteStat:
+        base = self._group.base
         return WriteStat(
             self._group.partition,
             self._group.file_id,
             staged.target,
-            prev_commit=self._files.requested,
+            prev_commit=base.instant if base else self._files.requested,
             num_writes=part.rows,
             num_inserts=0 if self._is_update else part.rows,
             num_update_writes=part.rows if self._is_update else 0,
@@ -103,7 +104,7 @@ class LogGroupWriter:
             total_write_bytes=part.size,
             log_version=part.version,
             log_offset=0,
-            base_file="",
+            base_file=base.path.rpartition("/")[2] if base else "",
             log_files=(staged.target.rpartition("/")[2],),
             ticket=self._files.seal(staged),
             ranges=part.ranges,

@@ -1,6 +1,6 @@
 """What an executor does with the rows of its file groups on a merge-on-read table: combine, log, report.
 
-Nothing here talks to Spark, and nothing that is on the table is read or listed.
+Nothing here talks to Spark.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_locks.format import WriteStat
+from hudi_locks.format import MarkerName, WriteStat
 from hudi_locks.markers import StagedFiles
-from hudi_locks.spark.operation import Operation, encode_report
+from hudi_locks.spark.operation import KeyReport, Operation, encode_report
 from hudi_locks.spark.writing.group_writer import seqno_prefix
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup, Groups
-from hudi_locks.spark.writing.task import input_schema, refuse_keyless, select_input, split_by_group
+from hudi_locks.spark.writing.task import WriteTask, input_schema, refuse_keyless, select_input, split_by_group
 from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,
@@ -31,7 +31,7 @@ from hudi_locks.table import (
     stamp_rows,
 )
 
-__all__ = ["LogTask"]
+__all__ = ["LogTask", "LoggingWriteTask"]
 
 _Key = tuple[str, Any]
 _PIECE_ROWS = 1 << 20
@@ -40,7 +40,7 @@ _KEYS = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
 
 @dataclass(frozen=True)
 class LogTask:
-    """Logs the rows of one Spark partition. Picklable; made on the driver, called on executors.
+    """Logs the rows of one Spark partition; nothing of the table is read. Picklable; made on the driver.
 
     Attributes:
         files: Makes the data files of the instant.
@@ -73,7 +73,7 @@ class LogTask:
                 buffers.add(key, select_input(rows, kept))
             groups = {key: self.groups.find(*key) for key in list(buffers.keys())}
             check_s = self._announce(groups)
-            stats = [stat for key, group in groups.items() for stat in self._log(group, buffers.take(key))]
+            stats = [stat for key, group in groups.items() for stat in self.log(group, buffers.take(key))]
         yield encode_report(stats, check_s)
 
     def _announce(self, groups: Mapping[_Key, FileGroup]) -> float:
@@ -81,7 +81,8 @@ class LogTask:
         names = [name_log_marker(group, self.files.requested) for group in groups.values()]
         return self.files.announce(names) if names else 0.0
 
-    def _log(self, group: FileGroup, rows: pa.Table) -> list[WriteStat]:
+    def log(self, group: FileGroup, rows: pa.Table) -> list[WriteStat]:
+        """Log the rows of an announced file group; a stat for each log."""
         is_update = self.operation is Operation.UPSERT
         with LogGroupWriter(self.files, self.form, group=group, is_update=is_update) as writer:
             self._fill(writer, group, rows)
@@ -104,3 +105,22 @@ class LogTask:
         instant, prefix = self.files.requested, seqno_prefix(group)
         stamped = stamp_rows(rows, self.schema, instant=instant, seqno_prefix=prefix, first_seqno=first)
         return rename_file(stamped, group.file_id)
+
+
+@dataclass(frozen=True)
+class LoggingWriteTask(WriteTask):
+    """Logs the rows of file groups that are there, and writes new rows to base files. Picklable.
+
+    Attributes:
+        logs: Logs the rows of one file group.
+    """
+
+    logs: LogTask
+
+    def name(self, group: FileGroup) -> MarkerName:
+        """See `WriteTask.name`."""
+        return name_log_marker(group, self.files.requested) if group.is_logged else super().name(group)
+
+    def write(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> list[WriteStat]:
+        """See `WriteTask.write`."""
+        return self.logs.log(group, rows) if group.is_logged else super().write(group, rows, moved, told)

@@ -49,11 +49,13 @@ class FileGroup:
         partition: Partition path.
         file_id: Its id.
         base: Its latest base file at the snapshot that the write builds on; None for a new group.
+        is_logged: Whether its rows go to a log; else to a base file.
     """
 
     partition: str
     file_id: str
     base: BaseFile | None = None
+    is_logged: bool = False
 
 
 class Groups(ABC):
@@ -70,13 +72,16 @@ class ListedGroups(Groups):
 
     Attributes:
         bases: Latest base files by (partition path, file id).
+        logged: Ids of those whose rows go to logs.
     """
 
     bases: Mapping[tuple[str, str], BaseFile]
+    logged: frozenset[str] = frozenset()
 
     def find(self, partition: str, group: Any) -> FileGroup:
         """See `Groups.find`."""
-        return FileGroup(partition, str(group), self.bases.get((partition, str(group))))
+        file_id = str(group)
+        return FileGroup(partition, file_id, self.bases.get((partition, file_id)), file_id in self.logged)
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.settings import PipelineSettings
-from hudi_locks.spark.writing.log_task import LogTask
+from hudi_locks.spark.writing.log_task import LoggingWriteTask, LogTask
 from hudi_locks.spark.writing.placement import Groups, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, spread_rows
 from hudi_locks.spark.writing.task import WriteTask
 from hudi_locks.table import MergeRule, TableConfig, add_meta_schema
 from hudi_locks.transaction import ReadSet
 
-__all__ = ["CopyOnWrite", "MergeOnRead", "WriteStrategy", "open_strategy"]
+__all__ = ["CopyOnWrite", "LookedUpMergeOnRead", "MergeOnRead", "WriteStrategy", "open_strategy"]
 
 _ENDED: Final = "readers would hide the file groups of these partitions for good, and what is written there later too"
 _REFUSED: Final[Mapping[Operation, str]] = {
@@ -106,6 +106,20 @@ class WriteStrategy(ABC):
     def may_move(self, operation: Operation) -> bool:
         """Whether rows whose file group others changed may go to a new one."""
 
+    def _make_log_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
+        written, avro = self._meta_schema(schema)
+        rule = self.settings.merge_rule(operation, self.config)
+        return LogTask(
+            files=files,
+            schema=written,
+            form=self.settings.log_format(avro),
+            groups=groups,
+            operation=operation,
+            rule=MergeRule() if operation is Operation.DELETE else rule,
+            key_fields=self.config.record_key_fields,
+            memory_bytes=self.settings.memory_bytes,
+        )
+
     def _meta_schema(self, schema: pa.Schema) -> tuple[pa.Schema, str]:
         """With meta columns, as Arrow's schema and as Avro's."""
         return add_meta_schema(schema), avro_schema(schema, self.config.name, with_meta_columns=True)
@@ -165,7 +179,7 @@ class CopyOnWrite(WriteStrategy):
 
 
 class MergeOnRead(WriteStrategy):
-    """Appends rows to logs, whatever others log meanwhile."""
+    """Appends all rows to logs, whatever others log meanwhile: a bucket index says where a row goes."""
 
     doing = "writing logs"
 
@@ -189,18 +203,7 @@ class MergeOnRead(WriteStrategy):
 
     def make_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
         """See `WriteStrategy.make_task`."""
-        written, avro = self._meta_schema(schema)
-        rule = self.settings.merge_rule(operation, self.config)
-        return LogTask(
-            files=files,
-            schema=written,
-            form=self.settings.log_format(avro),
-            groups=groups,
-            operation=operation,
-            rule=MergeRule() if operation is Operation.DELETE else rule,
-            key_fields=self.config.record_key_fields,
-            memory_bytes=self.settings.memory_bytes,
-        )
+        return self._make_log_task(files, operation, schema, groups)
 
     def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
         """See `WriteStrategy.spread`: the index has brought the rows of a file group together."""
@@ -225,7 +228,35 @@ class MergeOnRead(WriteStrategy):
         return False
 
 
+class LookedUpMergeOnRead(CopyOnWrite):
+    """Logs rows whose keys the index found, and writes new ones to base files, as JVM Hudi does."""
+
+    doing = "writing logs and base files"
+
+    def action(self, operation: Operation) -> str:
+        """See `WriteStrategy.action`."""
+        return operation.action if operation.replaces else "deltacommit"
+
+    def make_task(
+        self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
+    ) -> LoggingWriteTask:
+        """See `WriteStrategy.make_task`."""
+        task = super().make_task(files, operation, schema, groups)
+        return LoggingWriteTask(**vars(task), logs=self._make_log_task(files, operation, schema, groups))
+
+    def may_go_on(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_go_on`: what others logged is not looked at."""
+        del operation
+        return False
+
+    def may_move(self, operation: Operation) -> bool:
+        """See `WriteStrategy.may_move`."""
+        del operation
+        return False
+
+
 def open_strategy(config: TableConfig, index: Index) -> WriteStrategy:
-    """The strategy of a table's type."""
-    kind = MergeOnRead if config.table_type == "MERGE_ON_READ" else CopyOnWrite
-    return kind(config, index)
+    """The strategy of a table's type and index."""
+    if config.table_type != "MERGE_ON_READ":
+        return CopyOnWrite(config, index)
+    return MergeOnRead(config, index) if index.settings.index_type == "BUCKET" else LookedUpMergeOnRead(config, index)

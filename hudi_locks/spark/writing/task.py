@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import BadInput
-from hudi_locks.format import WriteStat
+from hudi_locks.format import MarkerName, WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport, Operation, encode_report
 from hudi_locks.spark.writing.group_writer import GroupWriter, name_marker
@@ -97,7 +97,9 @@ class WriteTask:
             keys = list(buffers.keys())
             buffered = {key: self.groups.find(*key) for key in keys}
             streams.check_s += self.announce(buffered.values())
-            stats = [self._merge(group, buffers.take(key), moved.of(key), told) for key, group in buffered.items()]
+            stats: list[WriteStat] = []
+            for key, group in buffered.items():
+                stats += self.write(group, buffers.take(key), moved.of(key), told)
             stats += streams.finish()
         yield from told.join(encode_report(stats, streams.check_s))
 
@@ -119,16 +121,21 @@ class WriteTask:
         Returns:
             How long other writes were looked at, in seconds.
         """
-        names = [name_marker(group, self.files.requested) for group in groups if not self._is_left_alone(group)]
+        names = [self.name(group) for group in groups if not self._is_left_alone(group)]
         return self.files.announce(names) if names else 0.0
 
-    def _merge(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> WriteStat:
+    def name(self, group: FileGroup) -> MarkerName:
+        """The marker of the first file that a file group gets."""
+        return name_marker(group, self.files.requested)
+
+    def write(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> list[WriteStat]:
+        """Write the rows of an announced file group, without those that are `moved` elsewhere."""
         if self._is_left_alone(group):
-            return _leave(group)
+            return [_leave(group)]
         with self.open(group, told) as writer:
             merge = self._choose_merge(writer, rows)
             writer.merge(merge if moved is None else MovingMerge(merge, moved))
-            return writer.finish() or _leave(group)
+            return [writer.finish() or _leave(group)]
 
     def _choose_merge(self, writer: GroupWriter, rows: pa.Table) -> Merge:
         if self.operation is Operation.DELETE:
