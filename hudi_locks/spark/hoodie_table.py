@@ -96,8 +96,7 @@ class HoodieTable(Readable):
             record_key: Columns that name a row, unique within a partition.
             partition_by: Columns that give the folder.
             ordering: Column whose greater value wins when two rows have one key; without it the later write wins.
-            table_type: COPY_ON_WRITE, or MERGE_ON_READ, whose writes append to logs; that takes
-                `hoodie.index.type=BUCKET`.
+            table_type: COPY_ON_WRITE, or MERGE_ON_READ, whose updates append to logs.
             options: Hudi's keys, for the table (`hoodie.write.table.version`: 8 or 9) and for writes through this
                 object.
 

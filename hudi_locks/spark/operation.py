@@ -100,9 +100,10 @@ class WriteResult:
         instant: Requested time.
         completion_time: When it became visible; what `as_of` and `incremental` take.
         outcome: COMMITTED.
-        rows_inserted: Rows that are new. Of a merge-on-read table, where nobody looks, all rows of an insert.
-        rows_updated: Rows that replaced a present row. Of a merge-on-read table all rows of an upsert.
-        rows_deleted: Rows taken out. Of a merge-on-read table all keys of a delete.
+        rows_inserted: Rows that are new. Of a merge-on-read table with the bucket index, where nobody looks, all rows
+            of an insert.
+        rows_updated: Rows that replaced a present row. Of rows that are logged all of an upsert, though some may lose.
+        rows_deleted: Rows taken out. Of keys that are logged all of a delete.
         rows_written: All rows of the files written, those that stayed as they were included.
         file_groups: How many file groups were written.
         file_groups_replaced: How many ended: overwritten, deleted with their partition, or clustered.

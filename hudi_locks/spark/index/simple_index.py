@@ -158,7 +158,8 @@ class KeyLookup:
         assigned = placement.rows.withColumn(GROUP, _choose_group(operation))
         missed = MissedKeys(absent, self.storage, frozenset(fresh))
         if self.late_logs is not None:
-            missed = LoggedKeys(tagged, self.storage, frozenset(row[PARTITION_PATH] for row in counted))
+            keys = tagged.select(RECORD_KEY, PARTITION_PATH)
+            missed = LoggedKeys(keys, self.storage, frozenset(row[PARTITION_PATH] for row in counted))
         rows = _choose_rows(assigned)
         return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
 
