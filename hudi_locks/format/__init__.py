@@ -16,6 +16,7 @@ from hudi_locks.format.bucket import (
     bucket_of_file_id,
     fixed_bucket_file_id,
     is_bucket_file_id,
+    is_fixed_bucket_file_id,
 )
 from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
@@ -131,6 +132,7 @@ __all__ = [
     "format_time",
     "interpreting",
     "is_bucket_file_id",
+    "is_fixed_bucket_file_id",
     "is_time",
     "manifest_name",
     "merge_schemas",

@@ -15,7 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["assign_buckets", "bucket_file_id", "bucket_of_file_id", "fixed_bucket_file_id", "is_bucket_file_id"]
+__all__ = [
+    "assign_buckets",
+    "bucket_file_id",
+    "bucket_of_file_id",
+    "fixed_bucket_file_id",
+    "is_bucket_file_id",
+    "is_fixed_bucket_file_id",
+]
 
 _NULL: Final = "__null__"
 _EMPTY: Final = "__empty__"
@@ -59,6 +66,11 @@ def fixed_bucket_file_id(bucket: int) -> str:
     Writers that never talk to each other agree on it, so that none of them makes a second file group for a bucket.
     """
     return f"{bucket:08d}-0000-0000-0000-000000000000-0"
+
+
+def is_fixed_bucket_file_id(file_id: str) -> bool:
+    """Whether a file id is the one of its bucket; see `fixed_bucket_file_id`."""
+    return file_id[:8].isdigit() and file_id == fixed_bucket_file_id(bucket_of_file_id(file_id))
 
 
 def bucket_of_file_id(file_id: str) -> int:

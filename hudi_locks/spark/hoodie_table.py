@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options
+from hudi_locks.config import Options, write_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
@@ -273,8 +273,10 @@ class HoodieTable(Readable):
         if self._opened is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
             check_pipeline(self.options, table.config, self.path, for_writing=True)
-            index = open_index(PipelineSettings.of(self.options, table.config), is_merge_on_read=table.is_merge_on_read)
-            index.check(Snapshot.load(table))
+            mode = self.options.get_value(write_keys.CONCURRENCY_MODE).upper()
+            settings, snapshot = PipelineSettings.of(self.options, table.config), Snapshot.load(table)
+            index = open_index(settings, snapshot, is_non_blocking=mode == write_keys.NON_BLOCKING)
+            index.check(snapshot)
             self._strategy = open_strategy(table.config, index)
             name = self.spark.sparkContext.applicationId
             options = add_lock_settings(self.spark, self.options, self.path)

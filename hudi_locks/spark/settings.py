@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
-_LOGGED: Final = ("SIMPLE", "BLOOM", "BUCKET")
+_LOGGED: Final = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET")
 _INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,

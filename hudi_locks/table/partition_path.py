@@ -171,15 +171,28 @@ class PartitionValues:
         return tuple(None if text == DEFAULT_PARTITION else text for text in texts) if known else None
 
     def apply(self, rows: pa.Table, partition: str) -> pa.Table:
-        """Rows of a partition with null where its path says so."""
+        """Rows of a partition with what its path says, as JVM readers show them.
+
+        Under a global index a row that stays in its partition may have come with other values.
+        """
         for field, text in zip(self.columns, self.read(partition) or (), strict=False):
             place = rows.schema.get_field_index(field.name)
-            if text is None and place >= 0:
-                rows = rows.set_column(place, field.name, pa.nulls(rows.num_rows, rows.schema.types[place]))
+            if place >= 0:
+                kind = rows.schema.types[place]
+                plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+                value = pa.scalar(text, pa.string()).cast(plain)
+                rows = rows.set_column(place, field.name, pa.repeat(value, rows.num_rows))
         return rows
 
     def _read(self, folder: str, field: pa.Field) -> str | None:
         prefix = f"{field.name}=" if self.hive_style else ""
         text = unquote(folder.removeprefix(prefix)) if self.url_encode else folder.removeprefix(prefix)
-        is_known = text not in _NOT_KNOWN and (text == DEFAULT_PARTITION or _FORMS[field.type].fullmatch(text))
+        is_known = text not in _NOT_KNOWN and (text == DEFAULT_PARTITION or _is_value(text, field.type))
         return text if is_known and folder.startswith(prefix) else None
+
+
+def _is_value(text: str, kind: pa.DataType) -> bool:
+    try:
+        return bool(_FORMS[kind].fullmatch(text) and pa.scalar(text).cast(kind).is_valid)
+    except pa.ArrowInvalid:  # a day that no month has, or too large a number
+        return False

@@ -84,13 +84,15 @@ def test_a_jvm_writer_with_the_bloom_index_finds_the_keys_of_our_files(
     assert all_read(table) == in_order(changed)
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("moves", ["true", "false"], ids=["moving", "staying"])
 def test_under_a_global_index_both_keep_one_row_for_a_key_that_changes_its_partition(
-    jvm: Any, create: Create, frame: Frame, all_read: AllRead, moves: str
+    jvm: Any, create: Create, frame: Frame, all_read: AllRead, moves: str, kind: str
 ) -> None:
-    kind = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": moves}
-    theirs = {name.replace(".", "__"): value for name, value in kind.items()}
-    table = create(options=kind)
+    options = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": moves}
+    theirs = {name.replace(".", "__"): value for name, value in options.items()}
+    theirs["hoodie__datasource__write__table__type"] = kind
+    table = create(options=options, table_type=kind)
     table.upsert(frame([("a", "eu", 1, 1.0, "x"), ("b", "eu", 1, 1.0, "x"), ("c", "us", 1, 1.0, "x")]))
     jvm.write(table, [("a", "us", 2, 2.0, "theirs"), ("d", "us", 2, 2.0, "theirs")], **theirs)
     table.upsert(frame([("b", "us", 3, 3.0, "ours"), ("d", "eu", 3, 3.0, "ours"), ("c", "eu", 0, 0.0, "old")]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bucketed_tables import run_compaction
-from metadata_turns import BY_KEY, Shared, serve
+from metadata_turns import BY_BUCKET, BY_KEY, Shared, serve
 from other_readers import COLUMNS
 from table_lives import merge
 
@@ -57,6 +57,26 @@ def test_both_write_logs_and_base_files_in_turns(spark: Any, jvm: Any, path: str
     table.check()
     table.ours(("x", "us", 11, 6.0, "ours"))
     assert min(len(writers_of(path, kind.parse)) for kind in (LogFileName, BaseFileName)) > 1
+
+
+def test_both_log_to_the_file_groups_that_buckets_have(spark: Any, jvm: Any, path: str) -> None:
+    table = Shared(jvm, spark, path, BY_BUCKET)
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("b", "eu", 1, 2.0, None), ("c", "us", 1, None, "theirs"))
+    table.ours(("a", "eu", 2, 5000.0, "ours"), ("k", "new", 2, -7.5, "ours"), ("d", "us", 2, 0.0, "ours"))
+    table.theirs(("k", "new", 3, 6000.0, "theirs"), ("n", "new", 3, 0.0, "theirs"), ("d", "us", 3, 1.0, None))
+    gone = [row for row in table.expected if row[0] in ("b", "n")]
+    table.open().delete(table.frame(*gone))
+    table.expected = [row for row in table.expected if row not in gone]
+    table.check()
+    serve(table)
+    table.theirs(("a", "eu", 4, 4500.0, "theirs"), ("b", "eu", 4, 1.0, "theirs"), **BY_THE_JVM)
+    table.ours(("b", "eu", 5, 2.0, "ours"), ("c", "us", 5, 3.0, "ours"))
+    rows = [("x", "us", 6, 5500.0, "ours")]
+    table.open().insert_overwrite(table.frame(*rows))
+    table.expected = merge([row for row in table.expected if row[1] != "us"], rows)
+    table.check()
+    table.theirs(("x", "us", 7, -3.0, "theirs"), ("c", "us", 7, 1.0, "theirs"))
+    table.ours(("c", "us", 8, 6.0, "ours"))
 
 
 def test_the_jvm_goes_on_with_a_table_that_we_made(

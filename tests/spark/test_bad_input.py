@@ -10,7 +10,6 @@ import pytest
 
 from hudi_locks.errors import (
     BadInput,
-    ConfigError,
     DamagedTable,
     NotATable,
     OutcomeUnknown,
@@ -115,7 +114,7 @@ def test_paths_that_hold_no_table_or_one_already(create: Create, spark: Any, pat
         ("hoodie.table.version=8", "hoodie.table.version=eight", DamagedTable, "hoodie.table.version"),
         ("hoodie.table.name=t\n", "", DamagedTable, "hoodie.table.name"),
         ("hoodie.table.name=t", "hoodie.table.name=\\\\u00zz", DamagedTable, "hoodie.properties"),
-        ("COPY_ON_WRITE", "MERGE_ON_READ", ConfigError, "a MERGE_ON_READ table is written with"),
+        ("COPY_ON_WRITE", "SIDEWAYS", DamagedTable, "hoodie.table.type=SIDEWAYS"),
         (
             "hoodie.metadata.enable=false",
             "hoodie.table.metadata.partitions=files,bloom_filters",

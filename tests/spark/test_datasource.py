@@ -88,7 +88,12 @@ def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
         ({}, "replace", ConfigError, "'replace'"),
         ({"hoodie.table.name": None}, "append", ConfigError, "hoodie.table.name"),
         ({"hoodie.datasource.write.recordkey.field": None}, "append", ConfigError, "recordkey"),
-        ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "append", ConfigError, "MERGE_ON_READ"),
+        (
+            {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.index.type": "RECORD_INDEX"},
+            "append",
+            ConfigError,
+            "a MERGE_ON_READ table is written with",
+        ),
         ({"hoodie.index.type": "INMEMORY"}, "append", ConfigError, "INMEMORY"),
         ({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}, "append", ConfigError, "lock.provider"),
     ],
@@ -110,7 +115,7 @@ def test_an_overwrite_that_cannot_be_done_removes_nothing(
     slips = {
         "hoodie.index.type": "INMEMORY",
         "hoodie.table.name": "",
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.table.type": "SIDEWAYS",
     }
     for key, value in slips.items():
         with pytest.raises(ConfigError, match=value or key):

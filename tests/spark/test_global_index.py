@@ -145,3 +145,43 @@ def test_a_move_is_refused_where_nulls_are_filled_from_the_row_before(create: Cr
     with pytest.raises(BadInput, match=r"hoodie\.simple\.index\.update\.partition\.path=false"):
         table.upsert(frame([("a", "m2", 2, 10.0)]))
     assert paths(table)["a"] == "m1"
+
+
+def test_rows_move_by_logs_of_a_merge_on_read_table_and_back(
+    made: Callable[..., HoodieTable], frame: Any, rows_of: RowsOf
+) -> None:
+    table = made(table_type="MERGE_ON_READ")
+    table.upsert(frame([("a", "m1", 2, 10.0)]))
+    table.upsert(frame([("a", "m2", 1, 0.0), ("b", "m1", 2, 20.0)]))  # a is older than what was logged
+    assert paths(table) == {"a": "m1", "b": "m1", "c": "m2"}
+    table.upsert(frame([("a", "m3", 3, 11.0), ("n", "m3", 1, 1.0)]))
+    assert paths(table) == {"a": "m3", "b": "m1", "c": "m2", "n": "m3"}
+    table.upsert(frame([("a", "m1", 4, 12.0)]))  # the base file that it left has its key yet
+    assert paths(table) == {"a": "m1", "b": "m1", "c": "m2", "n": "m3"}
+    table.upsert(frame([("a", "m3", 5, 13.0)]))
+    table.delete(frame([("b", "nowhere", 0, 0.0)]))
+    table.compaction.run()
+    table.upsert(frame([("b", "m2", 0, 21.0), ("a", "m3", 6, 14.0)]))
+    assert paths(table) == {"a": "m3", "b": "m2", "c": "m2", "n": "m3"}
+    assert rows_of(table, "id", "value") == [("a", 14.0), ("b", 21.0), ("c", 3.0), ("n", 1.0)]
+
+
+def test_rows_of_a_merge_on_read_table_stay_where_they_are_if_asked(
+    made: Callable[..., HoodieTable], frame: Any, rows_of: RowsOf
+) -> None:
+    table = made(moves=False, table_type="MERGE_ON_READ")
+    table.upsert(frame([("a", "m2", 2, 10.0), ("c", "m1", 0, 0.0), ("n", "m1", 1, 1.0)]))
+    table.delete(frame([("b", "m2", 0, 0.0)]))
+    assert paths(table) == {"a": "m1", "c": "m2", "n": "m1"}
+    assert rows_of(table, "id", "value") == [("a", 10.0), ("c", 3.0), ("n", 1.0)]
+
+
+def test_two_writers_that_move_one_row_leave_it_once(
+    made: Callable[..., HoodieTable], load: Callable[..., HoodieTable], frame: Any, rows_of: RowsOf, after_job: Any
+) -> None:
+    options = {**RETRIED, "hoodie.index.type": "GLOBAL_SIMPLE", KINDS["GLOBAL_SIMPLE"]: "true"}
+    made(table_type="MERGE_ON_READ")
+    table = load(options)
+    after_job(lambda: load(options).upsert(frame([("a", "m2", 2, 10.0), ("n", "m2", 1, 1.0)])))
+    assert table.upsert(frame([("a", "m3", 3, 11.0), ("n", "m4", 2, 2.0)])).retries == 1
+    assert paths(table) == {"a": "m3", "b": "m1", "c": "m2", "n": "m4"}

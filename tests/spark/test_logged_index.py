@@ -210,8 +210,11 @@ def test_cleans_archival_and_savepoints_serve_such_a_table(create: Create, frame
 
 
 def test_other_indexes_are_refused_before_anything_is_made(create: Create, path: str) -> None:
-    with pytest.raises(ConfigError, match=r"hoodie\.index\.type=SIMPLE, BLOOM, BUCKET only; it is GLOBAL_SIMPLE"):
-        create(table_type="MERGE_ON_READ", options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    with pytest.raises(
+        ConfigError,
+        match=r"hoodie\.index\.type=SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, BUCKET only; it is RECORD_INDEX",
+    ):
+        create(table_type="MERGE_ON_READ", options={"hoodie.index.type": "RECORD_INDEX"})
 
 
 def test_writers_that_do_not_block_need_buckets(create: Create) -> None:

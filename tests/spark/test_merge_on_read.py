@@ -199,7 +199,7 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
     [
         (
             {"hoodie.index.type": "RECORD_INDEX"},
-            "hoodie.index.type=SIMPLE, BLOOM, BUCKET only",
+            "hoodie.index.type=SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, BUCKET only",
         ),
         (
             {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
@@ -230,17 +230,21 @@ def test_a_jvm_table_of_non_blocking_writers_goes_on(spark: Any, golden: Any, fr
 
 
 @pytest.mark.parametrize(
-    ("name", "buckets", "message"),
+    ("name", "buckets", "mode", "message"),
     [
-        ("v8_mor", "4", "belongs to no file group that 4 buckets give"),
-        ("v8_mor_nbcc", "2", "belongs to no file group that 2 buckets give"),
-        ("v8_mor_nbcc", "5", "which 5 buckets over id would put into bucket"),
+        ("v8_mor", "4", "non_blocking", "belongs to no file group that 4 buckets give"),
+        ("v8_mor", "4", "optimistic", "belongs to no bucket"),
+        ("v8_mor_nbcc", "2", "non_blocking", "belongs to no file group that 2 buckets give"),
+        ("v8_mor_nbcc", "2", "optimistic", "belongs to no file group that 2 buckets give"),
+        ("v8_mor_nbcc", "5", "non_blocking", "which 5 buckets over id would put into bucket"),
+        ("v8_mor_nbcc", "5", "optimistic", "which 5 buckets over id would put into bucket"),
     ],
 )
 def test_a_table_with_other_file_groups_is_refused(
-    spark: Any, golden: Any, name: str, buckets: str, message: str
+    spark: Any, golden: Any, name: str, buckets: str, mode: str, message: str
 ) -> None:
     options = {**SHARED, "hoodie.bucket.index.num.buckets": buckets}
+    options["hoodie.write.concurrency.mode"] = f"{mode}_concurrency_control"
     table = HoodieTable.load(spark, golden(name).base, options=options)
     with pytest.raises(UnsupportedTable, match=message):
         table.upsert(table.read(meta_columns=False))

@@ -20,6 +20,7 @@ from hudi_locks.table import latest_file_slices
 from hudi_locks.verification import verify_table
 
 __all__ = [
+    "BY_BUCKET",
     "BY_KEY",
     "FILTERS",
     "KINDS",
@@ -49,8 +50,10 @@ NON_BLOCKING = {
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 BY_KEY = "MERGE_ON_READ by key"
 """As JVM Hudi makes one by default: keys are looked up, and new ones go to base files."""
-OPTIONS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING}, BY_KEY: {}}
-LOCKS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}, BY_KEY: {}}
+BY_BUCKET = "MERGE_ON_READ by bucket"
+"""As JVM Hudi makes one of a bucket index for a single writer."""
+OPTIONS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING}, BY_KEY: {}, BY_BUCKET: BUCKETS}
+LOCKS = {**{kind: {} for kind in OPTIONS}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}}
 """Of ours; those of the JVM by its class."""
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "value > 4000": lambda row: row[3] is not None and row[3] > 4000,
@@ -157,7 +160,7 @@ class Shared:
 
         By that hudi-rs 0.5.0 finds no log, a JVM's neither, where a file group has no base file.
         """
-        if self.kind != "MERGE_ON_READ":
+        if self.kind in ("COPY_ON_WRITE", BY_KEY):
             return read_rust(self.path)
         with tempfile.TemporaryDirectory() as folder:
             copy = shutil.copytree(self.path, Path(folder, "t"), ignore=shutil.ignore_patterns("*.crc"))

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -20,11 +21,13 @@ from hudi_locks.spark.index.index import Count, Index
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.session import typed_task_errors
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.placement import GROUP, BucketGroups, Placement, Regrouped
+from hudi_locks.spark.writing.placement import GROUP, BucketGroups, FileGroup, Placement, Regrouped
 from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted, spread_unkeyed
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, LogFile, find_bucket_counts
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice, LogFile, find_bucket_counts
 
 __all__ = ["BucketIndex"]
+
+_Piece = TypeVar("_Piece", BaseFile, FileSlice, BaseFile | FileSlice)
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,9 @@ class BucketIndex(Index):
                     hash_fields=list(self.hash_fields),
                 )
 
-    def _place(self, located: DataFrame, base_files: Iterable[BaseFile], *, instant: str) -> Placement:
-        seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
-        return Placement(located, BucketGroups(self._by_bucket(base_files), seed), None)
+    def _place(self, located: DataFrame, pieces: Iterable[BaseFile | FileSlice], *, instant: str) -> Placement:
+        known = {key: _name_group(piece) for key, piece in self._by_bucket(pieces).items()}
+        return Placement(located, BucketGroups(known, uuid.uuid5(uuid.NAMESPACE_OID, instant)), None)
 
     def _bucket_of(self, key: str, partition: str) -> int:
         keys, partitions = pa.array([key]), pa.array([partition])
@@ -143,21 +146,21 @@ class BucketIndex(Index):
         paths = [F.col(PARTITION_PATH)] if self.buckets.expressions else []
         return F.pandas_udf(bucket, "int")(F.col(RECORD_KEY), *paths)
 
-    def _by_bucket(self, base_files: Iterable[BaseFile]) -> dict[tuple[str, int], BaseFile]:
-        found: dict[tuple[str, int], BaseFile] = {}
-        for file in base_files:
-            key, count = (file.partition, _read_bucket(file)), self.buckets.count(file.partition)
+    def _by_bucket(self, pieces: Iterable[_Piece]) -> dict[tuple[str, int], _Piece]:
+        found: dict[tuple[str, int], _Piece] = {}
+        for piece in pieces:
+            key, count = (piece.partition, _read_bucket(piece)), self.buckets.count(piece.partition)
             if key in found or key[1] >= count:
                 raise UnsupportedTable(
-                    f"partition {file.partition!r} holds {file.path} for bucket {key[1]} of {count}, which"
+                    f"partition {piece.partition!r} holds {_name_file(piece)} for bucket {key[1]} of {count}, which"
                     f" {'another file group serves too' if key in found else 'is out of range'}; set"
                     " hoodie.bucket.index.num.buckets to the number that the table was written with",
-                    path=file.path,
-                    partition=file.partition,
+                    path=_name_file(piece),
+                    partition=piece.partition,
                     bucket=key[1],
                     buckets=count,
                 )
-            found[key] = file
+            found[key] = piece
         return found
 
 
@@ -166,15 +169,24 @@ def _select_buckets(located: DataFrame, buckets: Iterable[tuple[str, int]]) -> D
     return located.where(name.isin([f"{partition}/{bucket}" for partition, bucket in buckets]))
 
 
-def _read_bucket(file: BaseFile) -> int:
-    if not file.file_id[:8].isdigit():
+def _read_bucket(piece: BaseFile | FileSlice) -> int:
+    if not piece.file_id[:8].isdigit():
+        path = _name_file(piece)
         raise UnsupportedTable(
-            f"{file.path} belongs to no bucket, so the table was not written with a bucket index; set"
+            f"{path} belongs to no bucket, so the table was not written with a bucket index; set"
             " hoodie.index.type=SIMPLE",
-            path=file.path,
-            partition=file.partition,
+            path=path,
+            partition=piece.partition,
         )
-    return bucket_of_file_id(file.file_id)
+    return bucket_of_file_id(piece.file_id)
+
+
+def _name_file(piece: BaseFile | FileSlice) -> str:
+    return piece.path if isinstance(piece, BaseFile) else piece.paths[0]
+
+
+def _name_group(piece: BaseFile | FileSlice) -> FileGroup:
+    return FileGroup(piece.partition, piece.file_id, piece if isinstance(piece, BaseFile) else piece.base)
 
 
 def _merge_tasks(shuffled: DataFrame) -> DataFrame:

@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from hudi_locks.config import Options, write_keys
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import WRITE_ACTIONS, BucketCounts, WriteStat, bucket_of_file_id, fixed_bucket_file_id
+from hudi_locks.format import (
+    WRITE_ACTIONS,
+    BucketCounts,
+    WriteStat,
+    bucket_of_file_id,
+    fixed_bucket_file_id,
+    is_fixed_bucket_file_id,
+)
 from hudi_locks.spark.index.bucket_index import BucketIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.snapshot import Snapshot
@@ -31,6 +39,8 @@ class FixedBucketIndex(BucketIndex):
     Where the table expects JVM writers, each of their commits is read once, for file groups of other ids. Not
     thread-safe.
     """
+
+    may_replace: ClassVar[bool] = False
 
     _seen: set[str] = field(default_factory=set, repr=False, compare=False)
 
@@ -68,8 +78,7 @@ def _refuse_other_ids(buckets: BucketCounts, files: Iterable[BaseFile | LogFile 
     for file in files:
         partition = file.partition_path if isinstance(file, WriteStat) else file.partition
         count = buckets.count(partition)
-        bucket = bucket_of_file_id(file.file_id) if file.file_id[:8].isdigit() else None
-        if bucket is None or bucket >= count or file.file_id != fixed_bucket_file_id(bucket):
+        if not is_fixed_bucket_file_id(file.file_id) or bucket_of_file_id(file.file_id) >= count:
             raise UnsupportedTable(
                 f"{file.path} belongs to no file group that {count} buckets give, whose ids are such as"
                 f" {fixed_bucket_file_id(0)}: it was made by a writer that did not use the simple bucket index with"

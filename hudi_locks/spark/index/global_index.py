@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Final
 
-from pyspark.sql import Column, DataFrame, Window
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.index.simple_index import MissedKeys, SimpleIndex
+from hudi_locks.spark.index.simple_index import LoggedKeys, MissedKeys, SimpleIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.files import read_as_stored, read_keys, text_columns
+from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_stored, text_columns
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, FileSlice, add_meta_schema
 
-__all__ = ["PLACE", "GlobalIndex"]
+__all__ = ["PLACE", "GlobalIndex", "read_merged"]
 
 PLACE: Final = f"{RESERVED}place"
 """Column with the partition path under which a row's key was found, or null."""
@@ -49,12 +50,14 @@ class GlobalIndex(SimpleIndex):
         base_files = snapshot.base_files()
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
         with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
-            settled = _Moves(self, found, snapshot, base_files).settle(operation)
+            settled = _Moves(self, found, snapshot).settle(operation)
             with keep_persisted(settled) if MOVED in settled.columns else nullcontext(settled) as tagged:
-                lookup = self._look_up(operation, snapshot, keyed.counts)
+                lookup = self._look_up(operation, snapshot, None)
                 placement = lookup.place(operation, tagged.drop(PLACE), base_files)
                 absent = tagged.where(F.col(PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
                 missed = MissedKeys(absent, snapshot.table.storage, None)
+                if lookup.late_logs is not None:
+                    missed = LoggedKeys(tagged.select(RECORD_KEY, PARTITION_PATH), snapshot.table.storage, None)
                 yield replace(placement, absent_keys=missed, assigned=None, has_own_paths=True)
 
     @contextmanager
@@ -70,9 +73,13 @@ class GlobalIndex(SimpleIndex):
             nothing = F.lit(None).cast("string")
             yield rows.withColumn(PLACE, nothing).withColumn(GROUP, nothing)
             return
-        keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        known = read_keys(rows.sparkSession, snapshot.table.storage, base_files, keys, file_id=GROUP)
+        known = self._read_known(rows.sparkSession, snapshot, base_files)
         yield rows.join(known.withColumnRenamed(PARTITION_PATH, PLACE), [RECORD_KEY], "left")
+
+    def _read_known(self, spark: SparkSession, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        """The keys of the table, with partition paths, and as GROUP the ids of their file groups."""
+        keys = text_columns(RECORD_KEY, PARTITION_PATH)
+        return read_keys(spark, snapshot.table.storage, base_files, keys, file_id=GROUP)
 
 
 def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
@@ -90,13 +97,11 @@ class _Moves:
         index: Of the table.
         found: Rows with the place of their key; persisted.
         snapshot: Of the table.
-        base_files: All of it.
     """
 
     index: GlobalIndex
     found: DataFrame
     snapshot: Snapshot
-    base_files: Sequence[BaseFile]
 
     def settle(self, operation: Operation) -> DataFrame:
         """The rows under the path where they are written, and for each that moves one more that takes it out."""
@@ -134,7 +139,7 @@ class _Moves:
 
     def _read_ordering(self, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
         storage, spark = self.snapshot.table.storage, self.found.sparkSession
-        files = [file for file in self.base_files if (file.partition, file.file_id) in groups]
+        slices = [piece for piece in self.snapshot.file_slices() if (piece.partition, piece.file_id) in groups]
         schema = add_meta_schema(self.snapshot.schema)
         columns = text_columns(RECORD_KEY)
         for name in ordering:
@@ -143,7 +148,11 @@ class _Moves:
         def read(some: Sequence[BaseFile], stored: Any) -> DataFrame:
             return read_keys(spark, storage, some, stored, file_id=GROUP)
 
-        rows = read_as_stored(storage, self.snapshot.timeline, files, columns, read=read)
+        if any(piece.logs for piece in slices):
+            rows = read_merged(spark, self.snapshot, slices, columns)
+        else:
+            files = [piece.base for piece in slices if piece.base is not None]
+            rows = read_as_stored(storage, self.snapshot.timeline, files, columns, read=read)
         return rows.withColumnsRenamed({name: f"{_OLDER}{name}" for name in ordering})
 
     def _is_delete(self) -> Column:
@@ -160,6 +169,15 @@ class _Moves:
             " they are updated where they are"
         )
         return BadInput(message, key=key, partitions=sorted({partition for partition, _ in groups}))
+
+
+def read_merged(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+    """Columns of the rows that slices with logs show, and as GROUP the ids of their file groups."""
+    rule, schema = snapshot.table.config.merge_rule, add_meta_schema(snapshot.schema)
+    deciding = [field for field in schema if field.name in rule.deciding and field.name not in columns.names]
+    read = pa.schema([*columns, *deciding])
+    rows = read_stored(spark, snapshot.table.storage, slices, read, file_id=GROUP, rule=rule)
+    return rows.select(*(column_named(name) for name in columns.names), GROUP)
 
 
 def _is_marked(marker: DeleteMarker, kinds: dict[str, str]) -> Column:

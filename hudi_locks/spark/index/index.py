@@ -11,6 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 
 from hudi_locks.config import import_class
+from hudi_locks.format import is_fixed_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.settings import PipelineSettings
@@ -39,6 +40,8 @@ class Index(ABC):
 
     can_replan: ClassVar[bool] = True
     """Whether a write that met a conflict can find out what of it is outdated; else it begins anew."""
+    may_replace: ClassVar[bool] = True
+    """Whether file groups may end: not where a later one would have the same id, which readers hide for good."""
 
     def check(self, snapshot: Snapshot) -> None:
         """Whether the rows of a table lie where this index looks for them.
@@ -129,16 +132,36 @@ _COPY_ON_WRITE = {
 _MERGE_ON_READ = {
     "SIMPLE": "hudi_locks.spark.index.logged_index:LoggedIndex",
     "BLOOM": "hudi_locks.spark.index.logged_index:LoggedIndex",
+    "GLOBAL_SIMPLE": "hudi_locks.spark.index.logged_index:LoggedGlobalIndex",
+    "GLOBAL_BLOOM": "hudi_locks.spark.index.logged_index:LoggedGlobalIndex",
     "BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex",
 }
 
 
-def open_index(settings: PipelineSettings, *, is_merge_on_read: bool) -> Index:
+_LISTED_BUCKETS = "hudi_locks.spark.index.listed_bucket_index:ListedBucketIndex"
+
+
+def open_index(settings: PipelineSettings, snapshot: Snapshot, *, is_non_blocking: bool) -> Index:
     """The index that a writer's settings name, for its kind of table.
+
+    Args:
+        settings: Of the writer.
+        snapshot: Of the table.
+        is_non_blocking: Whether its writers do not wait for each other: then ids of buckets follow from their numbers.
 
     Raises:
         ConfigError: There is none of this name for such a table.
     """
-    known = _MERGE_ON_READ if is_merge_on_read else _COPY_ON_WRITE
+    known = _MERGE_ON_READ if snapshot.table.is_merge_on_read else _COPY_ON_WRITE
+    if known is _MERGE_ON_READ and settings.index_type == "BUCKET":
+        known = known if is_non_blocking or _has_fixed_ids(snapshot) else {**known, "BUCKET": _LISTED_BUCKETS}
     name = known.get(settings.index_type, settings.index_type)
     return import_class(name, Index, key="hoodie.index.type", known=known)(settings)  # type: ignore[type-abstract]
+
+
+def _has_fixed_ids(snapshot: Snapshot) -> bool:
+    """Whether ids of buckets follow from their numbers, as on tables that were made here; of others files are asked."""
+    if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
+        return True
+    ids = [piece.file_id for piece in snapshot.file_slices()]
+    return bool(ids) and all(is_fixed_bucket_file_id(file_id) for file_id in ids)

@@ -6,17 +6,23 @@ write had deleted it, is in the log of its writer alone. JVM Hudi does not look 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import ClassVar
 
+from pyspark.sql import DataFrame, SparkSession
+
 from hudi_locks.errors import UnsupportedTable
+from hudi_locks.spark.index.global_index import GlobalIndex, read_merged
 from hudi_locks.spark.index.simple_index import KeyLookup, SimpleIndex
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.reading.files import read_keys, text_columns
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.table import FileSlice
+from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice
 
-__all__ = ["LoggedIndex"]
+__all__ = ["LoggedGlobalIndex", "LoggedIndex"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class LoggedIndex(SimpleIndex):
 
     can_replan: ClassVar[bool] = False  # what others logged is not looked at
 
-    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str]) -> KeyLookup:
+    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str] | None) -> KeyLookup:
         lookup = super()._look_up(operation, snapshot, partitions)
         slices = () if operation.replaces else snapshot.file_slices(partitions)
         _refuse_unfounded(slices)
@@ -36,6 +42,24 @@ class LoggedIndex(SimpleIndex):
     def _check_rows(self, snapshot: Snapshot) -> None:
         _refuse_unfounded(snapshot.file_slices())
         super()._check_rows(snapshot)
+
+
+@dataclass(frozen=True)
+class LoggedGlobalIndex(GlobalIndex, LoggedIndex):
+    """Hudi's HoodieGlobalSimpleIndex where rows whose key is found are logged, and so is that a row moved away.
+
+    The base file of the place that a row left has its key until a compaction. So file groups with logs are merged to
+    find the keys that they have.
+    """
+
+    def _read_known(self, spark: SparkSession, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        del base_files
+        slices, keys = snapshot.file_slices(), text_columns(RECORD_KEY, PARTITION_PATH)
+        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        logged = [piece for piece in slices if piece.logs]
+        read = [read_keys(spark, snapshot.table.storage, plain, keys, file_id=GROUP)] if plain else []
+        read += [read_merged(spark, snapshot, logged, keys)] if logged else []
+        return reduce(DataFrame.unionByName, read)
 
 
 def _refuse_unfounded(slices: Iterable[FileSlice]) -> None:

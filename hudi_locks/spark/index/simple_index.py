@@ -35,7 +35,7 @@ from hudi_locks.table import (
     list_data_files,
 )
 
-__all__ = ["KeyLookup", "MissedKeys", "SimpleIndex", "regroup"]
+__all__ = ["KeyLookup", "LoggedKeys", "MissedKeys", "SimpleIndex", "regroup"]
 
 _SHARES: Final = f"{RESERVED}shares"
 _BEFORE: Final = f"{RESERVED}before"
@@ -102,7 +102,7 @@ class SimpleIndex(Index):
                 path=base_files[0].path,
             )
 
-    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str]) -> KeyLookup:
+    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str] | None) -> KeyLookup:
         del partitions
         sizing = self.settings.sizing(snapshot.record_bytes)
         if operation is Operation.BULK_INSERT:

@@ -230,11 +230,22 @@ def read_by_arrow(
 
 
 def read_stored(
-    spark: SparkSession, storage: Storage, slices: Sequence[FileSlice], columns: pa.Schema, *, file_id: str = ""
+    spark: SparkSession,
+    storage: Storage,
+    slices: Sequence[FileSlice],
+    columns: pa.Schema,
+    *,
+    file_id: str = "",
+    rule: MergeRule | None = None,
 ) -> DataFrame:
-    """The same of slices; of those without a base file what their logs bring, and do not take away again."""
+    """The same of slices, of which `rule` merges the rows; by default the one that was logged last wins.
+
+    Of slices without a base file it is what their logs bring, and do not take away again.
+    """
     cores = spark.sparkContext.defaultParallelism
     is_known = all(file.size > 0 for piece in slices for file in (*piece.logs, piece.base) if file is not None)
     packs = pack_slices(slices, cores=cores) if is_known else tuple((SlicePart(piece),) for piece in slices)
     told = PartitionValues(pa.schema([]), hive_style=False, url_encode=False)
-    return read_packs(spark, MergeTask(storage, packs, columns, MergeRule(), tuple(columns.names), told, file_id))
+    return read_packs(
+        spark, MergeTask(storage, packs, columns, rule or MergeRule(), tuple(columns.names), told, file_id)
+    )

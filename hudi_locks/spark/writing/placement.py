@@ -89,18 +89,17 @@ class BucketGroups(Groups):
     """File groups of a bucket index, by bucket.
 
     Attributes:
-        bases: Latest base files by (partition path, bucket).
+        known: Those that are there by (partition path, bucket).
         seed: Makes the ids of new file groups, so that every attempt of a task makes the same.
     """
 
-    bases: Mapping[tuple[str, int], BaseFile]
+    known: Mapping[tuple[str, int], FileGroup]
     seed: uuid.UUID
 
     def find(self, partition: str, group: Any) -> FileGroup:
         """See `Groups.find`."""
-        base = self.bases.get((partition, int(group)))
-        file_id = base.file_id if base else bucket_file_id(int(group), self.seed, partition=partition)
-        return FileGroup(partition, file_id, base)
+        known = self.known.get((partition, int(group)))
+        return known or FileGroup(partition, bucket_file_id(int(group), self.seed, partition=partition))
 
 
 @dataclass(frozen=True)

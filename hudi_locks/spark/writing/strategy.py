@@ -106,6 +106,22 @@ class WriteStrategy(ABC):
     def may_move(self, operation: Operation) -> bool:
         """Whether rows whose file group others changed may go to a new one."""
 
+    def _make_write_task(
+        self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
+    ) -> WriteTask:
+        written, avro = self._meta_schema(schema)
+        return WriteTask(
+            files=files,
+            schema=written,
+            form=self.settings.base_file_format(avro),
+            groups=groups,
+            operation=operation,
+            rule=self.settings.merge_rule(operation, self.config),
+            combine=self.settings.combines(operation),
+            key_fields=self.config.record_key_fields,
+            memory_bytes=self.settings.memory_bytes,
+        )
+
     def _make_log_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
         written, avro = self._meta_schema(schema)
         rule = self.settings.merge_rule(operation, self.config)
@@ -139,18 +155,7 @@ class CopyOnWrite(WriteStrategy):
 
     def make_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> WriteTask:
         """See `WriteStrategy.make_task`."""
-        written, avro = self._meta_schema(schema)
-        return WriteTask(
-            files=files,
-            schema=written,
-            form=self.settings.base_file_format(avro),
-            groups=groups,
-            operation=operation,
-            rule=self.settings.merge_rule(operation, self.config),
-            combine=self.settings.combines(operation),
-            key_fields=self.config.record_key_fields,
-            memory_bytes=self.settings.memory_bytes,
-        )
+        return self._make_write_task(files, operation, schema, groups)
 
     def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
         """See `WriteStrategy.spread`."""
@@ -186,7 +191,7 @@ class MergeOnRead(WriteStrategy):
     def refuse(self, operation: Operation) -> None:
         """See `WriteStrategy.refuse`."""
         key = datasource_keys.OPERATION.name
-        if operation in _REFUSED:
+        if operation in _REFUSED and not (operation.replaces and self.index.may_replace):
             message = f"{key}={operation.value} is not offered on a merge-on-read table: {_REFUSED[operation]}"
             raise ConfigError(message, key=key, value=operation.value)
         if operation is Operation.INSERT and self.settings.drop_duplicates:
@@ -198,12 +203,14 @@ class MergeOnRead(WriteStrategy):
 
     def action(self, operation: Operation) -> str:
         """See `WriteStrategy.action`."""
-        del operation
-        return "deltacommit"
+        return operation.action if operation.replaces else "deltacommit"
 
-    def make_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:
-        """See `WriteStrategy.make_task`."""
-        return self._make_log_task(files, operation, schema, groups)
+    def make_task(
+        self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
+    ) -> WriteTask | LogTask:
+        """See `WriteStrategy.make_task`: what overwrites a partition makes base files, as in JVM Hudi."""
+        make = self._make_write_task if operation.replaces else self._make_log_task
+        return make(files, operation, schema, groups)
 
     def spread(self, placement: Placement, keyed: KeyedRows, operation: Operation) -> DataFrame:
         """See `WriteStrategy.spread`: the index has brought the rows of a file group together."""
@@ -241,7 +248,7 @@ class LookedUpMergeOnRead(CopyOnWrite):
         self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
     ) -> LoggingWriteTask:
         """See `WriteStrategy.make_task`."""
-        task = super().make_task(files, operation, schema, groups)
+        task = self._make_write_task(files, operation, schema, groups)
         return LoggingWriteTask(**vars(task), logs=self._make_log_task(files, operation, schema, groups))
 
     def may_go_on(self, operation: Operation) -> bool:

@@ -79,8 +79,16 @@ def test_what_is_told_is_what_was_written(texts: tuple[str, str], hive_style: bo
     assert reader.read(path) in (tuple(text or None for text in texts), None)
 
 
-def test_rows_have_null_where_the_path_says_so() -> None:
+def test_rows_have_what_the_path_says() -> None:
     rows = pa.table({"c": ["", None], "n": pa.array([1, 2], pa.int32())})
-    assert values("c", "n").apply(rows, "__HIVE_DEFAULT_PARTITION__/1").to_pydict() == {"c": [None, None], "n": [1, 2]}
-    assert values("c", "n").apply(rows.select(["n"]), "__HIVE_DEFAULT_PARTITION__/1").to_pydict() == {"n": [1, 2]}
-    assert values("c").apply(rows, "a") is rows
+    assert values("c", "n").apply(rows, "__HIVE_DEFAULT_PARTITION__/7").to_pydict() == {"c": [None, None], "n": [7, 7]}
+    assert values("c", "n").apply(rows.select(["n"]), "__HIVE_DEFAULT_PARTITION__/1").to_pydict() == {"n": [1, 1]}
+    encoded = rows.set_column(0, "c", rows.column("c").dictionary_encode())
+    assert values("c").apply(encoded, "a").to_pydict() == {"c": ["a", "a"], "n": [1, 2]}
+    assert values("c").apply(rows, "default") is rows
+
+
+@pytest.mark.parametrize("path", ["2024-02-30", "99999999999"])
+def test_a_path_that_gives_no_value_of_the_column_tells_nothing(path: str) -> None:
+    name = "d" if "-" in path else "n"
+    assert values(name).read(path) is None
