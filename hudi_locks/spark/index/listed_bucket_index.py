@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hudi_locks.format import bucket_of_file_id
 from hudi_locks.spark.index.bucket_index import BucketIndex
@@ -24,8 +23,6 @@ __all__ = ["ListedBucketIndex"]
 @dataclass(frozen=True)
 class ListedBucketIndex(BucketIndex):
     """Hudi's HoodieBucketIndex with the SIMPLE engine, where rows are logged to the file group that a bucket has."""
-
-    can_replan: ClassVar[bool] = False  # what others logged is not looked at
 
     @contextmanager
     def assign(

@@ -251,11 +251,6 @@ class LookedUpMergeOnRead(CopyOnWrite):
         task = self._make_write_task(files, operation, schema, groups)
         return LoggingWriteTask(**vars(task), logs=self._make_log_task(files, operation, schema, groups))
 
-    def may_go_on(self, operation: Operation) -> bool:
-        """See `WriteStrategy.may_go_on`: what others logged is not looked at."""
-        del operation
-        return False
-
     def may_move(self, operation: Operation) -> bool:
         """See `WriteStrategy.may_move`."""
         del operation
