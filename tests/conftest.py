@@ -15,6 +15,7 @@ import pytest
 
 from hudi_locks.storage import LocalStorage
 
+pytest_plugins = ["real_servers"]
 GOLDEN = Path(__file__).parent / "golden"
 
 # A busy machine is no failure; what is needed to repeat one is printed.

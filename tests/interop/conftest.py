@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable
 from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA, Jvm, Rows, read_rust
-from real_servers import run_server
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
@@ -180,11 +179,6 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path / "gate")
-
-
-@pytest.fixture(scope="session")
-def zookeeper() -> Iterator[Server]:
-    yield from run_server("zookeeper")
 
 
 @pytest.fixture

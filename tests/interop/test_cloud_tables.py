@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pytest
 from hudi_locks_conformance.servers import Server
 from hudi_locks_providers._storage.credentials import azure_credentials
 from other_readers import COLUMNS, ONE_CLOCK
-from real_servers import run_server
 from table_lives import SHORT_HISTORY, TYPES, live_a_life, race_writers
 
 from hudi_locks.config import Options
@@ -27,16 +26,6 @@ OURS = {
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.provider": "storage",
 }
-
-
-@pytest.fixture(scope="session")
-def azurite() -> Iterator[Server]:
-    yield from run_server("azurite")
-
-
-@pytest.fixture(scope="session")
-def fake_gcs() -> Iterator[Server]:
-    yield from run_server("fake-gcs-server")
 
 
 @pytest.fixture(params=SERVICES)

@@ -11,7 +11,6 @@ from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows
 from hudi_locks_conformance.servers import LocalServer, Server
 from hudi_locks_conformance.servers.mini_dfs import find_rpc_port
 from other_readers import DEADLINE_S, ONE_CLOCK, Jvm
-from real_servers import run_server
 from table_lives import SHORT_HISTORY, TYPES, collect, live_a_life, make_rows, merge, race_writers
 
 from hudi_locks.spark import HoodieTable
@@ -43,11 +42,6 @@ def by_hdfs(test: Any) -> Any:
     ]
     marked = pytest.mark.parametrize("jvm", bundles, indirect=True)(test)
     return pytest.mark.parametrize("base", ["hdfs"], indirect=True)(marked)
-
-
-@pytest.fixture(scope="session")
-def minidfs() -> Iterator[Server]:
-    yield from run_server("minidfs")
 
 
 @pytest.fixture(params=["webhdfs"])

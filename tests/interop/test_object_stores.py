@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hudi_locks_conformance.servers import Server
 from other_readers import COLUMNS, Jvm
-from real_servers import copy_table, run_server
+from real_servers import copy_table
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.storage import open_storage
@@ -22,11 +22,6 @@ TYPES = {
     "MERGE_ON_READ": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
 }
 ROWS = [(f"{number:03}", f"r{number % 3}", 1, float(number), "first") for number in range(60)]
-
-
-@pytest.fixture(scope="session")
-def versitygw() -> Iterator[Server]:
-    yield from run_server("versitygw")
 
 
 def copy_to(server: Server, table: HoodieTable) -> str:

@@ -16,7 +16,6 @@ from hdfs_proxy import HdfsProxy
 from http_proxy import HttpProxy
 from hudi_locks_conformance.servers import LocalServer
 from other_readers import SCHEMA
-from real_servers import run_server
 from s3_proxy import S3Proxy
 
 from hudi_locks.spark import HoodieTable
@@ -45,33 +44,32 @@ class Store(NamedTuple):
     """A kind of service.
 
     Attributes:
-        server: Its name among the servers.
+        name: What documents call it.
         make_proxy: Puts a proxy before its address.
     """
 
-    server: str
+    name: str
     make_proxy: Callable[[str], HttpProxy]
 
 
 STORES = {
-    "S3": Store("versitygw", S3Proxy),
-    "Azure": Store("azurite", lambda url: CloudProxy(url, "devstoreaccount1/locks")),
-    "Google Cloud Storage": Store("fake-gcs-server", lambda url: CloudProxy(url, "locks")),
-    "HDFS": Store("minidfs", HdfsProxy),
+    "versitygw": Store("S3", S3Proxy),
+    "azurite": Store("Azure", lambda url: CloudProxy(url, "devstoreaccount1/locks")),
+    "fake_gcs": Store("Google Cloud Storage", lambda url: CloudProxy(url, "locks")),
+    "minidfs": Store("HDFS", HdfsProxy),
 }
 
 
 @pytest.fixture(params=STORES)
 def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, str], HttpProxy]]:
     """Name of the store, options of a new table there that is reached through the proxy, and the proxy."""
-    store = STORES[request.param]
-    for server in run_server(store.server):
-        assert isinstance(server, LocalServer)
-        with closing(store.make_proxy(f"http://127.0.0.1:{server.port}")) as proxy:
-            ports = f":{server.port}", f":{urlsplit(proxy.url).port}"
-            options = {ROOT: f"webhdfs://127.0.0.1:{server.port}/tables", **server.options}
-            options = {name: value.replace(*ports) for name, value in options.items()}
-            yield request.param, {**options, ROOT: f"{options[ROOT]}/{uuid.uuid4().hex}"}, proxy
+    store, server = STORES[request.param], request.getfixturevalue(request.param)
+    assert isinstance(server, LocalServer)
+    with closing(store.make_proxy(f"http://127.0.0.1:{server.port}")) as proxy:
+        ports = f":{server.port}", f":{urlsplit(proxy.url).port}"
+        options = {ROOT: f"webhdfs://127.0.0.1:{server.port}/tables", **server.options}
+        options = {name: value.replace(*ports) for name, value in options.items()}
+        yield store.name, {**options, ROOT: f"{options[ROOT]}/{uuid.uuid4().hex}"}, proxy
 
 
 def sort_out(requests: list[tuple[str, str]], folder: str) -> dict[str, int]:

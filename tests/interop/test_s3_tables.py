@@ -15,7 +15,6 @@ import pytest
 from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows
 from hudi_locks_conformance.servers import Server, ServerUnavailable
 from other_readers import ONE_CLOCK, Jvm, name_s3a_settings, open_jvm_on_s3, read_rust_on_s3
-from real_servers import run_server
 from small_tables import archive_now
 from table_lives import TYPES, collect, make_rows, merge, race_writers
 
@@ -33,11 +32,6 @@ SHARED = {
 }
 OURS = {**SHARED, "hoodie.write.lock.provider": "storage"}
 DEADLINE_S = 300
-
-
-@pytest.fixture(scope="session")
-def versitygw() -> Iterator[Server]:
-    yield from run_server("versitygw")
 
 
 @pytest.fixture

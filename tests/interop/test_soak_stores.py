@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hudi_locks_conformance.servers import Server, ServerUnavailable
-from real_servers import run_server
 from soak.plan import OPTIONS
 from soak.readers import open_readers
 from soak.running import SoakPlan
@@ -16,11 +14,6 @@ from soak.soaking import render_outcome, soak
 from soak.stores import run_store
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[Server]:
-    yield from run_server("zookeeper")
 
 
 @pytest.mark.parametrize("name", ["s3", pytest.param("hdfs", marks=pytest.mark.nightly)])

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hudi_locks_conformance.servers import KINDS, LocalServer, Server, ServerUnavailable, find_tool
-from real_servers import run_server
-
-SHARED = {kind.replace("-server", "").replace("-", "_") for kind in KINDS}
+from hudi_locks_conformance.servers import LocalServer, ServerUnavailable, find_tool
+from real_servers import SHARED
 
 
 @pytest.fixture(autouse=True)
 def revived(request: pytest.FixtureRequest) -> None:
     """A server that died since its last test is started anew, so that it fails no other; the run tells of it."""
-    for name in SHARED & set(request.fixturenames):
+    for name in set(SHARED) & set(request.fixturenames):
         revive(request.getfixturevalue(name))
 
 
@@ -28,21 +25,6 @@ def revive(server: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def dynamodb() -> Iterator[Server]:
-    yield from run_server("dynamodb")
-
-
-@pytest.fixture(scope="session")
-def hive_metastore() -> Iterator[Server]:
-    yield from run_server("hive_metastore")
-
-
-@pytest.fixture(scope="session")
-def zookeeper() -> Iterator[Server]:
-    yield from run_server("zookeeper")
-
-
-@pytest.fixture(scope="session")
 def jvm() -> None:
     """For tests beside JVM lock holders, which are fetched by Maven and compiled here."""
     try:
@@ -50,23 +32,3 @@ def jvm() -> None:
             find_tool(tool)
     except ServerUnavailable as error:
         pytest.skip(str(error))
-
-
-@pytest.fixture(scope="session")
-def versitygw() -> Iterator[Server]:
-    yield from run_server("versitygw")
-
-
-@pytest.fixture(scope="session")
-def fake_gcs() -> Iterator[Server]:
-    yield from run_server("fake-gcs-server")
-
-
-@pytest.fixture(scope="session")
-def azurite() -> Iterator[Server]:
-    yield from run_server("azurite")
-
-
-@pytest.fixture(scope="session")
-def minidfs() -> Iterator[Server]:
-    yield from run_server("minidfs")
