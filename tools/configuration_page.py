@@ -23,6 +23,7 @@ from hudi_locks.config import (
     lock_keys,
     service_keys,
     table_keys,
+    time_partition_keys,
     write_keys,
 )
 
@@ -36,7 +37,7 @@ _SECTIONS: Final[Mapping[str, tuple[ModuleType, ...]]] = MappingProxyType(
         "Table properties": (table_keys,),
         "Clustering": (clustering_keys,),
         "Table services": (service_keys, compaction_keys),
-        "Writing and reading rows": (datasource_keys, file_keys, index_keys),
+        "Writing and reading rows": (datasource_keys, time_partition_keys, file_keys, index_keys),
         "Ingest jobs": (ingest_keys,),
     }
 )

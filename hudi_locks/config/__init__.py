@@ -1,7 +1,7 @@
 """Every hoodie.* key once, and typed access to them.
 
 The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
-`table_keys`, `datasource_keys`, `file_keys`, `index_keys` and `ingest_keys`.
+`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys` and `ingest_keys`.
 """
 
 from hudi_locks.config import (
@@ -14,6 +14,7 @@ from hudi_locks.config import (
     lock_keys,
     service_keys,
     table_keys,
+    time_partition_keys,
     write_keys,
 )
 from hudi_locks.config.checks import (
@@ -56,5 +57,6 @@ __all__ = [
     "refuse_contradictions",
     "service_keys",
     "table_keys",
+    "time_partition_keys",
     "write_keys",
 ]

@@ -17,6 +17,7 @@ from hudi_locks.config import (
     lock_keys,
     service_keys,
     table_keys,
+    time_partition_keys,
     write_keys,
 )
 from hudi_locks.config.key import Key
@@ -33,6 +34,7 @@ _MODULES: Final = (
     datasource_keys,
     file_keys,
     index_keys,
+    time_partition_keys,
     ingest_keys,
 )
 _TYPO_DISTANCE: Final = 2

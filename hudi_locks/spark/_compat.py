@@ -36,6 +36,7 @@ __all__ = [
     "ask_connector_for_bytes",
     "encode_file_status",
     "find_data_source",
+    "find_machine_zone",
     "is_on",
     "is_stopped",
     "list_filters",
@@ -87,6 +88,12 @@ def find_data_source(spark: SparkSession, form: str) -> None:
     """
     sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # noqa: SLF001
     sources.DataSource.lookupDataSource(form, spark._jsparkSession.sessionState().conf())  # noqa: SLF001
+
+
+def find_machine_zone(spark: SparkSession) -> str:
+    """The zone of Spark's JVM, as java.util.TimeZone names it: where Hudi has times whose zone nobody said."""
+    zone: str = spark._jvm.java.util.TimeZone.getDefault().getID()  # noqa: SLF001
+    return zone
 
 
 def name_scala(spark: SparkSession) -> str:

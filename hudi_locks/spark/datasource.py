@@ -16,9 +16,10 @@ from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.session import open_table_storage, prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
-from hudi_locks.spark.writing.rows import check_ordering, make_key_columns, refuse_unreadable_types
+from hudi_locks.spark.writing.keys import make_key_columns
+from hudi_locks.spark.writing.rows import check_ordering, refuse_unreadable_types
 from hudi_locks.storage import Storage, refuse_unwritable
-from hudi_locks.table import Table, TableConfig, check_creatable
+from hudi_locks.table import Table, TimePartition, check_creatable
 
 __all__ = ["open_table", "read", "read_operation", "write"]
 
@@ -63,7 +64,7 @@ def write(
         return None
     keeps = mode == "append" or operation.replaces
     if not (present and keeps):
-        _refuse_lacking(rows, describe_from_options(given))
+        _refuse_lacking(rows, given)
     table = present if present and keeps else _make(storage, given, mode)
     with HoodieTable(rows.sparkSession, table, given) as target:
         return target.write(operation, rows)
@@ -165,10 +166,11 @@ def _refuse_or_skip(storage: Storage, mode: str, *, is_there: bool) -> bool:
     return is_there and mode == "ignore"
 
 
-def _refuse_lacking(rows: DataFrame, config: TableConfig) -> None:
+def _refuse_lacking(rows: DataFrame, options: Options) -> None:
     """Refuse rows without the columns that a table is to be made with, before it is made."""
+    config = describe_from_options(options)
     refuse_unreadable_types(rows)
-    make_key_columns(rows, config, composite=False)
+    make_key_columns(rows, config, TimePartition.of(options, config), composite=False)
     check_ordering(rows, config)
 
 

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.config import Options, datasource_keys
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.writing.rows import column_named, partition_path, to_spark
-from hudi_locks.table import PARTITION_PATH, PartitionValues, Table, list_partitions
+from hudi_locks.spark.writing.keys import column_named, partition_path
+from hudi_locks.spark.writing.rows import to_spark
+from hudi_locks.table import PARTITION_PATH, PartitionValues, Table, TimePartition, list_partitions
 
 __all__ = ["check_partitions", "choose_deleted_partitions", "choose_matching_partitions"]
 
@@ -31,9 +32,7 @@ def choose_deleted_partitions(table: Table, options: Options, rows: DataFrame) -
     given = options.find(datasource_keys.PARTITIONS_TO_DELETE)
     if given is not None:
         return [path.strip() for path in given.split(",") if path.strip()]
-    config = table.config
-    form = {"hive_style": config.hive_style, "url_encode": config.url_encode}
-    path = partition_path(rows.schema, config.partition_fields, **form)
+    path = partition_path(rows, table.config, TimePartition.of(options, table.config))
     return [row[0] for row in rows.select(path.alias(PARTITION_PATH)).distinct().collect()]
 
 

@@ -29,6 +29,7 @@ from hudi_locks.table import (
     LogFormat,
     MergeRule,
     TableConfig,
+    TimePartition,
     read_delete_marker,
 )
 
@@ -131,6 +132,7 @@ class PipelineSettings:
         log_block_bytes: Most memory that the rows of one block take.
         log_file_bytes: A log file that has reached it is followed by another.
         delete_marker: What makes of a row a delete, where the table does not say it.
+        times: How values become folders that are named by times; None if none is.
         fills_columns: Whether columns of the table that the input lacks are null.
         row_group_bytes: Memory of the rows of one row group of a base file.
         page_bytes: Size of a Parquet page.
@@ -160,6 +162,7 @@ class PipelineSettings:
     row_group_bytes: int
     page_bytes: int
     delete_marker: DeleteMarker | None
+    times: TimePartition | None
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
@@ -194,6 +197,7 @@ class PipelineSettings:
             row_group_bytes=options.get_value(file_keys.PARQUET_BLOCK_SIZE),
             page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
+            times=TimePartition.of(options, config),
         )
 
     def count_tasks(self, spark: SparkSession, groups: int, *, operation: Operation) -> int:

@@ -6,7 +6,16 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, datasource_keys, find_key, index_keys, table_keys, write_keys
+from hudi_locks.config import (
+    Key,
+    Options,
+    datasource_keys,
+    find_key,
+    index_keys,
+    table_keys,
+    time_partition_keys,
+    write_keys,
+)
 from hudi_locks.errors import BadInput, ConfigError, NoEffectWarning
 from hudi_locks.table import (
     COMPLEX,
@@ -15,12 +24,15 @@ from hudi_locks.table import (
     NON_PARTITION,
     PREFIXED_SINCE,
     SIMPLE,
+    TIMESTAMP,
     VALUE_ONLY,
     TableConfig,
     describe_payload,
     find_key_generator,
+    join_partition_fields,
     name_key_generator,
     read_delete_marker,
+    split_partition_fields,
 )
 
 __all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table"]
@@ -43,7 +55,12 @@ _COMPARED: Final[tuple[Key[Any], ...]] = (
     table_keys.DELETE_MARKER,
 )
 """Keys whose options are compared with the table in a way of their own, or are a writer's choice."""
-_KEPT: Final[tuple[Key[Any], ...]] = (write_keys.FOREIGN_WRITERS, table_keys.PARTIAL_UPDATE_MODE, *LAYOUT_KEYS)
+_KEPT: Final[tuple[Key[Any], ...]] = (
+    write_keys.FOREIGN_WRITERS,
+    table_keys.PARTIAL_UPDATE_MODE,
+    *LAYOUT_KEYS,
+    *time_partition_keys.TIME_PARTITION_KEYS,
+)
 
 
 def describe_table(
@@ -60,14 +77,16 @@ def describe_table(
     Raises:
         ConfigError: The key generator that the options name is not offered, or not for these columns.
     """
-    keys, partitions = _split(record_key), _split(partition_by)
+    keys, said = _split(record_key), _split(partition_by)
     version = options.get_value(datasource_keys.WRITE_TABLE_VERSION)
     merging = _describe_merging(options, version)
-    generator = _choose_generator(options, keys, partitions)
+    generator = _choose_generator(options, keys, said)
+    partitions, kinds = split_partition_fields(said, {table_keys.KEY_GENERATOR_TYPE.name: generator})
     return TableConfig(
         name=name,
         record_key_fields=keys,
         partition_fields=() if generator == NON_PARTITION else partitions,
+        partition_kinds=kinds,
         ordering_fields=_split(ordering or ()),
         version=version,
         table_type=table_type.upper(),
@@ -101,7 +120,7 @@ def _choose_generator(options: Options, keys: Sequence[str], partitions: Sequenc
     if named not in KEY_GENERATORS:
         offered = ", ".join(KEY_GENERATORS)
         raise ConfigError(f"{asked} is not offered; leave it out, or use one of {offered}", key=key, value=named)
-    if named == SIMPLE and not len(keys) == len(partitions) == 1:
+    if named in (SIMPLE, TIMESTAMP) and not len(keys) == len(partitions) == 1:
         message = (
             f"{asked} is for one record key column and one partition column, and {len(keys)} and {len(partitions)} are"
             " given; leave it out, and the right one is chosen"
@@ -207,7 +226,8 @@ def _present_merging(config: TableConfig) -> dict[str, str]:
 
 def _describe(config: TableConfig) -> dict[Key[Any], str]:
     """What a table says of itself, by the options of a writer that say the same."""
-    partitions = {datasource_keys.PARTITIONPATH_FIELD: ",".join(config.partition_fields)}
+    fields = join_partition_fields(config.partition_fields, config.partition_kinds)
+    partitions = {datasource_keys.PARTITIONPATH_FIELD: fields}
     return {
         table_keys.TABLE_NAME: config.name,
         datasource_keys.WRITE_TABLE_TYPE: config.table_type,

@@ -11,19 +11,7 @@ from hudi_locks.table.base_file import (
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.conditions import AllOf, AnyOf, Comparison, Condition, NullCheck, Unknown
-from hudi_locks.table.config import (
-    COMPLEX,
-    FIELD_PREFIXED,
-    KEY_GENERATORS,
-    NON_PARTITION,
-    PREFIXED_SINCE,
-    PROPERTIES_PATH,
-    SIMPLE,
-    VALUE_ONLY,
-    TableConfig,
-    find_key_generator,
-    name_key_generator,
-)
+from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import (
     BaseFile,
     Completion,
@@ -41,6 +29,21 @@ from hudi_locks.table.file_groups import (
     latest_base_files,
     latest_file_slices,
     refuse_removed,
+)
+from hudi_locks.table.key_generator import (
+    COMPLEX,
+    CUSTOM,
+    FIELD_PREFIXED,
+    KEY_GENERATORS,
+    NON_PARTITION,
+    PREFIXED_SINCE,
+    SIMPLE,
+    TIMESTAMP,
+    VALUE_ONLY,
+    find_key_generator,
+    join_partition_fields,
+    name_key_generator,
+    split_partition_fields,
 )
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
@@ -68,6 +71,7 @@ from hudi_locks.table.ordering import (
 )
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
+    NOT_A_TIME,
     PARTITION_METADATA,
     PartitionValues,
     check_partition_path,
@@ -80,23 +84,27 @@ from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
 from hudi_locks.table.table import Table, read_commit, remember_completed
+from hudi_locks.table.time_partition import TimeField, TimePartition, TimePattern, find_zone_name
 
 __all__ = [
     "COMMIT_SEQNO",
     "COMMIT_TIME",
     "COMPLEX",
+    "CUSTOM",
     "DEFAULT_PARTITION",
     "FIELD_PREFIXED",
     "FILE_NAME",
     "IS_DELETED",
     "KEY_GENERATORS",
     "NON_PARTITION",
+    "NOT_A_TIME",
     "PARTITION_METADATA",
     "PARTITION_PATH",
     "PREFIXED_SINCE",
     "PROPERTIES_PATH",
     "RECORD_KEY",
     "SIMPLE",
+    "TIMESTAMP",
     "VALUE_ONLY",
     "WHOLE",
     "AllOf",
@@ -129,6 +137,9 @@ __all__ = [
     "StoredTypes",
     "Table",
     "TableConfig",
+    "TimeField",
+    "TimePartition",
+    "TimePattern",
     "Unknown",
     "UpsertMerge",
     "add_meta_schema",
@@ -148,6 +159,8 @@ __all__ = [
     "find_deletes",
     "find_key_generator",
     "find_stored_types",
+    "find_zone_name",
+    "join_partition_fields",
     "join_slice",
     "latest_base_files",
     "latest_file_slices",
@@ -175,5 +188,6 @@ __all__ = [
     "rename_file",
     "slice_file_groups",
     "slices_changed",
+    "split_partition_fields",
     "stamp_rows",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timezone
 from functools import cached_property
@@ -13,50 +13,19 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
+from hudi_locks.table.key_generator import (
+    TIMESTAMP,
+    find_key_generator,
+    join_partition_fields,
+    prefixes_keys,
+    split_partition_fields,
+)
 from hudi_locks.table.ordering import IS_DELETED, DeleteMarker, MergeRule, read_delete_marker
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
-__all__ = [
-    "COMPLEX",
-    "FIELD_PREFIXED",
-    "KEY_GENERATORS",
-    "NON_PARTITION",
-    "PREFIXED_SINCE",
-    "PROPERTIES_PATH",
-    "SIMPLE",
-    "VALUE_ONLY",
-    "TableConfig",
-    "find_key_generator",
-    "name_key_generator",
-    "prefixes_keys",
-]
+__all__ = ["PROPERTIES_PATH", "TableConfig"]
 
-NON_PARTITION: Final = "NON_PARTITION"
-SIMPLE: Final = "SIMPLE"
-COMPLEX: Final = "COMPLEX"
-KEY_GENERATORS: Final = (SIMPLE, COMPLEX, NON_PARTITION)
-"""Those whose keys this package makes."""
-_OWN_CLASS: Final = "USER_PROVIDED"
-PREFIXED_SINCE: Final = 9
-"""Table version from which every writer puts the name of a single record key column before its value."""
-FIELD_PREFIXED: Final = "FIELD_PREFIXED"
-VALUE_ONLY: Final = "VALUE_ONLY"
-_CLASSES: Final = {
-    "SimpleKeyGenerator": SIMPLE,
-    "SimpleAvroKeyGenerator": "SIMPLE_AVRO",
-    "ComplexKeyGenerator": COMPLEX,
-    "ComplexAvroKeyGenerator": "COMPLEX_AVRO",
-    "NonpartitionedKeyGenerator": NON_PARTITION,
-    "NonpartitionedAvroKeyGenerator": "NON_PARTITION_AVRO",
-    "TimestampBasedKeyGenerator": "TIMESTAMP",
-    "TimestampBasedAvroKeyGenerator": "TIMESTAMP_AVRO",
-    "CustomKeyGenerator": "CUSTOM",
-    "CustomAvroKeyGenerator": "CUSTOM_AVRO",
-    "GlobalDeleteKeyGenerator": "GLOBAL_DELETE",
-    "GlobalAvroDeleteKeyGenerator": "GLOBAL_DELETE_AVRO",
-}
-_PACKAGE: Final = "org.apache.hudi.keygen."
 PROPERTIES_PATH: Final = ".hoodie/hoodie.properties"
 _DEFAULT_VERSION: Final = 8
 _MERGERS: Final = {
@@ -69,53 +38,6 @@ _FOLDER: Final = re.compile(r"(?!\.)[A-Za-z0-9._=-]+(?:/(?!\.)[A-Za-z0-9._=-]+)*
 """Below the folder that holds it: no hidden one, none that leads out."""
 _METADATA_TABLE: Final = "metadata"
 _PAYLOADS: Final = "org.apache.hudi.common.model."
-
-
-def name_key_generator(kind: str | None, java_class: str | None) -> str | None:
-    """Hudi's word for a key generator that is given by its kind or by its class; None if by neither."""
-    if kind:
-        return kind.strip().upper()
-    if not java_class:
-        return None
-    return _CLASSES.get(java_class.strip().removeprefix(_PACKAGE), _OWN_CLASS)
-
-
-def find_key_generator(
-    properties: Mapping[str, str], record_key_fields: Sequence[str], partition_fields: Sequence[str]
-) -> str:
-    """The key generator that a table's properties name, else the one that JVM Hudi would choose for these columns."""
-    kind = properties.get(table_keys.KEY_GENERATOR_TYPE.name)
-    named = name_key_generator(kind, properties.get(table_keys.KEY_GENERATOR_CLASS.name))
-    if named:
-        return named
-    if not partition_fields:
-        return NON_PARTITION
-    return SIMPLE if len(record_key_fields) == len(partition_fields) == 1 else COMPLEX
-
-
-def prefixes_keys(
-    properties: Mapping[str, str], record_key_fields: Sequence[str], partition_fields: Sequence[str]
-) -> bool | None:
-    """Whether record keys are written `name:value,…`, and not as the bare value.
-
-    Releases of Hudi differ in what ComplexKeyGenerator makes of a single record key column: the bare value in 0.14.1,
-    0.15.0 and 1.0.0 to 1.0.2, `name:value` before and after.
-
-    Returns:
-        None if the properties leave it open, so that only the rows can tell.
-    """
-    if len(record_key_fields) > 1:
-        return True
-    named = name_key_generator(
-        properties.get(table_keys.KEY_GENERATOR_TYPE.name), properties.get(table_keys.KEY_GENERATOR_CLASS.name)
-    )
-    is_open = named == COMPLEX or (named is None and bool(partition_fields))
-    return _read_encoding(properties) if is_open else False
-
-
-def _read_encoding(properties: Mapping[str, str]) -> bool | None:
-    encoding = properties.get(table_keys.COMPLEX_KEY_ENCODING.name, "").strip().upper()
-    return encoding == FIELD_PREFIXED if encoding else None
 
 
 @dataclass(frozen=True)
@@ -135,6 +57,7 @@ class TableConfig:
         timezone: UTC, or LOCAL: the unnamed zone of whoever wrote.
         declared_merge_mode: `hoodie.record.merge.mode` as it stands there; "" if it does not.
         zone: Where LOCAL is, if the user said so.
+        partition_kinds: How CustomKeyGenerator names folders of each column, SIMPLE or TIMESTAMP; empty for others.
         extra: All other properties; kept as they are.
     """
 
@@ -150,6 +73,7 @@ class TableConfig:
     timezone: str = "UTC"
     declared_merge_mode: str = ""
     zone: str | None = None
+    partition_kinds: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -206,6 +130,14 @@ class TableConfig:
         return find_key_generator(self.extra, self.record_key_fields, self.partition_fields)
 
     @property
+    def time_fields(self) -> tuple[str, ...]:
+        """Partition columns whose folders are named by formatted times."""
+        if self.key_generator == TIMESTAMP:
+            return self.partition_fields
+        kinds = zip(self.partition_fields, self.partition_kinds, strict=False)
+        return tuple(field for field, kind in kinds if kind.upper() == TIMESTAMP)
+
+    @property
     def prefixes_keys(self) -> bool | None:
         """Whether record keys are written `name:value,…`; None where only the rows can tell."""
         return prefixes_keys(self.extra, self.record_key_fields, self.partition_fields)
@@ -232,10 +164,12 @@ class TableConfig:
 
     @classmethod
     def _interpret(cls, options: Options) -> TableConfig:
+        fields, kinds = split_partition_fields(_split(options.find(table_keys.PARTITION_FIELDS)), options)
         return cls(
             name=options.get_value(table_keys.TABLE_NAME),
             record_key_fields=_split(options.find(table_keys.RECORDKEY_FIELDS)),
-            partition_fields=_split(options.find(table_keys.PARTITION_FIELDS)),
+            partition_fields=fields,
+            partition_kinds=kinds,
             ordering_fields=_split(options.find(table_keys.ORDERING_FIELDS)),
             version=options.get_value(table_keys.TABLE_VERSION),
             table_type=options.get_value(table_keys.TABLE_TYPE).upper(),
@@ -256,7 +190,7 @@ class TableConfig:
             table_keys.TABLE_VERSION.name: self.version,
             table_keys.INITIAL_VERSION.name: self.version,
             table_keys.RECORDKEY_FIELDS.name: ",".join(self.record_key_fields),
-            table_keys.PARTITION_FIELDS.name: ",".join(self.partition_fields),
+            table_keys.PARTITION_FIELDS.name: join_partition_fields(self.partition_fields, self.partition_kinds),
             table_keys.KEY_GENERATOR_TYPE.name: self.key_generator,
             datasource_keys.HIVE_STYLE_PARTITIONING.name: self.hive_style,
             datasource_keys.PARTITIONPATH_URLENCODE.name: self.url_encode,

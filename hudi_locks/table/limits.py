@@ -9,7 +9,8 @@ from typing import Final
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import MetadataPartition
-from hudi_locks.table.config import KEY_GENERATORS, NON_PARTITION, PROPERTIES_PATH, TableConfig
+from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.key_generator import CUSTOM, KEY_GENERATORS, NON_PARTITION, TIMESTAMP
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 
@@ -35,6 +36,9 @@ of a metadata table this package keeps files, column_stats and partition_stats u
 record_index too, and no other part. Drop \
 that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \
 the table's writers; JVM writers make it anew unless they have hoodie.metadata.enable=false"""
+_KINDLESS: Final = """\
+a custom key generator names folders as it is told for each column, and here it is not told; write column:SIMPLE or \
+column:TIMESTAMP there for each, as the options of the table's JVM writers have it"""
 _BEING_MADE: Final = """\
 a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
 `hudi-locks metadata drop PATH`"""
@@ -208,6 +212,10 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     if config.key_generator == NON_PARTITION and config.partition_fields:
         why = f"it gives no partitions, and the table has {','.join(config.partition_fields)}; one of the two is wrong"
         yield _Refusal(key, value, why)
+    if config.key_generator == CUSTOM and config.partition_fields and not config.partition_kinds:
+        yield _Refusal(table_keys.PARTITION_FIELDS.name, ",".join(config.partition_fields), _KINDLESS, is_curable=True)
+    if config.key_generator == TIMESTAMP and not len(config.record_key_fields) == len(config.partition_fields) == 1:
+        yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
 
 
 def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:

@@ -14,9 +14,11 @@ from hudi_locks.errors import BadInput, DamagedTable
 from hudi_locks.format import decode_properties, encode_properties
 from hudi_locks.storage import Storage
 from hudi_locks.table.config import TableConfig
+from hudi_locks.table.key_generator import COMPLEX, SIMPLE
 
 __all__ = [
     "DEFAULT_PARTITION",
+    "NOT_A_TIME",
     "PARTITION_METADATA",
     "PartitionValues",
     "check_partition_path",
@@ -28,11 +30,13 @@ __all__ = [
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Stands for null and for the empty text."""
+NOT_A_TIME: Final = "\x00not a time\x00"
+"""Before a value that was to be formatted as a time, and is none; a folder of that name cannot be."""
 PARTITION_METADATA: Final = ".hoodie_partition_metadata"
 
 _ESCAPED = re.compile(r"[\x01-\x1f\"#%'*/:=?\[\\\]^{\x7f]")
 _LONGEST_NAME_BYTES: Final = 255
-_AS_THEY_ARE: Final = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO"})
+_AS_THEY_ARE: Final = (SIMPLE, COMPLEX)
 """Key generators that put the text of each value into the path, one folder for each."""
 _NOT_KNOWN: Final = frozenset({"", "default"})
 """The last one may stand for null, in tables that began before Hudi 0.12."""
@@ -75,6 +79,13 @@ def check_partition_path(path: str) -> None:
     Raises:
         BadInput: It is not.
     """
+    _, is_time, value = path.partition(NOT_A_TIME)
+    if is_time:
+        message = (
+            f"the partition value {value!r} is no time as hoodie.keygen.timebased.* describes it, and has no folder;"
+            " correct those rows, or leave them out"
+        )
+        raise BadInput(message, partition_path=path)
     for name in path.split("/"):
         _check_folder(name, path)
 
@@ -153,7 +164,8 @@ class PartitionValues:
     def of(cls, config: TableConfig, schema: pa.Schema) -> PartitionValues:
         """Those of a table with these columns."""
         fields = config.partition_fields
-        told = config.key_generator in _AS_THEY_ARE and all(name in schema.names for name in fields)
+        plain = config.key_generator in _AS_THEY_ARE or (config.partition_kinds and not config.time_fields)
+        told = plain and all(name in schema.names for name in fields)
         columns = [schema.field(name) for name in fields] if told else []
         known = all(field.type in _FORMS for field in columns)
         return cls(pa.schema(columns if known else []), config.hive_style, config.url_encode)

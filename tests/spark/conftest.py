@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ COLUMNS = "id string, month string, ts long, value double"
 FAST = {"hoodie.upsert.shuffle.parallelism": "2", "hoodie.time.generator.max_expected_clock_skew_ms": "1"}
 """Few tasks, since the rows of a test are few, and no wait for the clocks of other machines."""
 
+SESSIONS = [(zone, ansi) for zone in ("UTC", "America/New_York") for ansi in ("true", "false")]
 
 _IN_PAIRS = frozenset(
     {
@@ -109,3 +110,15 @@ def files_of(path: str) -> Callable[[], dict[str, bytes]]:
         return {str(file.relative_to(path)): file.read_bytes() for file in found}
 
     return collect
+
+
+@pytest.fixture(params=SESSIONS, ids=lambda session: "-".join(session))
+def session(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """One with another zone and other rules for bad values."""
+    names = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+    before = [spark.conf.get(name) for name in names]
+    for name, value in zip(names, request.param, strict=True):
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in zip(names, before, strict=True):
+        spark.conf.set(name, value)

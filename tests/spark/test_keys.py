@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.writing.rows import partition_path, record_key
+from hudi_locks.spark.writing.keys import partition_path, record_key
+from hudi_locks.table import TableConfig
 from hudi_locks.table import partition_path as plain_partition_path
 
 pytestmark = pytest.mark.spark
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "jvm_keys.json").read_text(encoding="utf-8"))
 TYPES = sorted({column["type"] for column in GOLDEN["columns"]})
-SESSIONS = [(zone, ansi) for zone in ("UTC", "America/New_York") for ansi in ("true", "false")]
 STYLES = {"partition": (False, False), "hive": (True, False), "enc": (False, True)}
 
 
-@pytest.fixture(params=SESSIONS, ids=lambda session: "-".join(session))
-def session(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    names = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
-    before = [spark.conf.get(name) for name in names]
-    for name, value in zip(names, request.param, strict=True):
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in zip(names, before, strict=True):
-        spark.conf.set(name, value)
+def styled(*fields: str, hive: bool = False, encode: bool = False) -> TableConfig:
+    return TableConfig("t", ("id",), fields, hive_style=hive, url_encode=encode)
 
 
 def literal(kind: str, value: str) -> str:
@@ -50,7 +42,7 @@ def test_every_type_is_rendered_as_the_jvm_does(session: Any) -> None:
             "key": record_key(rows.schema, ["k"], composite=False),
             "composite": record_key(rows.schema, ["k", "n"], composite=True),
             **{
-                style: partition_path(rows.schema, ["k"], hive_style=hive, url_encode=encode)
+                style: partition_path(rows, styled("k", hive=hive, encode=encode), None)
                 for style, (hive, encode) in STYLES.items()
             },
         }
@@ -70,7 +62,7 @@ def test_every_case_of_nulls_and_several_fields_is_rendered_as_the_jvm_does(spar
     for case in GOLDEN["cases"]:
         composite = len(case["key"]) > 1 or (len(case["partition"]) > 1 and case["version"] == 9)
         key = record_key(rows.schema, case["key"], composite=composite)
-        path = partition_path(rows.schema, case["partition"], hive_style=case["hive"], url_encode=case["encode"])
+        path = partition_path(rows, styled(*case["partition"], hive=case["hive"], encode=case["encode"]), None)
         found = {row[0]: list(row) for row in rows.select("n", key, path).collect()}
         assert [found[n] for n, _, _ in case["expected"]] == case["expected"], case
 
@@ -85,7 +77,7 @@ def test_what_the_jvm_refuses_has_no_key(spark: Any) -> None:
 def test_the_two_ways_to_a_partition_path_agree_on_every_character(spark: Any) -> None:
     texts = [f"x{chr(code)}y" for code in range(1, 256)] + ["é日😀", "100%", "%2F"]
     rows = spark.createDataFrame([(text,) for text in texts], "p string")
-    column = partition_path(rows.schema, ["p"], hive_style=True, url_encode=True)
+    column = partition_path(rows, styled("p", hive=True, encode=True), None)
     found = {row[0]: row[1] for row in rows.select("p", column).collect()}
     assert found == {text: plain_partition_path([text], ["p"], hive_style=True, url_encode=True) for text in texts}
 
@@ -96,5 +88,5 @@ def test_nested_columns_give_no_keys(spark: Any, kind: str) -> None:
     with pytest.raises(BadInput, match="'k' of type"):
         record_key(rows.schema, ["k"], composite=False)
     with pytest.raises(BadInput, match=r"\['k'\]") as caught:
-        partition_path(rows.schema, ["nope"], hive_style=False, url_encode=False)
+        partition_path(rows, styled("nope"), None)
     assert (caught.value.column, caught.value.found) == ("nope", ["k"])

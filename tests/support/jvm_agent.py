@@ -21,6 +21,7 @@ from typing import Any
 os.environ["TZ"] = "UTC"
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from quick_spark import quicken_session
@@ -131,6 +132,16 @@ class Agent:
         builder = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath("/none").withProperties(properties)
         return int(builder.build().getTimeGeneratorConfig().getMaxExpectedClockSkewMs())
 
+    def time_paths(self, options: dict[str, str], kind: str, values: list[str | None]) -> list[str | None]:
+        """Folders of values of a column, as Hudi's key generator of times names them; null for what it refuses."""
+        jvm = self.spark._jvm
+        properties = jvm.org.apache.hudi.common.config.TypedProperties()
+        columns = {f"hoodie.datasource.write.{name}.field": name for name in ("recordkey", "partitionpath")}
+        for key, value in {**columns, **options}.items():
+            properties.setProperty(key, value)
+        maker = jvm.org.apache.hudi.keygen.TimestampBasedAvroKeyGenerator(properties)
+        return [_name_folder(maker, _to_java(jvm, kind, value)) for value in values]
+
     def mark(self, path: str, requested: str, port: int, names: list[list[str]], early: bool = False) -> dict[str, Any]:
         """Make markers by Hudi's own client of a timeline server: whether each was made, and what the server lists."""
         hudi = self.spark._jvm.org.apache.hudi
@@ -191,6 +202,24 @@ class Agent:
         provider = self._held.pop(path)
         provider.unlock()
         provider.close()
+
+
+def _to_java(jvm: Any, kind: str, value: str | None) -> Any:
+    """A value as an Avro record has it."""
+    if value is None or kind == "string":
+        return value
+    if kind == "date":
+        return jvm.java.time.LocalDate.parse(value)
+    if kind == "double":
+        return float(value)
+    return jvm.java.math.BigDecimal(value) if kind.startswith("decimal") else jvm.java.lang.Long.valueOf(value)
+
+
+def _name_folder(maker: Any, value: Any) -> str | None:
+    try:
+        return str(maker.getPartitionPath(maker.getDefaultPartitionVal() if value is None else value))
+    except (Py4JJavaError, PySparkException):
+        return None
 
 
 def _make_wait(gate: str) -> Callable[[str], str]:

@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,24 +22,23 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark._compat import list_java_fields
+from hudi_locks.spark.writing.keys import KeyColumns, column_named, field_type
 from hudi_locks.spark.writing.placement import GROUP, RESERVED
 from hudi_locks.spark.writing.task import refuse_null_keys
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, TableConfig, check_partition_path
+from hudi_locks.table import (
+    PARTITION_PATH,
+    RECORD_KEY,
+    TableConfig,
+    check_partition_path,
+)
 
 __all__ = [
-    "KeyColumns",
     "KeyedRows",
     "add_missing_columns",
     "check_ordering",
-    "column_named",
     "convert",
     "count_rows",
-    "field_type",
     "keep_persisted",
-    "make_key_columns",
-    "partition_path",
-    "quote_name",
-    "record_key",
     "refuse_unreadable_types",
     "select_user_columns",
     "spread_rows",
@@ -51,26 +49,9 @@ __all__ = [
     "widen",
 ]
 
-_NULL_KEY: Final = "__null__"
-_EMPTY_KEY: Final = "__empty__"
-_DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED: Final = "%\"#'*/:=?\\{[]^\x7f" + "".join(chr(code) for code in range(1, 32))
-"""What Hive escapes in a path; "%" first, since the escapes hold it."""
 _ZONE: Final = "timezone"
 _NEEDED: Final[dict[str, Any]] = {_ZONE: "UTC"} if _ZONE in inspect.signature(to_arrow_schema).parameters else {}
 """From 4.2 on PySpark must be told the zone that earlier ones name by themselves."""
-
-
-@dataclass(frozen=True)
-class KeyColumns:
-    """Record key and partition path as expressions over the user's columns."""
-
-    key: Column
-    path: Column
-
-    def add_to(self, rows: DataFrame) -> DataFrame:
-        """The rows with both columns."""
-        return rows.withColumn(RECORD_KEY, self.key).withColumn(PARTITION_PATH, self.path)
 
 
 @dataclass(frozen=True)
@@ -107,20 +88,6 @@ def add_missing_columns(user: DataFrame, schema: pa.Schema) -> DataFrame:
     lacking = pa.schema([field for field in schema if field.name not in user.columns])
     nulls = {field.name: F.lit(None).cast(field.dataType) for field in to_spark(lacking).fields}
     return user.withColumns(nulls) if nulls else user
-
-
-def make_key_columns(user: DataFrame, config: TableConfig, *, composite: bool) -> KeyColumns:
-    """How the table keys these rows.
-
-    Raises:
-        BadInput: A key or partition column is missing, or of a type that has no key form.
-    """
-    return KeyColumns(
-        record_key(user.schema, config.record_key_fields, composite=composite),
-        partition_path(
-            user.schema, config.partition_fields, hive_style=config.hive_style, url_encode=config.url_encode
-        ),
-    )
 
 
 def check_ordering(keyed: DataFrame, config: TableConfig) -> None:
@@ -196,16 +163,6 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         raise BadInput(message, column=field.name, type=kind) from error
 
 
-def column_named(name: str) -> Column:
-    """A column by its whole name, dots and all."""
-    return F.col(quote_name(name))
-
-
-def quote_name(name: str) -> str:
-    """The name of a column as an expression of Spark has it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def refuse_unreadable_types(rows: DataFrame) -> None:
     """Refuse columns of types that PySpark cannot name, such as `interval`.
 
@@ -237,81 +194,6 @@ def _refuse_reserved_columns(names: Sequence[str]) -> None:
     )
     if reserved:
         raise BadInput(f"columns {reserved} have names that are taken; rename them", columns=reserved)
-
-
-def field_type(schema: T.StructType, name: str) -> T.DataType:
-    """Type of a field, which may be nested as in `trip.id`.
-
-    Raises:
-        BadInput: There is no such field; it names those that are there.
-    """
-    kind: T.DataType = schema
-    for part in name.split("."):
-        if not isinstance(kind, T.StructType) or part not in kind.names:
-            raise BadInput(f"column {name!r} is not among the columns {schema.names}", column=name, found=schema.names)
-        kind = kind[part].dataType
-    return kind
-
-
-def record_key(schema: T.StructType, fields: Sequence[str], *, composite: bool) -> Column:
-    """The record key; null where the JVM refuses the row: a null or empty key, or a composite of nulls alone.
-
-    Args:
-        schema: Of the rows.
-        fields: Record key fields.
-        composite: Whether the key is written `name:value,…`.
-    """
-    values = [_render(name, field_type(schema, name)) for name in fields]
-    if not composite:
-        return F.when(values[0] != "", values[0])
-    pairs = [F.concat(F.lit(f"{name}:"), _name_missing(value)) for name, value in zip(fields, values, strict=True)]
-    useful = [value.isNotNull() & (value != "") for value in values]
-    return F.when(reduce(lambda left, right: left | right, useful), F.concat_ws(",", *pairs))
-
-
-def partition_path(schema: T.StructType, fields: Sequence[str], *, hive_style: bool, url_encode: bool) -> Column:
-    """The partition path, "" without partition fields; a null or empty value is Hive's default partition."""
-    parts = [_partition_part(schema, name, hive_style, url_encode) for name in fields]
-    return F.concat_ws("/", *parts) if parts else F.lit("")
-
-
-def _partition_part(schema: T.StructType, name: str, hive_style: bool, url_encode: bool) -> Column:  # noqa: FBT001
-    value = _render(name, field_type(schema, name))
-    named = F.when(value.isNull() | (value == ""), F.lit(_DEFAULT_PARTITION)).otherwise(
-        _escape(value) if url_encode else value
-    )
-    return F.concat(F.lit(f"{name}="), named) if hive_style else named
-
-
-def _escape(value: Column) -> Column:
-    return reduce(lambda text, char: F.replace(text, F.lit(char), F.lit(f"%{ord(char):02X}")), _ESCAPED, value)
-
-
-def _name_missing(value: Column) -> Column:
-    return F.when(value.isNull(), F.lit(_NULL_KEY)).when(value == "", F.lit(_EMPTY_KEY)).otherwise(value)
-
-
-def _render(name: str, kind: T.DataType) -> Column:
-    column = F.col(name)
-    if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
-        raise BadInput(
-            f"column {name!r} of type {kind.simpleString()} cannot be part of a key or a partition path", column=name
-        )
-    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
-        return _micros(column, kind).cast("string")
-    if isinstance(kind, T.DecimalType):
-        # BigDecimal.toString, which turns to exponents for small values; a cast does so in some ANSI modes only.
-        return F.when(column.isNotNull(), F.format_string("%s", column))
-    if isinstance(kind, T.BinaryType):
-        return F.lower(F.hex(column))
-    return column.cast("string")
-
-
-def _micros(column: Column, kind: T.DataType) -> Column:
-    if isinstance(kind, T.TimestampNTZType):
-        # Read as UTC by way of text: arithmetic on zoneless times passes through the session's zone.
-        column = F.concat(column.cast("string"), F.lit("Z")).cast("timestamp")
-    return F.unix_micros(column)
 
 
 def to_arrow(columns: T.StructType) -> pa.Schema:

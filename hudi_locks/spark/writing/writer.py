@@ -23,6 +23,7 @@ from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.key_changes import KeyLogs
+from hudi_locks.spark.writing.keys import make_key_columns
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import Placement
@@ -31,7 +32,6 @@ from hudi_locks.spark.writing.rows import (
     add_missing_columns,
     check_ordering,
     count_rows,
-    make_key_columns,
     select_user_columns,
     user_schema,
 )
@@ -141,9 +141,8 @@ class _InputPreparer:
         settings, user = self.index.settings, select_user_columns(rows)
         if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
-        columns = make_key_columns(
-            user, self.table.config, composite=snapshot.prefixes_keys(value_only=settings.bare_keys)
-        )
+        composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
+        columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
         frame, schema = columns.add_to(user), user_schema(user)
         if operation is Operation.DELETE:
             return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)

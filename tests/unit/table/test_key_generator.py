@@ -13,6 +13,7 @@ from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import PROPERTIES_PATH, Table, TableConfig
 from hudi_locks.timeline import LAYOUT_2
 
+KEYS, FIELDS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
 KIND, CLASS, ENCODING = (
     "hoodie.table.keygenerator.type",
     "hoodie.table.keygenerator.class",
@@ -51,12 +52,28 @@ def test_the_properties_say_how_keys_are_written(
     assert (config.key_generator, config.prefixes_keys) == (kind, prefixes)
 
 
+@pytest.mark.parametrize("java_class", ["ComplexAvroKeyGenerator", "ComplexKeyGenerator"])
+def test_generators_for_avro_records_make_the_same_keys(java_class: str) -> None:
+    assert table_of("a", "p", {CLASS: PACKAGE + java_class}).key_generator == "COMPLEX"
+    assert table_of("a", "p", {KIND: "COMPLEX_AVRO", ENCODING: "FIELD_PREFIXED"}).prefixes_keys
+
+
+def test_a_custom_generator_says_of_each_column_how_its_folder_is_named() -> None:
+    properties = {**TableConfig("t", ("id",)).to_properties(), KIND: "CUSTOM", FIELDS: "p:simple,q:TIMESTAMP"}
+    config = TableConfig.from_properties(properties)
+    assert (config.partition_fields, config.partition_kinds) == (("p", "q"), ("simple", "TIMESTAMP"))
+    assert config.time_fields == ("q",)
+    assert config.to_properties()[FIELDS] == "p:simple,q:TIMESTAMP"
+
+
 @pytest.mark.parametrize(
     ("said", "named"),
     [
-        ({KIND: "TIMESTAMP"}, f"{KIND}=TIMESTAMP"),
-        ({KIND: "COMPLEX_AVRO"}, f"{KIND}=COMPLEX_AVRO"),
-        ({CLASS: PACKAGE + "CustomKeyGenerator"}, f"{CLASS}={PACKAGE}CustomKeyGenerator"),
+        ({KIND: "GLOBAL_DELETE"}, f"{KIND}=GLOBAL_DELETE"),
+        ({KIND: "TIMESTAMP", KEYS: "a,b"}, "one record key column and one partition column"),
+        ({CLASS: PACKAGE + "TimestampBasedKeyGenerator", KEYS: "a,b"}, f"{CLASS}={PACKAGE}TimestampBasedKeyGenerator"),
+        ({CLASS: PACKAGE + "CustomKeyGenerator"}, "hoodie.table.partition.fields=p: .*column:SIMPLE"),
+        ({CLASS: PACKAGE + "CustomKeyGenerator", FIELDS: "p:SIMPLE,q:DAY"}, "hoodie.table.partition.fields=p,q"),
         ({CLASS: "com.example.OurKeys"}, f"{CLASS}=com.example.OurKeys"),
         ({KIND: "NON_PARTITION"}, "it gives no partitions, and the table has p"),
     ],

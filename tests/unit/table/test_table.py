@@ -203,7 +203,7 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
     [
         ("hoodie.table.metadata.partitions", "bloom_filters"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
-        ("hoodie.table.keygenerator.type", "TIMESTAMP"), ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
         ("hoodie.table.recordkey.fields", ""), ("hoodie.partition.metafile.use.base.format", "true"),
     ],
 )  # fmt: skip
@@ -219,7 +219,7 @@ def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(stor
         "hoodie.table.metadata.partitions": "files,bloom_filters",
         "hoodie.record.merge.mode": "CUSTOM",
         "hoodie.table.cdc.enabled": "true",
-        "hoodie.table.keygenerator.type": "TIMESTAMP",
+        "hoodie.table.keygenerator.type": "USER_PROVIDED",
     }
     put(storage, **changes)
     with pytest.raises(UnsupportedTable) as caught:
