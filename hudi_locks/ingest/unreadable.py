@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.writing.keys import quote_name
+from hudi_locks.spark.writing.rows import quote_name
 
 __all__ = ["MARKING", "find_unreadable", "keep_sound", "mark_corrupt", "refuse_line"]
 

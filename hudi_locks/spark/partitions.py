@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.config import Options, datasource_keys
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.writing.keys import column_named, partition_path
-from hudi_locks.spark.writing.rows import to_spark
+from hudi_locks.spark.writing.keys import partition_path
+from hudi_locks.spark.writing.rows import column_named, to_spark
 from hudi_locks.table import PARTITION_PATH, PartitionValues, Table, TimePartition, list_partitions
 
 __all__ = ["check_partitions", "choose_deleted_partitions", "choose_matching_partitions"]

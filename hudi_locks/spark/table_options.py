@@ -19,6 +19,7 @@ from hudi_locks.config import (
 from hudi_locks.errors import BadInput, ConfigError, NoEffectWarning
 from hudi_locks.table import (
     COMPLEX,
+    CUSTOM,
     FIELD_PREFIXED,
     KEY_GENERATORS,
     NON_PARTITION,
@@ -81,7 +82,7 @@ def describe_table(
     version = options.get_value(datasource_keys.WRITE_TABLE_VERSION)
     merging = _describe_merging(options, version)
     generator = _choose_generator(options, keys, said)
-    partitions, kinds = split_partition_fields(said, {table_keys.KEY_GENERATOR_TYPE.name: generator})
+    partitions, kinds = _split_partitions(said, generator)
     return TableConfig(
         name=name,
         record_key_fields=keys,
@@ -130,6 +131,15 @@ def _choose_generator(options: Options, keys: Sequence[str], partitions: Sequenc
         told = f"{asked} makes an unpartitioned table: {datasource_keys.PARTITIONPATH_FIELD.name} has no effect"
         warnings.warn(told, UserWarning, stacklevel=4)
     return named
+
+
+def _split_partitions(said: Sequence[str], generator: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    columns, kinds = split_partition_fields(said, {table_keys.KEY_GENERATOR_TYPE.name: generator})
+    if generator == CUSTOM and columns and not kinds:
+        key = datasource_keys.PARTITIONPATH_FIELD.name
+        message = f"{key}={','.join(said)}: a custom key generator wants column:SIMPLE or column:TIMESTAMP of each"
+        raise ConfigError(message, key=key)
+    return columns, kinds
 
 
 def _describe_keys(options: Options, generator: str, keys: Sequence[str]) -> dict[str, str]:

@@ -96,8 +96,13 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({GENERATOR: KEYS + "TimestampBasedKeyGenerator"}, "TimestampBasedKeyGenerator is not off"),
-        ({GENERATOR: KEYS + "CustomKeyGenerator"}, "CustomKeyGenerator is not offered"),
+        ({GENERATOR: KEYS + "GlobalDeleteKeyGenerator"}, "GlobalDeleteKeyGenerator is not offered"),
+        ({GENERATOR: KEYS + "TimestampBasedKeyGenerator"}, r"timebased\.timestamp\.type is required"),
+        ({GENERATOR: KEYS + "CustomKeyGenerator"}, "region: a custom key generator wants column:SIMPLE or column:TIME"),
+        (
+            {GENERATOR: KEYS + "TimestampBasedKeyGenerator", WRITE + "recordkey.field": "id,ts"},
+            "one record key column and one partition column, and 2 and 1 are given",
+        ),
         ({GENERATOR: "com.example.Keys"}, r"com\.example\.Keys is not offered"),
         (
             {GENERATOR: KEYS + "SimpleKeyGenerator", WRITE + "recordkey.field": "id,ts"},

@@ -17,9 +17,8 @@ from hudi_locks.spark.index.simple_index import LoggedKeys, MissedKeys, SimpleIn
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_stored, text_columns
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keys import column_named
 from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
-from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
+from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, FileSlice, add_meta_schema
 
 __all__ = ["PLACE", "GlobalIndex", "read_merged"]

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.spark.writing.keys import column_named
+from hudi_locks.spark.writing.rows import column_named
 from hudi_locks.table import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 
 __all__ = ["AFTER", "BEFORE", "OP", "compare"]

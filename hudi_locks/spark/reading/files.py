@@ -19,8 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from hudi_locks.errors import DamagedTable
 from hudi_locks.spark._compat import FileIndexes, ask_connector_for_bytes, is_on, run_in_workers
 from hudi_locks.spark.reading.merged_reading import MergeTask, SlicePart, pack_slices
-from hudi_locks.spark.writing.keys import column_named
-from hudi_locks.spark.writing.rows import convert, to_spark
+from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
 from hudi_locks.table import BaseFile, FileSlice, MergeRule, PartitionValues, StoredTypes, find_stored_types
 from hudi_locks.timeline import Timeline

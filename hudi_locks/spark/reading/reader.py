@@ -23,8 +23,7 @@ from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ran
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.keys import column_named
-from hudi_locks.spark.writing.rows import to_spark, widen
+from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.table import (
     COMMIT_TIME,
     PARTITION_METADATA,

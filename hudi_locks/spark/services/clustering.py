@@ -20,9 +20,8 @@ from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, Schedu
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.writing.key_changes import KeyLogs
-from hudi_locks.spark.writing.keys import column_named
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.spark.writing.rows import to_spark, widen
+from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema, describe_base_file, refuse_inexact
 from hudi_locks.timeline import Timeline

@@ -23,11 +23,9 @@ from hudi_locks.table import DEFAULT_PARTITION, PARTITION_PATH, RECORD_KEY, Tabl
 
 __all__ = [
     "KeyColumns",
-    "column_named",
     "field_type",
     "make_key_columns",
     "partition_path",
-    "quote_name",
     "record_key",
 ]
 
@@ -59,16 +57,6 @@ def make_key_columns(
     """
     key = record_key(user.schema, config.record_key_fields, composite=composite)
     return KeyColumns(key, partition_path(user, config, times))
-
-
-def column_named(name: str) -> Column:
-    """A column by its whole name, dots and all."""
-    return F.col(quote_name(name))
-
-
-def quote_name(name: str) -> str:
-    """The name of a column as an expression of Spark has it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def field_type(schema: T.StructType, name: str) -> T.DataType:

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, canonical_schema
 from hudi_locks.spark._compat import list_java_fields
-from hudi_locks.spark.writing.keys import KeyColumns, column_named, field_type
+from hudi_locks.spark.writing.keys import KeyColumns, field_type
 from hudi_locks.spark.writing.placement import GROUP, RESERVED
 from hudi_locks.spark.writing.task import refuse_null_keys
 from hudi_locks.table import (
@@ -36,9 +36,11 @@ __all__ = [
     "KeyedRows",
     "add_missing_columns",
     "check_ordering",
+    "column_named",
     "convert",
     "count_rows",
     "keep_persisted",
+    "quote_name",
     "refuse_unreadable_types",
     "select_user_columns",
     "spread_rows",
@@ -161,6 +163,16 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         kind = field.dataType.simpleString()
         message = f"column {field.name!r} of type {kind} cannot be stored in a Hudi table; cast it, or leave it out"
         raise BadInput(message, column=field.name, type=kind) from error
+
+
+def column_named(name: str) -> Column:
+    """A column by its whole name, dots and all."""
+    return F.col(quote_name(name))
+
+
+def quote_name(name: str) -> str:
+    """The name of a column as an expression of Spark has it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def refuse_unreadable_types(rows: DataFrame) -> None:
