@@ -77,6 +77,13 @@ PARTITIONPATH_URLENCODE = Key(
     "whether partition values are URL-encoded in folder names",
     since="0.5.0",
 )
+SLASH_SEPARATED_DATES = Key(
+    "hoodie.datasource.write.slash.separated.date.partitioning",
+    bool,
+    False,
+    "whether dates of the one partition column are three folders, year/month/day; unknown to writers before Hudi 1.2",
+    since="1.2.0",
+)
 WRITE_KEYGENERATOR_CLASS = Key(
     "hoodie.datasource.write.keygenerator.class", str, None, "Java class that makes keys", since="0.4.0"
 )

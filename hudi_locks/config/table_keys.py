@@ -60,6 +60,13 @@ ORDERING_FIELDS = Key(
 )
 PRECOMBINE_FIELD_LEGACY_NAME = "hoodie.table.precombine.field"
 """How tables below version 9 call `ORDERING_FIELDS`."""
+PARTITION_EXTRACTOR = Key(
+    "hoodie.table.partition_extractor_class",
+    str,
+    None,
+    "Java class that reads values out of folders; the one for slashes tells of dates that are three folders",
+    since="1.2.0",
+)
 KEY_GENERATOR_CLASS = Key("hoodie.table.keygenerator.class", str, None, "Java class that makes keys", since="0.9.0")
 KEY_GENERATOR_TYPE = Key("hoodie.table.keygenerator.type", str, None, "kind of key generator", since="1.0.0")
 COMPLEX_KEY_ENCODING = Key(

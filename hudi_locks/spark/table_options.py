@@ -59,6 +59,7 @@ _COMPARED: Final[tuple[Key[Any], ...]] = (
 _KEPT: Final[tuple[Key[Any], ...]] = (
     write_keys.FOREIGN_WRITERS,
     table_keys.PARTIAL_UPDATE_MODE,
+    datasource_keys.SLASH_SEPARATED_DATES,
     *LAYOUT_KEYS,
     *time_partition_keys.TIME_PARTITION_KEYS,
 )
@@ -245,6 +246,7 @@ def _describe(config: TableConfig) -> dict[Key[Any], str]:
         datasource_keys.PRECOMBINE_FIELD: ",".join(config.ordering_fields),
         datasource_keys.WRITE_KEYGENERATOR_TYPE: config.key_generator,
         datasource_keys.WRITE_KEYGENERATOR_CLASS: config.key_generator,
+        datasource_keys.SLASH_SEPARATED_DATES: str(config.splits_dates).lower(),
         datasource_keys.HIVE_STYLE_PARTITIONING: str(config.hive_style).lower(),
         datasource_keys.PARTITIONPATH_URLENCODE: str(config.url_encode).lower(),
         **({} if config.key_generator == NON_PARTITION else partitions),

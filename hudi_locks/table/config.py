@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfoNotFoundError
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
 from hudi_locks.table.key_generator import (
+    COMPLEX,
+    SIMPLE,
     TIMESTAMP,
     find_key_generator,
     join_partition_fields,
@@ -36,6 +38,7 @@ _MERGERS: Final = {
 _HISTORY: Final = "history"
 _FOLDER: Final = re.compile(r"(?!\.)[A-Za-z0-9._=-]+(?:/(?!\.)[A-Za-z0-9._=-]+)*")
 """Below the folder that holds it: no hidden one, none that leads out."""
+_SLASHED: Final = ".SlashEncodedDayPartitionValueExtractor"
 _METADATA_TABLE: Final = "metadata"
 _PAYLOADS: Final = "org.apache.hudi.common.model."
 
@@ -136,6 +139,13 @@ class TableConfig:
             return self.partition_fields
         kinds = zip(self.partition_fields, self.partition_kinds, strict=False)
         return tuple(field for field, kind in kinds if kind.upper() == TIMESTAMP)
+
+    @property
+    def splits_dates(self) -> bool:
+        """Whether a date names three folders, year/month/day. JVM Hudi 1.2 may tell it by its extractor alone."""
+        said = Options(self.extra).get_value(datasource_keys.SLASH_SEPARATED_DATES)
+        extractor = self.extra.get(table_keys.PARTITION_EXTRACTOR.name, "")
+        return said or (extractor.endswith(_SLASHED) and self.key_generator in (SIMPLE, COMPLEX))
 
     @property
     def prefixes_keys(self) -> bool | None:

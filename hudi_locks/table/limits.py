@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.config import table_keys
+from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
-from hudi_locks.table.key_generator import CUSTOM, KEY_GENERATORS, NON_PARTITION, TIMESTAMP
+from hudi_locks.table.key_generator import COMPLEX, CUSTOM, KEY_GENERATORS, NON_PARTITION, SIMPLE, TIMESTAMP
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 
@@ -39,6 +39,9 @@ the table's writers; JVM writers make it anew unless they have hoodie.metadata.e
 _KINDLESS: Final = """\
 a custom key generator names folders as it is told for each column, and here it is not told; write column:SIMPLE or \
 column:TIMESTAMP there for each, as the options of the table's JVM writers have it"""
+_UNSPLIT: Final = """\
+dates are three folders only of one partition column, with a simple or complex key generator, without hive style; \
+writers of JVM Hudi name those of other tables in different ways"""
 _BEING_MADE: Final = """\
 a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
 `hudi-locks metadata drop PATH`"""
@@ -180,6 +183,8 @@ def check_creatable(config: TableConfig) -> None:
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.partial_update_mode, key, "it needs table version 9")
+    splits = not config.splits_dates or _may_split(config)
+    _demand(splits, datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
     _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
     _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
@@ -212,10 +217,17 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     if config.key_generator == NON_PARTITION and config.partition_fields:
         why = f"it gives no partitions, and the table has {','.join(config.partition_fields)}; one of the two is wrong"
         yield _Refusal(key, value, why)
+    if config.splits_dates and not _may_split(config):
+        yield _Refusal(datasource_keys.SLASH_SEPARATED_DATES.name, "true", _UNSPLIT)
     if config.key_generator == CUSTOM and config.partition_fields and not config.partition_kinds:
         yield _Refusal(table_keys.PARTITION_FIELDS.name, ",".join(config.partition_fields), _KINDLESS, is_curable=True)
     if config.key_generator == TIMESTAMP and not len(config.record_key_fields) == len(config.partition_fields) == 1:
         yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
+
+
+def _may_split(config: TableConfig) -> bool:
+    is_plain = config.key_generator in (SIMPLE, COMPLEX) and not config.hive_style
+    return is_plain and len(config.partition_fields) == 1
 
 
 def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:

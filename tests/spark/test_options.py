@@ -287,3 +287,20 @@ def test_short_names_of_sql_mean_the_keys_for_which_they_stand(spark: Any, frame
     ):
         with pytest.raises((BadInput, ConfigError), match=message):
             write(frame([("a", "eu", 1, 1.0)]), path, {**asked, **changes}, "append")
+
+
+def test_dates_that_are_three_folders(spark: Any, frame: Any, path: str) -> None:
+    slashed = "hoodie.datasource.write.slash.separated.date.partitioning"
+    write(frame([("a", "2024-01-31", 1, 1.0), ("b", None, 1, 1.0)]), path, {**OPTIONS, slashed: "true"})
+    HoodieTable.load(spark, path).upsert(frame([("a", "2024-01-31", 2, 2.0)]))
+    assert keys_of(spark, path) == [("a", "2024/01/31"), ("b", "__HIVE_DEFAULT_PARTITION__")]
+    assert rows_of(spark, path, "id", "region", "ts") == [("a", "2024-01-31", 2), ("b", None, 1)]
+    with pytest.raises(BadInput, match=f"{slashed}=false, but the table at .* was made with true"):
+        write(frame([("a", "2024-01-31", 3, 3.0)]), path, {**OPTIONS, slashed: "false"}, mode="append")
+
+
+def test_a_writer_cannot_begin_to_split_dates(frame: Any, path: str) -> None:
+    slashed = "hoodie.datasource.write.slash.separated.date.partitioning"
+    write(frame([("a", "2024-01-31", 1, 1.0)]), path, OPTIONS)
+    with pytest.raises(BadInput, match=f"{slashed}=true, but the table at .* was made with false"):
+        write(frame([("a", "2024-01-31", 2, 2.0)]), path, {**OPTIONS, slashed: "true"}, mode="append")

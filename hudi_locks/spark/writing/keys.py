@@ -123,6 +123,8 @@ def _find_machine_zone(rows: DataFrame) -> str:
 
 
 def _name_folder(name: str, folder: Column, config: TableConfig) -> Column:
+    if config.splits_dates:
+        folder = F.translate(folder, "-", "/")
     named = F.coalesce(_escape(folder) if config.url_encode else folder, F.lit(DEFAULT_PARTITION))
     return F.concat(F.lit(f"{name}="), named) if config.hive_style else named
 

@@ -1,0 +1,40 @@
+"""Every kind of table that JVM Hudi makes: joined, or refused by name, as docs/compatibility.md says; never wrong.
+
+HUDI_LOCKS_WRITE_MATRIX=1 writes what is found into that page: `tox -e interop -- -n 0 tests/interop/matrix`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_readers import Jvm
+from table_matrix import EQUAL, TABLES, Outcome, find_row, join_table, write_row
+
+pytestmark = pytest.mark.interop
+
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+WRITES = bool(os.environ.get("HUDI_LOCKS_WRITE_MATRIX"))
+ALWAYS = ("copy on write: dates as folders", "merge on read: no partitions")
+"""In every run; what the others do is shown by tests of their own, and by the nightly run."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in TABLES]
+)
+def test_a_table_is_joined_or_refused_as_the_page_says(spark: Any, jvm: Jvm, path: str, name: str) -> None:
+    found = join_table(spark, jvm, path, name)
+    assert "wrong" not in f"{found.read} {found.written}"
+    if WRITES:
+        write_row(PAGE, name, jvm.version, found)
+    assert find_row(PAGE, name, jvm.version) == found
+
+
+def test_nineteen_of_twenty_tables_are_read_or_refused_and_none_is_wrong() -> None:
+    rows = [find_row(PAGE, name, "1.2.0") for name in TABLES]
+    made = [row for row in rows if not row.read.startswith("not by Hudi")]
+    assert len(made) > 60
+    assert all(word == EQUAL or word.startswith("refused: ") for row in made for word in (row.read, row.written))
+    assert all(isinstance(row, Outcome) for row in rows)
