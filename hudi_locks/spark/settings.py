@@ -284,6 +284,12 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
             an order of rows that all of them know.
     """
     mode = options.get_value(write_keys.CONCURRENCY_MODE).upper()
+    if not config.record_key_fields and options.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET":
+        key = index_keys.INDEX_TYPE.name
+        message = (
+            f"{key}=BUCKET computes the file group of a row from its record key, and the table names no key column"
+        )
+        raise ConfigError(f"{message}; leave the option out", key=key)
     if config.table_type == _MERGE_ON_READ:
         _refuse_unlogged(options)
     if mode != write_keys.NON_BLOCKING:

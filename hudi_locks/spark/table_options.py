@@ -122,7 +122,7 @@ def _choose_generator(options: Options, keys: Sequence[str], partitions: Sequenc
     if named not in KEY_GENERATORS:
         offered = ", ".join(KEY_GENERATORS)
         raise ConfigError(f"{asked} is not offered; leave it out, or use one of {offered}", key=key, value=named)
-    if named in (SIMPLE, TIMESTAMP) and not len(keys) == len(partitions) == 1:
+    if named in (SIMPLE, TIMESTAMP) and (len(keys) > 1 or len(partitions) != 1):
         message = (
             f"{asked} is for one record key column and one partition column, and {len(keys)} and {len(partitions)} are"
             " given; leave it out, and the right one is chosen"
@@ -146,7 +146,7 @@ def _split_partitions(said: Sequence[str], generator: str) -> tuple[tuple[str, .
 def _describe_keys(options: Options, generator: str, keys: Sequence[str]) -> dict[str, str]:
     """What the table remembers of its keys. Of one key column releases of the JVM make this or that: so it is said."""
     said = {table_keys.KEY_GENERATOR_TYPE.name: generator}
-    if generator != COMPLEX or len(keys) > 1:
+    if generator != COMPLEX or len(keys) != 1:
         return said
     value_only = options.get_value(datasource_keys.WRITE_TABLE_VERSION) < PREFIXED_SINCE
     key = datasource_keys.COMPLEX_KEY_VALUE_ONLY
@@ -169,11 +169,19 @@ def describe_from_options(options: Options) -> TableConfig:
     return describe_table(
         options,
         name=options.get_value(table_keys.TABLE_NAME),
-        record_key=options.get_value(datasource_keys.RECORDKEY_FIELD),
+        record_key=_find_record_key(options),
         partition_by=options.find(datasource_keys.PARTITIONPATH_FIELD) or (),
         ordering=options.find(datasource_keys.PRECOMBINE_FIELD),
         table_type=options.get_value(datasource_keys.WRITE_TABLE_TYPE),
     )
+
+
+def _find_record_key(options: Options) -> str:
+    """The record key columns; none where rows are only inserted, so that each may get a key of its own."""
+    inserts = ("insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table")
+    if options.get_value(datasource_keys.OPERATION).lower() in inserts:
+        return options.find(datasource_keys.RECORDKEY_FIELD) or ""
+    return options.get_value(datasource_keys.RECORDKEY_FIELD)
 
 
 def refuse_other_table(options: Options, config: TableConfig, path: str) -> None:

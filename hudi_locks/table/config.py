@@ -49,7 +49,7 @@ class TableConfig:
 
     Attributes:
         name: Table name.
-        record_key_fields: Columns of the record key.
+        record_key_fields: Columns of the record key; empty where each row that is inserted gets a key of its own.
         partition_fields: Columns of the partition path; empty for an unpartitioned table.
         ordering_fields: Columns that decide which of two rows of one key wins; empty: the later write wins.
         version: `hoodie.table.version`.
@@ -143,9 +143,10 @@ class TableConfig:
     @property
     def splits_dates(self) -> bool:
         """Whether a date names three folders, year/month/day. JVM Hudi 1.2 may tell it by its extractor alone."""
-        said = Options(self.extra).get_value(datasource_keys.SLASH_SEPARATED_DATES)
+        if self.extra.get(datasource_keys.SLASH_SEPARATED_DATES.name, "").lower() == "true":
+            return True
         extractor = self.extra.get(table_keys.PARTITION_EXTRACTOR.name, "")
-        return said or (extractor.endswith(_SLASHED) and self.key_generator in (SIMPLE, COMPLEX))
+        return extractor.endswith(_SLASHED) and self.key_generator in (SIMPLE, COMPLEX)
 
     @property
     def prefixes_keys(self) -> bool | None:
@@ -199,7 +200,7 @@ class TableConfig:
             table_keys.TABLE_TYPE.name: self.table_type,
             table_keys.TABLE_VERSION.name: self.version,
             table_keys.INITIAL_VERSION.name: self.version,
-            table_keys.RECORDKEY_FIELDS.name: ",".join(self.record_key_fields),
+            **self._key_properties(),
             table_keys.PARTITION_FIELDS.name: join_partition_fields(self.partition_fields, self.partition_kinds),
             table_keys.KEY_GENERATOR_TYPE.name: self.key_generator,
             datasource_keys.HIVE_STYLE_PARTITIONING.name: self.hive_style,
@@ -212,6 +213,10 @@ class TableConfig:
             **self.extra,
         }
         return dict(Options(values))
+
+    def _key_properties(self) -> dict[str, str]:
+        fields = ",".join(self.record_key_fields)
+        return {table_keys.RECORDKEY_FIELDS.name: fields} if fields else {}
 
     def _merge_properties(self) -> dict[str, str]:
         ordering = ",".join(self.ordering_fields)

@@ -77,7 +77,7 @@ def find_key_generator(
         return named
     if not partition_fields:
         return NON_PARTITION
-    return SIMPLE if len(record_key_fields) == len(partition_fields) == 1 else COMPLEX
+    return SIMPLE if len(record_key_fields) <= 1 and len(partition_fields) == 1 else COMPLEX
 
 
 def _read_name(properties: Mapping[str, str]) -> str | None:
@@ -96,8 +96,8 @@ def prefixes_keys(
     Returns:
         None if the properties leave it open, so that only the rows can tell.
     """
-    if len(record_key_fields) > 1:
-        return True
+    if len(record_key_fields) != 1:
+        return bool(record_key_fields)
     named = _read_name(properties)
     is_open = named == COMPLEX or (named is None and bool(partition_fields))
     return _read_encoding(properties) if is_open else False

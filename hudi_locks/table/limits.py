@@ -145,8 +145,6 @@ def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
-    if not config.record_key_fields:
-        yield _Refusal(table_keys.RECORDKEY_FIELDS.name, "", "rows without record key cannot be updated")
     if config.timezone == "LOCAL" and not config.zone:
         why = (
             "instants are in the unnamed zone of another machine, and the times of their files do not tell which, as in"
@@ -178,7 +176,10 @@ def check_creatable(config: TableConfig) -> None:
         value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
     _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")
-    _demand(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name, "a table needs record key columns")
+    keyed = config.record_key_fields or not config.ordering_fields
+    _demand(
+        keyed, table_keys.ORDERING_FIELDS.name, "they decide between rows of one key, and a record key is not given"
+    )
     single = config.version >= 9 or len(config.ordering_fields) <= 1
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
@@ -221,7 +222,8 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
         yield _Refusal(datasource_keys.SLASH_SEPARATED_DATES.name, "true", _UNSPLIT)
     if config.key_generator == CUSTOM and config.partition_fields and not config.partition_kinds:
         yield _Refusal(table_keys.PARTITION_FIELDS.name, ",".join(config.partition_fields), _KINDLESS, is_curable=True)
-    if config.key_generator == TIMESTAMP and not len(config.record_key_fields) == len(config.partition_fields) == 1:
+    is_single = len(config.record_key_fields) <= 1 and len(config.partition_fields) == 1
+    if config.key_generator == TIMESTAMP and not is_single:
         yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
 
 

@@ -5,6 +5,7 @@ Runs on the driver.
 
 from __future__ import annotations
 
+import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ __all__ = [
 
 _NULL_KEY: Final = "__null__"
 _EMPTY_KEY: Final = "__empty__"
+_ROW_BITS: Final = 33
+"""Of an id that Spark gives a row; those before them are the task's."""
 _ESCAPED: Final = "%\"#'*/:=?\\{[]^\x7f" + "".join(chr(code) for code in range(1, 32))
 """What Hive escapes in a path; "%" first, since the escapes hold it."""
 
@@ -55,8 +58,15 @@ def make_key_columns(
     Raises:
         BadInput: A key or partition column is missing, or of a type that has no key form.
     """
-    key = record_key(user.schema, config.record_key_fields, composite=composite)
+    fields = config.record_key_fields
+    key = record_key(user.schema, fields, composite=composite) if fields else _make_keys()
     return KeyColumns(key, partition_path(user, config, times))
+
+
+def _make_keys() -> Column:
+    """A new key for each row, of write, task and place in the task (Hudi's AutoRecordGenWrapperKeyGenerator)."""
+    row = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
+    return F.concat_ws("_", F.lit(uuid.uuid4().hex), F.spark_partition_id().cast("string"), row.cast("string"))
 
 
 def field_type(schema: T.StructType, name: str) -> T.DataType:

@@ -139,6 +139,7 @@ class _InputPreparer:
 
     def _key_for(self, snapshot: Snapshot, operation: Operation, rows: DataFrame) -> KeyedRows:
         settings, user = self.index.settings, select_user_columns(rows)
+        self._refuse_keyless(operation)
         if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
         composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
@@ -149,6 +150,17 @@ class _InputPreparer:
         check_ordering(user, self.table.config)
         snapshot.merge_schema(schema)
         return KeyedRows(frame, schema, columns)
+
+    def _refuse_keyless(self, operation: Operation) -> None:
+        """A row that is inserted gets a key that nobody knows, where no column of the table is one."""
+        if self.table.config.record_key_fields or not self.index.settings.looks_up(operation):
+            return
+        path = self.table.storage.base
+        message = (
+            f"{operation.value} looks for rows by their record key here, and the table at {path} names no column for"
+            " it: each row gets a key of its own; use insert, bulk_insert or insert_overwrite, and drop no duplicates"
+        )
+        raise BadInput(message, operation=operation.value, path=path)
 
 
 @dataclass(frozen=True)
