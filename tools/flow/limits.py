@@ -34,7 +34,7 @@ class Limit:
 
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
-        "upsert": Limit(Passage(56, 572, 17), aim_files=45, aim_depth=14),
+        "upsert": Limit(Passage(56, 574, 17), aim_files=45, aim_depth=14),
         "compact": Limit(Passage(47, 488, 16), aim_files=40, aim_depth=14),
         "read": Limit(Passage(25, 149, 12), aim_files=20),
         "lock": Limit(Passage(10, 94, 10), aim_files=12),
