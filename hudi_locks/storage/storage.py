@@ -332,7 +332,10 @@ def _name_reason(error: OSError) -> str:
 
 
 def map_in_threads(call: Callable[[T], R], arguments: Iterable[T], *, threads: int = _THREADS) -> list[R]:
-    """The results of `call` for each argument, in order; the first error is raised once all calls have ended."""
+    """The results of `call` for each argument, in order.
+
+    After an error no further call is begun, and it is raised once those that were begun have ended.
+    """
     work = list(arguments)
     if len(work) < 2 or threads < 2:
         return [call(argument) for argument in work]

@@ -89,7 +89,6 @@ _WRITTEN: Final = (
         is_curable=True,
     ),
     _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
-    _Limit(table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name, ("false",), "partitions are marked by text files only"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
 )

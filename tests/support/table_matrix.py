@@ -112,6 +112,7 @@ _DEFAULTS: Final = {
     _OPERATION: "upsert",
 }
 _OURS: Final = {**ONE_CLOCK, "hoodie.write.lock.provider": "filesystem", "hoodie.upsert.shuffle.parallelism": "2"}
+_FIRST_NEW: Final = 14
 _Rows = list[tuple[Any, ...]]
 _HEAD: Final = "| table | Hudi | read | written |\n|---|---|---|---|\n"
 
@@ -135,7 +136,7 @@ def join_table(spark: Any, jvm: Jvm, path: str, name: str) -> Outcome:
     options = {key: value for key, value in asked.items() if value or key == _PARTITION}
     try:
         _write_theirs(jvm, path, _rows(range(12), 1), options)
-        _write_theirs(jvm, path, _rows(range(8, 14), 2), options)
+        _write_theirs(jvm, path, _rows(range(8, _FIRST_NEW), 2), options)
         expected = _join_dates(jvm.read_path(path))
     except JvmError as error:
         told = f"not by Hudi: {str(error).split(':')[0].split(' > ')[-1].split('.')[-1]}"
@@ -144,8 +145,11 @@ def join_table(spark: Any, jvm: Jvm, path: str, name: str) -> Outcome:
 
 
 def _rows(numbers: range, ts: int) -> _Rows:
-    """Rows that stay in their partition."""
-    return [(f"k{n:02}", f"2024-0{n % 3 + 1}-01", ts, float(n), "ab"[n % 2]) for n in numbers]
+    """Rows that stay in their partition; those of JVM Hudi before we join lie in the first three."""
+    months = [n % 3 + (1 if n < _FIRST_NEW else 4) for n in numbers]
+    return [
+        (f"k{n:02}", f"2024-0{month}-01", ts, float(n), "ab"[n % 2]) for n, month in zip(numbers, months, strict=True)
+    ]
 
 
 def _write_theirs(jvm: Jvm, path: str, rows: _Rows, options: Mapping[str, str]) -> None:
