@@ -46,7 +46,9 @@ _ONE_TYPE: Final[Mapping[str, Mapping[str, str]]] = {
     "merge on read: compacted inline": {
         **_MOR, "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1",
     },
-    "merge on read: bucket index, non-blocking": {**_MOR, **_BUCKET, **_NBCC},
+    "merge on read: bucket index, non-blocking": {
+        **_MOR, **_BUCKET, **_NBCC, "hoodie.table.type": "MERGE_ON_READ", "hoodie.index.bucket.engine": "SIMPLE",
+    },
     "merge on read: logs of Avro": {**_MOR, "hoodie.logfile.data.block.format": "avro"},
     "merge on read: partial updates": {
         **_MOR, "hoodie.write.partial.update.mode": "IGNORE_DEFAULTS", "hoodie.write.table.version": "9",
@@ -182,11 +184,13 @@ def _join_dates(rows: _Rows) -> _Rows:
 
 def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str]) -> str:
     """Write as the owner's job does, with its options; then all readers look, and the JVM goes on."""
-    replaces = options[_OPERATION] not in ("upsert", "insert")
+    replaces, is_keyless = options[_OPERATION] not in ("upsert", "insert"), _KEY not in options
     before = HoodieTable.load(spark, path).read().count()
     write(spark.createDataFrame(_rows(range(12, 17), 3), SCHEMA), path, {**options, **_OURS}, mode="append")
     rows = _collect(HoodieTable.load(spark, path))
-    if sum(row[2] == 3 for row in rows) != len(range(12, 17)) or not (replaces or len(rows) == before + 3):
+    if sum(row[2] == 3 for row in rows) != len(range(12, 17)) or not (
+        replaces or len(rows) == before + (5 if is_keyless else 3)
+    ):
         return "wrong: other rows than were written"
     for told in ("true", "false"):
         if _join_dates(jvm.read_path(path, {"hoodie.metadata.enable": told})) != rows:
@@ -195,7 +199,9 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str]) -> str:
         return f"wrong: {damages[0]}"
     _write_theirs(jvm, path, _rows(range(15, 18), 4), options)
     after = _collect(HoodieTable.load(spark, path))
-    if _join_dates(jvm.read_path(path)) != after or not (replaces or len(after) == before + 4):
+    if _join_dates(jvm.read_path(path)) != after or not (
+        replaces or len(after) == len(rows) + (3 if is_keyless else 1)
+    ):
         return "wrong: rows after the next write of JVM Hudi"
     return EQUAL
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from other_readers import Jvm
-from table_matrix import EQUAL, TABLES, Outcome, find_row, join_table, write_row
+from table_matrix import EQUAL, TABLES, find_row, join_table, write_row
 
 pytestmark = pytest.mark.interop
 
@@ -32,9 +32,9 @@ def test_a_table_is_joined_or_refused_as_the_page_says(spark: Any, jvm: Jvm, pat
     assert find_row(PAGE, name, jvm.version) == found
 
 
-def test_nineteen_of_twenty_tables_are_read_or_refused_and_none_is_wrong() -> None:
+def test_the_page_has_every_table_and_none_is_wrong() -> None:
     rows = [find_row(PAGE, name, "1.2.0") for name in TABLES]
     made = [row for row in rows if not row.read.startswith("not by Hudi")]
-    assert len(made) > 60
     assert all(word == EQUAL or word.startswith("refused: ") for row in made for word in (row.read, row.written))
-    assert all(isinstance(row, Outcome) for row in rows)
+    assert sum(row.read == EQUAL for row in made) >= 68
+    assert sum(row.written == EQUAL for row in made) >= 57
