@@ -17,6 +17,7 @@ from hudi_locks.config import (
     write_keys,
 )
 from hudi_locks.errors import BadInput, ConfigError, NoEffectWarning
+from hudi_locks.spark.operation import Operation
 from hudi_locks.table import (
     COMPLEX,
     CUSTOM,
@@ -56,6 +57,12 @@ _COMPARED: Final[tuple[Key[Any], ...]] = (
     table_keys.DELETE_MARKER,
 )
 """Keys whose options are compared with the table in a way of their own, or are a writer's choice."""
+_INSERTS: Final = (
+    Operation.INSERT,
+    Operation.BULK_INSERT,
+    Operation.INSERT_OVERWRITE,
+    Operation.INSERT_OVERWRITE_TABLE,
+)
 _KEPT: Final[tuple[Key[Any], ...]] = (
     write_keys.FOREIGN_WRITERS,
     table_keys.PARTIAL_UPDATE_MODE,
@@ -178,8 +185,7 @@ def describe_from_options(options: Options) -> TableConfig:
 
 def _find_record_key(options: Options) -> str:
     """The record key columns; none where rows are only inserted, so that each may get a key of its own."""
-    inserts = ("insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table")
-    if options.get_value(datasource_keys.OPERATION).lower() in inserts:
+    if options.get_value(datasource_keys.OPERATION).lower() in (operation.value for operation in _INSERTS):
         return options.find(datasource_keys.RECORDKEY_FIELD) or ""
     return options.get_value(datasource_keys.RECORDKEY_FIELD)
 

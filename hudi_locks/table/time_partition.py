@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Final
@@ -33,6 +33,7 @@ _READ: Final = frozenset("yYMdHmsSZ")
 _YEAR: Final = 4
 """Letters of a year that is read."""
 _OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?")
+_ZONES: Final = (time_partition_keys.ZONE, time_partition_keys.INPUT_ZONE, time_partition_keys.OUTPUT_ZONE)
 _UTC: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Zulu")
 
 
@@ -132,7 +133,10 @@ class TimePartition:
         """
         if not config.time_fields:
             return None
-        found = cls._read(options | _list_properties(config))
+        remembered = _list_properties(config)
+        found = cls._read(options | remembered)
+        if found != cls._read(_select_options(options, remembered)):
+            raise _refuse_others(options, remembered)
         if not config.url_encode and any(":" in part for part in found.output.parts if isinstance(part, str)):
             key = time_partition_keys.OUTPUT_FORMAT.name
             message = f"{key}: Hadoop opens no folder with a colon in its name; use another sign, or set"
@@ -186,6 +190,21 @@ def _has_zone(pattern: TimePattern) -> bool:
 def _list_properties(config: TableConfig) -> dict[str, str]:
     found = {key.name: Options(config.extra).name_used(key) for key in time_partition_keys.TIME_PARTITION_KEYS}
     return {name: config.extra[used] for name, used in found.items() if used}
+
+
+def _select_options(options: Options, remembered: Mapping[str, str]) -> Options:
+    """What counts of a writer's options: all where the table remembers none, else zones where it remembers none."""
+    if time_partition_keys.TIMESTAMP_TYPE.name not in remembered:
+        return options | remembered
+    zones = {} if any(key.name in remembered for key in _ZONES) else {key.name: options.find(key) for key in _ZONES}
+    return Options({**zones, **remembered})
+
+
+def _refuse_others(options: Options, remembered: Mapping[str, str]) -> ConfigError:
+    given = [options.name_used(key) for key in time_partition_keys.TIME_PARTITION_KEYS if key.name not in remembered]
+    name = next(filter(None, given))
+    message = f"{name}={options[name]}, but the table was made without it, and its rows lie accordingly; leave it out"
+    return ConfigError(message, key=name, value=options[name])
 
 
 def _read_inputs(options: Options) -> Sequence[TimePattern]:

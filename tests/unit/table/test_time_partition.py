@@ -60,6 +60,25 @@ def test_older_names_and_those_of_the_table_are_read() -> None:
     assert read({OUTPUT: "HH", OUTPUT_ZONE: "UTC"}, table) == read({**NUMBERS, OUTPUT_ZONE: "UTC"})
 
 
+@pytest.mark.parametrize(
+    ("made", "given", "named"),
+    [
+        ({OUTPUT_ZONE: "UTC"}, {ZONE: "Asia/Tokyo"}, f"{ZONE}=Asia/Tokyo, but the table was made without it"),
+        ({TYPE: "SCALAR"}, {UNIT: "DAYS"}, f"{UNIT}=DAYS, but the table was made without it"),
+    ],
+)
+def test_a_writer_cannot_give_folders_another_meaning(made: Any, given: dict[str, str], named: str) -> None:
+    table = TableConfig("t", ("id",), ("day",), extra={KIND: "TIMESTAMP", **NUMBERS, **made})
+    assert read({}, table) == read({UNIT: "SECONDS"}, table)
+    with pytest.raises(ConfigError, match=named):
+        read(given, table)
+
+
+def test_a_writer_may_say_the_zone_that_nobody_said() -> None:
+    table = TableConfig("t", ("id",), ("day",), extra={KIND: "TIMESTAMP", **NUMBERS})
+    assert read({ZONE: "Asia/Tokyo"}, table).output_zone == "Asia/Tokyo"
+
+
 def test_texts_may_have_several_patterns_with_a_delimiter_of_their_own() -> None:
     delimiter = "hoodie.keygen.timebased.input.dateformat.list.delimiter.regex"
     assert len(read({**TEXTS, INPUT: "yyyy-MM-dd, yyyy"}).inputs) == 2
