@@ -21,6 +21,7 @@ ALWAYS = ("copy on write: dates as folders", "merge on read: no partitions")
 """In every run; what the others do is shown by tests of their own, and by the nightly run."""
 
 
+@pytest.mark.parametrize("jvm", [("1.0.2", 8), ("1.2.0", 9)], indirect=True, ids=["1.0.2-v8", "1.2.0-v9"])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in TABLES]
 )
