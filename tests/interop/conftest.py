@@ -29,6 +29,7 @@ _BY_THE_NEWEST = (
     "test_interop",
     "test_keys_of_both",
     "test_log_compaction",
+    "test_matrix",
     "test_object_stores",
     "test_timeline_server",
     "test_widened_columns",
