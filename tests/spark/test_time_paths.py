@@ -16,7 +16,7 @@ from hudi_locks.table import NOT_A_TIME, TableConfig, TimePartition
 pytestmark = pytest.mark.spark
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "jvm_time_paths.json").read_text(encoding="utf-8"))
-TABLE = TableConfig("t", ("id",), ("k",), extra={"hoodie.table.keygenerator.type": "TIMESTAMP"})
+TABLE = TableConfig("t", ("id",), ("k",), url_encode=True, extra={"hoodie.table.keygenerator.type": "TIMESTAMP"})
 
 
 def typed_rows(session: Any, number: int) -> Any:

@@ -204,7 +204,6 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
         ("hoodie.table.metadata.partitions", "bloom_filters"), ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.partition.metafile.use.base.format", "true"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStorage, key: str, value: str) -> None:
