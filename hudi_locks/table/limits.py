@@ -183,8 +183,7 @@ def check_creatable(config: TableConfig) -> None:
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.partial_update_mode, key, "it needs table version 9")
-    splits = not config.splits_dates or _may_split(config)
-    _demand(splits, datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
+    _demand(_are_dates_clear(config), datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
     _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
     _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
@@ -217,7 +216,7 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     if config.key_generator == NON_PARTITION and config.partition_fields:
         why = f"it gives no partitions, and the table has {','.join(config.partition_fields)}; one of the two is wrong"
         yield _Refusal(key, value, why)
-    if config.splits_dates and not _may_split(config):
+    if not _are_dates_clear(config):
         yield _Refusal(datasource_keys.SLASH_SEPARATED_DATES.name, "true", _UNSPLIT)
     if config.key_generator == CUSTOM and config.partition_fields and not config.partition_kinds:
         yield _Refusal(table_keys.PARTITION_FIELDS.name, ",".join(config.partition_fields), _KINDLESS, is_curable=True)
@@ -226,9 +225,10 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
         yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
 
 
-def _may_split(config: TableConfig) -> bool:
+def _are_dates_clear(config: TableConfig) -> bool:
+    """Whether all writers name the folders of dates alike."""
     is_plain = config.key_generator in (SIMPLE, COMPLEX) and not config.hive_style
-    return is_plain and len(config.partition_fields) == 1
+    return not config.splits_dates or (is_plain and len(config.partition_fields) == 1)
 
 
 def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:

@@ -31,7 +31,7 @@ _WRITTEN: Final = frozenset("yYxMdDweHkhKmsS")
 """Letters of a folder that are numbers; names of months and days depend on the language of a machine."""
 _READ: Final = frozenset("yYMdHmsSZ")
 _YEAR: Final = 4
-"""Letters of a year that is read."""
+"""How many letters a year has in a pattern that reads texts."""
 _OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?")
 _ZONES: Final = (time_partition_keys.ZONE, time_partition_keys.INPUT_ZONE, time_partition_keys.OUTPUT_ZONE)
 _UTC: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Zulu")
@@ -249,12 +249,17 @@ def find_zone_name(name: str, *, asked: str) -> str:
     if name in _UTC:
         return "UTC"
     try:
-        if "/" in name:
-            return ZoneInfo(name).key
-    except (ValueError, KeyError, OSError):
-        pass
-    message = f"{asked}={name} is no zone that all machines know; use UTC, GMT+8:00 or a name such as Asia/Tokyo"
-    raise ConfigError(message, key=asked, value=name)
+        return _find_region(name)
+    except (ValueError, KeyError, OSError) as error:
+        message = f"{asked}={name} is no zone that all machines know; use UTC, GMT+8:00 or a name such as Asia/Tokyo"
+        raise ConfigError(message, key=asked, value=name) from error
+
+
+def _find_region(name: str) -> str:
+    """Java takes words such as PST for other zones than Python does, or for GMT; names with a slash are alike."""
+    if "/" not in name:
+        raise ValueError(name)
+    return ZoneInfo(name).key
 
 
 def _open_zone(name: str) -> tzinfo:

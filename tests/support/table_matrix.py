@@ -225,8 +225,8 @@ def write_row(page: Path, name: str, release: str, outcome: Outcome) -> None:
     head, found, after = text.partition(_HEAD)
     if not found:
         raise LookupError(f"{page.name} has no table of kinds")
-    end = next((at for at, line in enumerate(after.splitlines(keepends=True)) if not line.startswith("|")), 0)
     lines = after.splitlines(keepends=True)
+    end = next((at for at, line in enumerate(lines) if not line.startswith("|")), len(lines))
     rows = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in lines[:end]}
     rows[name, release] = f"| {name} | {release} | {outcome.read} | {outcome.written} |\n"
     order = {kind: place for place, kind in enumerate(TABLES)}
