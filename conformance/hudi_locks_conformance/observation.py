@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
 from types import TracebackType
+from typing import Any, ClassVar, Final
 
-__all__ = ["LogCapture", "count_descriptors"]
+__all__ = ["LogCapture", "ThreadWatch", "count_descriptors"]
 
 
 class LogCapture(logging.Handler):
@@ -44,6 +46,55 @@ class LogCapture(logging.Handler):
         self._loggers[0].removeHandler(self)
         for logger, level in zip(self._loggers, self._levels, strict=True):
             logger.setLevel(level)
+
+
+class ThreadWatch:
+    """Counts the threads that its block brings about: those that its thread starts, and those that these start in turn.
+
+    What other threads of the process start meanwhile is not counted. Blocks may overlap, and one may never end.
+    """
+
+    lock: Final = threading.Lock()
+    watching: Final[list[ThreadWatch]] = []
+    start: ClassVar[Any] = threading.Thread.start
+
+    def __init__(self) -> None:
+        self._own = threading.current_thread()
+        self._started: set[threading.Thread] = set()
+        self._before = 0
+
+    def count_more(self) -> int:
+        """How many more threads there are now; one that took the place of an older one is not more."""
+        return min(sum(thread.is_alive() for thread in self._started), threading.active_count() - self._before)
+
+    def __enter__(self) -> ThreadWatch:
+        self._before = threading.active_count()
+        with self.lock:
+            if not self.watching:
+                ThreadWatch.start = threading.Thread.start
+                threading.Thread.start = _start_noted  # type: ignore[method-assign,assignment]
+            self.watching.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self.lock:
+            self.watching.remove(self)
+            if not self.watching:
+                threading.Thread.start = ThreadWatch.start  # type: ignore[method-assign]
+
+    def note(self, thread: threading.Thread, starter: threading.Thread) -> None:
+        """A thread of the process starts another one."""
+        if starter is self._own or starter in self._started:
+            self._started.add(thread)
+
+
+def _start_noted(thread: threading.Thread) -> None:
+    with ThreadWatch.lock:
+        for watch in ThreadWatch.watching:
+            watch.note(thread, threading.current_thread())
+    ThreadWatch.start(thread)
 
 
 def count_descriptors() -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hudi_locks import Capability, LockError, LockScope, ProviderClosed
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import check
-from hudi_locks_conformance.observation import LogCapture, count_descriptors
+from hudi_locks_conformance.observation import LogCapture, ThreadWatch, count_descriptors
 from hudi_locks_conformance.secrets import find_secrets
 
 _SCOPES: Final = {Capability.SCOPE_THREADS, Capability.SCOPE_PROCESSES, Capability.SCOPE_HOSTS}
@@ -69,9 +69,10 @@ def hundred_rounds_leave_nothing(bench: Bench) -> None:
 
 def _grow(bench: Bench, provider: Any) -> str:
     """What is more after a hundred rounds than before them; an empty text where nothing is."""
-    threads, descriptors = threading.active_count(), count_descriptors() or 0
-    _rounds(bench, provider, _ROUNDS)
-    more_threads, more_descriptors = threading.active_count() - threads, (count_descriptors() or 0) - descriptors
+    descriptors = count_descriptors() or 0
+    with ThreadWatch() as threads:
+        _rounds(bench, provider, _ROUNDS)
+    more_threads, more_descriptors = threads.count_more(), (count_descriptors() or 0) - descriptors
     found = [f"{more_threads} more threads"] * (more_threads > 0)
     found += [f"{more_descriptors} more open descriptors"] * (more_descriptors > 0)
     return " and ".join([*found, f"after {_ROUNDS} rounds"]) if found else ""
@@ -110,7 +111,12 @@ def release_twice(bench: Bench) -> None:
 @check("A6", "close-releases", why="a job that ends must not leave its lock behind")
 def close_releases(bench: Bench) -> None:
     """Close before release frees every lock of the client, ends all threads, and may be called twice."""
-    threads = threading.active_count()
+    with ThreadWatch() as threads:
+        _close_before_release(bench)
+    bench.expect(threads.count_more() <= 0, "a thread outlived the close of its client")
+
+
+def _close_before_release(bench: Bench) -> None:
     provider = bench.provider()
     scopes = (*bench.scopes(), bench.scope(1))
     leases = [bench.acquire(provider, scope, f"owner-{number}") for number, scope in enumerate(scopes)]
@@ -120,7 +126,6 @@ def close_releases(bench: Bench) -> None:
     for lease in leases:
         provider.release(lease)
     provider.close()
-    bench.expect(threading.active_count() <= threads, "a thread outlived the close of its client")
 
 
 @check("A7", "acquire-after-close", why="a closed client that answers 'taken' makes its writer wait for nothing")

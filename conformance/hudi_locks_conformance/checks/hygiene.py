@@ -24,7 +24,7 @@ from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Level, NotRun, check
 from hudi_locks_conformance.isolation import try_without_extras
 from hudi_locks_conformance.limits import Patience
-from hudi_locks_conformance.observation import LogCapture, count_descriptors
+from hudi_locks_conformance.observation import LogCapture, ThreadWatch, count_descriptors
 
 _PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 0.01
@@ -48,11 +48,12 @@ def _script(bench: Bench) -> None:
 def nothing_is_left(bench: Bench) -> None:
     """After an ordinary life no thread and no descriptor is left."""
     _script(bench)
-    threads, descriptors = threading.active_count(), count_descriptors()
-    for _ in range(3):
-        _script(bench)
-    gone = _comes_true(lambda: threading.active_count() <= threads)
-    bench.expect(gone, f"{threading.active_count() - threads} threads are left")
+    descriptors = count_descriptors()
+    with ThreadWatch() as threads:
+        for _ in range(3):
+            _script(bench)
+    gone = _comes_true(lambda: threads.count_more() <= 0)
+    bench.expect(gone, f"{threads.count_more()} threads are left")
     if descriptors is not None:
         closed = _comes_true(lambda: (count_descriptors() or 0) <= descriptors)
         bench.expect(closed, "descriptors are left open")

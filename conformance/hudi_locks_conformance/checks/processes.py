@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +11,7 @@ from hudi_locks import HudiLocksError, LockManager, SystemClock
 from hudi_locks.config import lock_keys, redact
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Mode, Violation, check
+from hudi_locks_conformance.observation import ThreadWatch
 from hudi_locks_conformance.storm import run_in_process
 
 _ACQUIRE_AND_EXIT: Final = """
@@ -63,8 +63,14 @@ def pickle_is_refused_or_unheld(bench: Bench) -> None:
 @check("J6", "eight-threads", why="a driver uses one manager from many threads")
 def eight_threads(bench: Bench) -> None:
     """Eight threads share one manager: no deadlock, no two inside, no thread left."""
-    threads = threading.active_count()
-    manager = bench.manager(_PATIENT, clock=SystemClock())
+    with ThreadWatch() as threads:
+        manager = bench.manager(_PATIENT, clock=SystemClock())
+        _contend(bench, manager)
+        manager.close()
+    bench.expect(threads.count_more() <= 0, "a thread outlived the manager")
+
+
+def _contend(bench: Bench, manager: LockManager) -> None:
     inside: list[int] = []
     met: list[int] = []
 
@@ -75,8 +81,6 @@ def eight_threads(bench: Bench) -> None:
     answers = bench.run(*[lambda n=number: contend(n) for number in range(_THREADS)])
     bench.expect(all(answer.error is None for answer in answers), f"{[repr(a.error) for a in answers if a.error][:1]}")
     bench.expect(not met, f"{len(met)} times two threads were inside")
-    manager.close()
-    bench.expect(threading.active_count() <= threads, "a thread outlived the manager")
 
 
 def _enter(bench: Bench, manager: LockManager, number: int, *, inside: list[int], met: list[int]) -> None:

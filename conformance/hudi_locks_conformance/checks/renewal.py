@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from hudi_locks_conformance.leases import (
     leased_options,
     wait_until,
 )
+from hudi_locks_conformance.observation import ThreadWatch
 from hudi_locks_conformance.tracing import Calls
 
 _NEVER_MS: Final = 10**9
@@ -94,7 +94,13 @@ def foreign_lease_is_not_renewed(bench: Bench) -> None:
 )
 def renewals_end_with_the_hold(bench: Bench) -> None:
     """Renewals end with release and with close; a hold whose acquiring thread ended is renewed until its release."""
-    calls, threads = Calls(), threading.active_count()
+    with ThreadWatch() as threads:
+        _renew_and_end(bench)
+    bench.expect(threads.count_more() <= 0, "a thread outlived the manager")
+
+
+def _renew_and_end(bench: Bench) -> None:
+    calls = Calls()
     manager = bench.manager(leased_options(bench), calls=calls)
     held = _lock_on_thread(bench, manager.lock)
     lease_s = lease_length_s(bench, held.lease)
@@ -106,7 +112,6 @@ def renewals_end_with_the_hold(bench: Bench) -> None:
     manager.lock(bench.scope(), timeout_s=0)
     manager.close()
     _expect_silence(bench, calls, lease_s, "the close of its manager")
-    bench.expect(threading.active_count() <= threads, "a thread outlived the manager")
 
 
 def _lock_on_thread(bench: Bench, lock: object) -> Held:

@@ -6,7 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,11 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> LockManager:
+def manager(tmp_path: Path) -> Iterator[LockManager]:
     options = {"hoodie.write.lock.provider": "filesystem", "hoodie.base.path": str(tmp_path / "my table")}
-    return LockManager.from_options(options, application="nightly etl")
+    manager = LockManager.from_options(options, application="nightly etl")
+    yield manager
+    manager.close()
 
 
 def test_show_tells_the_holder(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
@@ -41,9 +43,9 @@ def test_show_tells_the_holder(hudi_locks: Run, manager: LockManager, tmp_path: 
 
 def test_the_command_in_the_error_works_as_it_is(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
     scope = LockScope.file_group("month=1/day=2", "f-0")
-    other = LockManager("filesystem", manager.options)
-    with manager.lock(scope), pytest.raises(AcquireTimeout) as caught:
-        other.lock(scope, timeout_s=0)
+    with LockManager("filesystem", manager.options) as other, manager.lock(scope):  # noqa: SIM117  # one raises
+        with pytest.raises(AcquireTimeout) as caught:
+            other.lock(scope, timeout_s=0)
     with manager.lock(scope):
         status, out, _ = hudi_locks(*shlex.split(caught.value.command)[1:])
     assert status == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,6 +75,56 @@ class CutOff(SampleLockProvider):
 def test_one_connection_that_was_cut_off_is_no_deadlock_of_threads(tmp_path: Path) -> None:
     outcome = judge(CutOff, "J6", tmp_path)
     assert outcome.status is Status.PASS, outcome.message
+
+
+class WakesOthers(SampleLockProvider):
+    """Makes somebody else in the process start a thread that stays, or starts one itself."""
+
+    starts: ClassVar[threading.Event]
+    started: ClassVar[threading.Event]
+    stays: ClassVar[threading.Event]
+    itself: ClassVar[bool] = False
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        if self.itself:
+            self.start_thread()
+        self.starts.set()
+        self.started.wait()
+        return super().try_acquire(scope, owner, timeout_s)
+
+    @classmethod
+    def start_thread(cls) -> None:
+        threading.Thread(target=cls.stays.wait, daemon=True).start()
+
+    @classmethod
+    def watch(cls) -> None:
+        cls.starts.wait()
+        cls.start_thread()
+        cls.started.set()
+        cls.stays.wait()
+
+
+@contextmanager
+def somebody_else() -> Iterator[None]:
+    for event in ("starts", "started", "stays"):
+        setattr(WakesOthers, event, threading.Event())
+    stranger = threading.Thread(target=WakesOthers.watch, daemon=True)
+    stranger.start()
+    yield
+    WakesOthers.stays.set()
+    stranger.join()
+
+
+@pytest.mark.parametrize(("itself", "status"), [(False, Status.PASS), (True, Status.FAIL)])
+@pytest.mark.parametrize("check_id", ["A3", "A6", "E7", "J6", "L1"])
+def test_a_thread_that_another_one_of_the_process_starts_is_not_left_by_the_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_id: str, itself: bool, status: Status
+) -> None:
+    monkeypatch.setattr(WakesOthers, "itself", itself)
+    with somebody_else():
+        outcome = judge(WakesOthers, check_id, tmp_path)
+    assert outcome.status is status, outcome.message
+    assert itself == ("thread" in outcome.message)
 
 
 class LeavesOpen(SampleLockProvider):
