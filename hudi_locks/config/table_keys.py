@@ -93,7 +93,25 @@ LOG_FILE_FORMAT = Key(
 MULTIPLE_BASE_FILE_FORMATS_ENABLE = Key(
     "hoodie.table.multiple.base.file.formats.enable", bool, False, "whether base file formats are mixed", since="1.0.0"
 )
-CDC_ENABLED = Key("hoodie.table.cdc.enabled", bool, False, "whether changes are logged", since="0.13.0")
+CDC_ENABLED = Key(
+    "hoodie.table.cdc.enabled",
+    bool,
+    False,
+    "whether writes log what they change, for CDC queries of JVM Hudi; of a table that is made",
+    since="0.13.0",
+)
+OP_KEY_ONLY: Final = "OP_KEY_ONLY"
+DATA_BEFORE: Final = "DATA_BEFORE"
+DATA_BEFORE_AFTER: Final = "DATA_BEFORE_AFTER"
+CDC_MODE = Key(
+    "hoodie.table.cdc.supplemental.logging.mode",
+    str,
+    DATA_BEFORE_AFTER,
+    "what a change log says of a row: OP_KEY_ONLY its key, DATA_BEFORE what it was too, DATA_BEFORE_AFTER what it was"
+    " and is",
+    since="0.13.0",
+    choices=(OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER),
+)
 TABLE_FORMAT = Key("hoodie.table.format", str, "native", "table format", since="1.1.0")
 TABLE_CHECKSUM = Key("hoodie.table.checksum", int, None, "CRC-32 of <database>.<table>", since="0.11.0")
 INDEX_DEFINITIONS = Key(

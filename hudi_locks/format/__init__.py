@@ -20,7 +20,7 @@ from hudi_locks.format.bucket import (
 )
 from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
-from hudi_locks.format.commit_metadata import CommitMetadata, WriteStat, encode_requested_replace
+from hudi_locks.format.commit_metadata import ChangeLog, CommitMetadata, WriteStat, encode_requested_replace
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.instant import (
     ACTIONS,
@@ -82,6 +82,7 @@ __all__ = [
     "ArchiveRow",
     "BaseFileName",
     "BucketCounts",
+    "ChangeLog",
     "CleanMetadata",
     "CleanPartition",
     "CleanPlan",

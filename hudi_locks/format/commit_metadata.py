@@ -11,11 +11,26 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import COMMIT_METADATA, REPLACE_COMMIT_METADATA, REQUESTED_REPLACE_METADATA
 from hudi_locks.format.records import MAGIC, decode_record, encode_record, interpreting
 
-__all__ = ["CommitMetadata", "WriteStat", "encode_requested_replace"]
+__all__ = ["ChangeLog", "CommitMetadata", "WriteStat", "encode_requested_replace"]
 
 _SCHEMA: Final = "schema"
 _OVERWRITES_TABLE: Final = "INSERT_OVERWRITE_TABLE"
 _OVERWRITES: Final = ("DELETE_PARTITION", "INSERT_OVERWRITE", _OVERWRITES_TABLE)
+
+
+@dataclass(frozen=True)
+class ChangeLog:
+    """A file of change data, which says what a write changed in a file group (RFC-51).
+
+    Attributes:
+        path: Relative to the base path.
+        size_bytes: Its size.
+        ticket: As that of a `WriteStat`.
+    """
+
+    path: str
+    size_bytes: int
+    ticket: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,7 @@ class WriteStat:
             metadata does not.
         ranges: Those of its indexed columns, as `encode_ranges` tells them; None where no column is indexed. They go to
             the metadata table, and not to the commit's metadata.
+        change_logs: What the file changed beside the one before, where the table has change data capture.
     """
 
     partition_path: str
@@ -61,6 +77,7 @@ class WriteStat:
     log_files: tuple[str, ...] | None = None
     ticket: str | None = None
     ranges: str | None = None
+    change_logs: tuple[ChangeLog, ...] = ()
 
 
 _STAT_NAMES: Final = {
@@ -74,6 +91,7 @@ _ALWAYS_ZERO: Final = (
     "totalWriteErrors", "totalLogRecords", "totalUpdatedRecordsCompacted", "totalLogBlocks", "totalCorruptLogBlock",
     "totalRollbackBlocks", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted", "numUpdates",
 )  # fmt: skip
+_CHANGE_LOGS: Final = "cdcStats"
 _DEFAULTS: Final = {f.name: f.default for f in fields(WriteStat)}
 
 
@@ -124,6 +142,11 @@ class CommitMetadata:
         return tuple(stat for group in self.partition_to_write_stats.values() for stat in group)
 
     @property
+    def change_logs(self) -> tuple[ChangeLog, ...]:
+        """All change logs."""
+        return tuple(log for stat in self.stats for log in stat.change_logs)
+
+    @property
     def written_file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition path, file id) of each file group written; new files of a forecast have no id yet."""
         by_key = self.partition_to_write_stats.items()
@@ -148,13 +171,14 @@ class CommitMetadata:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Every data file written, relative to the base path."""
+        """Every file of rows written, relative to the base path."""
         return frozenset(stat.path for stat in self.stats if stat.path)
 
     @property
     def tickets(self) -> dict[str, str]:
-        """What gives the data files their names, by path; see `WriteStat.ticket`."""
-        return {stat.path: stat.ticket for stat in self.stats if stat.path and stat.ticket}
+        """What gives these files their names, by path; see `WriteStat.ticket`."""
+        files: tuple[WriteStat | ChangeLog, ...] = (*self.stats, *self.change_logs)
+        return {file.path: file.ticket for file in files if file.path and file.ticket}
 
     def encode(self, action: str, *, layout_version: int) -> bytes:
         """The bytes of the instant's file: Avro in layout 2, JSON in layout 1. A replacecommit has a wider record."""
@@ -226,7 +250,8 @@ def _decode_json(data: bytes, path: str) -> dict[str, Any]:
 def _encode_stat(stat: WriteStat) -> dict[str, Any]:
     known = {name: getattr(stat, attribute) for attribute, name in _STAT_NAMES.items()}
     known["logFiles"] = None if stat.log_files is None else list(stat.log_files)
-    return {**dict.fromkeys(_ALWAYS_ZERO, 0), **known}
+    sizes = {log.path: log.size_bytes for log in stat.change_logs}
+    return {**dict.fromkeys(_ALWAYS_ZERO, 0), **known, _CHANGE_LOGS: sizes or None}
 
 
 def _decode_stat(record: Mapping[str, Any], partition: str) -> WriteStat:
@@ -236,4 +261,5 @@ def _decode_stat(record: Mapping[str, Any], partition: str) -> WriteStat:
         known[attribute] = _DEFAULTS.get(attribute) if value is None else value
     known |= {"partition_path": partition, "file_id": record.get("fileId") or "", "path": record.get("path")}
     known["log_files"] = None if known["log_files"] is None else tuple(known["log_files"])
-    return WriteStat(**known)
+    logs = tuple(ChangeLog(path, size) for path, size in (record.get(_CHANGE_LOGS) or {}).items())
+    return WriteStat(**known, change_logs=logs)

@@ -53,6 +53,7 @@ _NEEDED: Final[Mapping[BlockType, tuple[BlockHeader, ...]]] = {
     BlockType.AVRO: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.PARQUET: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.HFILE: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
+    BlockType.CDC: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
 }
 """The kinds that are written here, and what readers fail, or keep silent, without."""
 

@@ -237,6 +237,7 @@ def _list_files(stats: Iterable[WriteStat]) -> _Records:
         if stat.path:
             name = stat.path.rpartition("/")[2]
             entries[name] = FileEntry(max(stat.file_size_bytes, entries.get(name, FileEntry(0)).size))
+        entries |= {log.path.rpartition("/")[2]: FileEntry(log.size_bytes) for log in stat.change_logs}
     touched = MetadataRecord(RecordKind.PARTITIONS, dict.fromkeys(found, FileEntry(0)))
     records = {key: MetadataRecord(RecordKind.FILES, entries) for key, entries in found.items()}
     return {ALL_PARTITIONS: touched, **records} if records else {}

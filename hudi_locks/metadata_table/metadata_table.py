@@ -22,10 +22,8 @@ from hudi_locks.metadata_table.record_files import read_changes, read_whole
 from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
-    BaseFile,
     DataFiles,
     FileSlice,
-    LogFile,
     TableConfig,
     find_completions,
     list_data_files,
@@ -260,10 +258,7 @@ class MetadataView:
             DamagedTable: See `files`.
         """
         wanted = self.files if partitions is None else {path: self.files.get(path, {}) for path in partitions}
-        named = [(path, name, size) for path, names in wanted.items() for name, size in names.items()]
-        bases = (BaseFile.parse(*one) for one in named)
-        logs = (LogFile.parse(*one) for one in named)
-        return DataFiles(tuple(sorted(filter(None, bases))), tuple(sorted(filter(None, logs))))
+        return DataFiles.of((path, name, size) for path, names in wanted.items() for name, size in names.items())
 
     def read(self, partition: MetadataPartition, *, keys: Iterable[str] | None = None) -> dict[str, MetadataRecord]:
         """The records of one of its partitions, by key.

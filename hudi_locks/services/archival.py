@@ -176,7 +176,7 @@ class Archiver:
         """Whether files that a write replaced are there still: without it on the timeline they would show again."""
         commit = read_commit(self._storage, timeline, requested=write.requested)
         groups = commit.replaced_file_groups
-        files = list_data_files(self._storage, commit.replaced_file_ids).both
+        files = list_data_files(self._storage, commit.replaced_file_ids).every
         return any((file.partition, file.file_id) in groups and file.instant < write.requested for file in files)
 
     def _find_passed(self, timeline: Timeline, chosen: list[Instant]) -> Iterator[str]:

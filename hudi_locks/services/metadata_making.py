@@ -145,7 +145,8 @@ class MetadataMaker:
             self._columns, self._known = columns, {}
         listed = list_data_files(self._storage)
         completion = find_completions(self._storage, timeline, listed, exactly=False).take
-        files = [file for file in listed.both if completion(file.instant) is not None]
+        files = [file for file in listed.every if completion(file.instant) is not None]
+        self._known.update((log.path, {}) for log in listed.change_logs)
         new = [file for file in files if file.path not in self._known]
         found = map_in_threads(lambda file: measure_file(self._storage, file, columns), new)
         self._known.update(zip((file.path for file in new), found, strict=True))

@@ -149,7 +149,7 @@ class Restorer:
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
-        for file in list_data_files(self._storage).both:
+        for file in list_data_files(self._storage).every:
             if file.instant in found:
                 found[file.instant].add(file.path)
         return {time: frozenset(files | read_markers(self._storage, time).own_files) for time, files in found.items()}

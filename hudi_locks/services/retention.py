@@ -104,11 +104,9 @@ def choose_files(files: DataFiles, keep: Keep, completion: Completion) -> list[B
         keep: What must stay.
         completion: When their writes completed. What is not completed stays.
     """
-    done = DataFiles(
-        tuple(file for file in files.bases if completion(file.instant) is not None),
-        tuple(file for file in files.logs if completion(file.instant) is not None),
-    )
+    done = files.where(lambda file: completion(file.instant) is not None)
     groups = slice_file_groups(done.bases, done.logs, completion)
+    change_logs = frozenset(log.path for log in done.change_logs)
     oldest = {group: _find_oldest(slices, keep, completion) for group, slices in groups.items()}
 
     def may_go(file: BaseFile | LogFile) -> bool:
@@ -116,11 +114,11 @@ def choose_files(files: DataFiles, keep: Keep, completion: Completion) -> list[B
         if group in keep.replaced:
             return file.instant < keep.replaced[group]
         completed = str(completion(file.instant))
-        if isinstance(file, LogFile):
+        if isinstance(file, LogFile) and file.path not in change_logs:
             return completed < oldest[group]
-        return file.instant < oldest[group] and completed <= keep.moment
+        return file.instant < oldest.get(group, "") and completed <= keep.moment
 
-    return [file for file in done.both if may_go(file) and file.path not in keep.savepointed]
+    return [file for file in done.every if may_go(file) and file.path not in keep.savepointed]
 
 
 def _find_oldest(slices: Sequence[FileSlice], keep: Keep, completion: Completion) -> str:

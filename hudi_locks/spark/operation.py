@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hudi_locks.format import WriteStat
+from hudi_locks.format import ChangeLog, WriteStat
 from hudi_locks.format.metadata_keys import group_numbers
 
 if TYPE_CHECKING:  # executors need the operations alone
@@ -248,4 +248,5 @@ def decode_report(texts: Iterable[str]) -> tuple[list[WriteStat], list[float]]:
 def _decode(row: dict[str, Any]) -> WriteStat:
     """JSON has lists only."""
     logs = row["log_files"]
-    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs)})
+    changes = tuple(ChangeLog(**log) for log in row["change_logs"])
+    return WriteStat(**{**row, "log_files": None if logs is None else tuple(logs), "change_logs": changes})

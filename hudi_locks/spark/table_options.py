@@ -66,6 +66,8 @@ _INSERTS: Final = (
 _KEPT: Final[tuple[Key[Any], ...]] = (
     write_keys.FOREIGN_WRITERS,
     table_keys.PARTIAL_UPDATE_MODE,
+    table_keys.CDC_ENABLED,
+    table_keys.CDC_MODE,
     datasource_keys.SLASH_SEPARATED_DATES,
     *LAYOUT_KEYS,
     *time_partition_keys.TIME_PARTITION_KEYS,
@@ -164,7 +166,10 @@ def _describe_keys(options: Options, generator: str, keys: Sequence[str]) -> dic
 
 def _keep(options: Options) -> dict[str, str]:
     given = {key.name: options.name_used(key) for key in _KEPT}
-    return {key: options[name] for key, name in given.items() if name is not None}
+    kept = {key: options[name] for key, name in given.items() if name is not None}
+    if options.get_value(table_keys.CDC_ENABLED):
+        kept[table_keys.CDC_MODE.name] = options.get_value(table_keys.CDC_MODE).upper()
+    return kept
 
 
 def describe_from_options(options: Options) -> TableConfig:

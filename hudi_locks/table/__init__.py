@@ -9,6 +9,7 @@ from hudi_locks.table.base_file import (
     read_first_key,
 )
 from hudi_locks.table.bucket_counts import find_bucket_counts
+from hudi_locks.table.change_rows import ChangeFormat, read_changes
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
 from hudi_locks.table.conditions import AllOf, AnyOf, Comparison, Condition, NullCheck, Unknown
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
@@ -113,6 +114,7 @@ __all__ = [
     "BaseFile",
     "BaseFileFormat",
     "BaseFileWriter",
+    "ChangeFormat",
     "Changes",
     "Comparison",
     "Completion",
@@ -172,6 +174,7 @@ __all__ = [
     "parse_partition_path",
     "partition_path",
     "read_base_file",
+    "read_changes",
     "read_clean_plans",
     "read_commit",
     "read_delete_marker",

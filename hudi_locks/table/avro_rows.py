@@ -6,6 +6,7 @@ import io
 import json
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -17,7 +18,7 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.format.log_block import LogBlock
 from hudi_locks.format.records import UNREADABLE
 
-__all__ = ["decode_avro", "encode_avro"]
+__all__ = ["decode_avro", "encode_avro", "list_avro"]
 
 _FORMAT: Final = 3
 _COUNT: Final = struct.Struct(">i")
@@ -47,8 +48,20 @@ def decode_avro(block: LogBlock, path: str, *, schema: pa.Schema) -> pa.Table:
     Raises:
         DamagedTable: They cannot be read.
     """
-    try:
+    with _reading(path):
         return pa.Table.from_pylist(list(_read(block)), schema)
+
+
+def list_avro(block: LogBlock, path: str) -> list[Mapping[str, Any]]:
+    """The rows of a block as they are stored; raises what `decode_avro` raises."""
+    with _reading(path):
+        return list(_read(block))
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
     except (*UNREADABLE, pa.ArrowException) as error:
         raise DamagedTable(f"{path}: a block of Avro rows cannot be read: {error}", path=path) from error
 

@@ -153,6 +153,12 @@ class TableConfig:
         """Whether record keys are written `name:value,…`; None where only the rows can tell."""
         return prefixes_keys(self.extra, self.record_key_fields, self.partition_fields)
 
+    @property
+    def change_log_mode(self) -> str | None:
+        """What change logs say of a row; None where writes leave none."""
+        options = Options(self.extra)
+        return options.get_value(table_keys.CDC_MODE).upper() if options.get_value(table_keys.CDC_ENABLED) else None
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str = PROPERTIES_PATH) -> TableConfig:
         """What a properties file says; says nothing yet about whether the table can be read or written.

@@ -55,7 +55,7 @@ class BaseFile:
 
 @dataclass(frozen=True, order=True)
 class LogFile:
-    """A log file; the order is that in which readers apply the logs of a slice.
+    """A log file, or one of change data; the order is that in which readers apply the logs of a slice.
 
     Attributes:
         partition: Partition path; "" in an unpartitioned table.
@@ -78,8 +78,17 @@ class LogFile:
     @classmethod
     def parse(cls, partition: str, name: str, size: int) -> LogFile | None:
         """The log file of this name in a partition; None if it is none, or one of change data."""
+        return cls._parse(partition, name, size, is_cdc=False)
+
+    @classmethod
+    def parse_change_log(cls, partition: str, name: str, size: int) -> LogFile | None:
+        """The file of change data of this name in a partition; None if it is none."""
+        return cls._parse(partition, name, size, is_cdc=True)
+
+    @classmethod
+    def _parse(cls, partition: str, name: str, size: int, *, is_cdc: bool) -> LogFile | None:
         found = LogFileName.parse(name)
-        if found is None or found.is_cdc:
+        if found is None or found.is_cdc is not is_cdc:
             return None
         return cls(
             partition, found.file_id, found.instant, found.version, found.write_token, _join(partition, name), size
@@ -88,15 +97,44 @@ class LogFile:
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Base and log files of some partitions, each in order."""
+    """Files of some partitions, each kind in order.
 
-    bases: tuple[BaseFile, ...]
-    logs: tuple[LogFile, ...]
+    Attributes:
+        bases: Base files.
+        logs: Logs that are merged with them.
+        change_logs: Files of change data, which no snapshot needs.
+    """
+
+    bases: tuple[BaseFile, ...] = ()
+    logs: tuple[LogFile, ...] = ()
+    change_logs: tuple[LogFile, ...] = ()
+
+    @classmethod
+    def of(cls, named: Iterable[tuple[str, str, int]]) -> DataFiles:
+        """Those of some files that are such by their names, each given by partition path, name and size."""
+        listed = tuple(named)
+        bases = sorted(filter(None, (BaseFile.parse(*file) for file in listed)))
+        logs = sorted(filter(None, (LogFile.parse(*file) for file in listed)))
+        change_logs = sorted(filter(None, (LogFile.parse_change_log(*file) for file in listed)))
+        return cls(tuple(bases), tuple(logs), tuple(change_logs))
+
+    def where(self, is_wanted: Callable[[BaseFile | LogFile], bool]) -> DataFiles:
+        """Some of them."""
+        return DataFiles(
+            tuple(filter(is_wanted, self.bases)),
+            tuple(filter(is_wanted, self.logs)),
+            tuple(filter(is_wanted, self.change_logs)),
+        )
 
     @property
     def both(self) -> tuple[BaseFile | LogFile, ...]:
-        """All of them, base files first."""
+        """Those that hold rows, base files first."""
         return (*self.bases, *self.logs)
+
+    @property
+    def every(self) -> tuple[BaseFile | LogFile, ...]:
+        """All of them."""
+        return (*self.both, *self.change_logs)
 
 
 def list_partitions(storage: Storage) -> tuple[str, ...]:
@@ -129,18 +167,7 @@ def list_data_files(storage: Storage, partitions: Iterable[str] | None = None) -
     else:
         folders = sorted(set(partitions))
         listed = list(zip(folders, map_in_threads(storage.list, folders), strict=True))
-    bases = sorted(file for folder, entries in listed for file in _base_files(folder, entries))
-    return DataFiles(tuple(bases), tuple(sorted(file for folder, entries in listed for file in _logs(folder, entries))))
-
-
-def _base_files(partition: str, entries: Iterable[Entry]) -> Iterator[BaseFile]:
-    named = (BaseFile.parse(partition, entry.name, entry.size) for entry in entries if not entry.is_folder)
-    return filter(None, named)
-
-
-def _logs(folder: str, entries: Iterable[Entry]) -> Iterator[LogFile]:
-    named = (LogFile.parse(folder, entry.name, entry.size) for entry in entries if not entry.is_folder)
-    return filter(None, named)
+    return DataFiles.of((folder, e.name, e.size) for folder, entries in listed for e in entries if not e.is_folder)
 
 
 def _join(folder: str, name: str) -> str:

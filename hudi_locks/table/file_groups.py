@@ -301,11 +301,5 @@ def find_removed(
 def _list_removed(storage: Storage, timeline: Timeline, *, moment: str) -> DataFiles:
     """What cleans begun after the moment have removed, and what those under way are about to remove."""
     paths = {path for taken in list_taken(storage, timeline, moment=moment) for path in taken}
-    named = (path.rpartition("/") for path in sorted(paths))
-    files = [
-        file
-        for partition, _, name in named
-        for file in (BaseFile.parse(partition, name, 0), LogFile.parse(partition, name, 0))
-    ]
-    bases = tuple(file for file in files if isinstance(file, BaseFile))
-    return DataFiles(bases, tuple(file for file in files if isinstance(file, LogFile)))
+    named = (path.rpartition("/") for path in paths)
+    return DataFiles.of((partition, name, 0) for partition, _, name in named)

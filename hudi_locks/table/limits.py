@@ -88,7 +88,6 @@ _WRITTEN: Final = (
         " hudi-locks metadata init",
         is_curable=True,
     ),
-    _Limit(table_keys.CDC_ENABLED.name, ("false",), "this package writes no change logs"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
 )

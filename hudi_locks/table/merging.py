@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,7 @@ from hudi_locks.table.ordering import (
 __all__ = ["AppendMerge", "DeleteMerge", "KeyedMerge", "Merge", "MovingMerge", "UpsertMerge", "combine_rows"]
 
 _PIECE_ROWS: Final = 1 << 17
+OnChange = Callable[[pa.Table, "pa.Table | None"], None]
 
 
 class Merge(ABC):
@@ -38,6 +39,21 @@ class Merge(ABC):
 
     updates = 0
     deletes = 0
+    _on_change: OnChange | None = None
+
+    def tell_changes(self, on_change: OnChange) -> None:
+        """Have `on_change` called with present rows that change, before they do, and what they become.
+
+        That is a row of the second table for each of the first; None where these are taken out.
+        """
+        self._on_change = on_change
+
+    def _take_out(self, existing: pa.Table, keys: pa.Array) -> pa.Table:
+        """The rows without those of these keys."""
+        is_gone = pc.is_in(existing.column(RECORD_KEY), value_set=keys)
+        if self._on_change is not None:
+            self._on_change(existing.filter(is_gone), None)
+        return existing.filter(pc.invert(is_gone))
 
     @abstractmethod
     def apply(self, existing: pa.Table) -> pa.Table:
@@ -109,9 +125,19 @@ class UpsertMerge(KeyedMerge):
         gone = places[:0] if deletes is None else places[deletes]
         self.updates += len(places) - len(gone)
         self.deletes += len(gone)
+        if self._on_change is not None:
+            self._tell(existing.take(pa.array(places)), replacing, deletes, self._on_change)
         order = np.arange(existing.num_rows)
         order[places] = existing.num_rows + np.arange(len(places))
         return pa.concat_tables([existing, replacing]).take(pa.array(np.delete(order, gone)))
+
+    def _tell(self, before: pa.Table, after: pa.Table, deletes: Mask | None, on_change: OnChange) -> None:
+        if deletes is None:
+            on_change(before, after)
+            return
+        is_gone = pa.array(deletes)
+        on_change(before.filter(pc.invert(is_gone)), after.filter(pc.invert(is_gone)))
+        on_change(before.filter(is_gone), None)
 
     @property
     def _deciding(self) -> tuple[str, ...]:
@@ -151,7 +177,7 @@ class DeleteMerge(Merge):
 
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
-        kept = existing.filter(pc.invert(pc.is_in(existing.column(RECORD_KEY), value_set=self._keys)))
+        kept = self._take_out(existing, self._keys)
         self.deletes += existing.num_rows - kept.num_rows
         return kept
 
@@ -173,9 +199,14 @@ class MovingMerge(Merge):
         self._moved = moved
         self._taken_out = 0
 
+    def tell_changes(self, on_change: OnChange) -> None:
+        """See `Merge.tell_changes`."""
+        super().tell_changes(on_change)
+        self._merge.tell_changes(on_change)
+
     def apply(self, existing: pa.Table) -> pa.Table:
         """See `Merge.apply`."""
-        kept = existing.filter(pc.invert(pc.is_in(existing.column(RECORD_KEY), value_set=self._moved)))
+        kept = self._take_out(existing, self._moved)
         self._taken_out += existing.num_rows - kept.num_rows
         merged = self._merge.apply(kept)
         self.updates, self.deletes = self._merge.updates, self._merge.deletes + self._taken_out

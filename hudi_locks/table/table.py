@@ -218,9 +218,11 @@ class CommitFiles:
     def of(cls, commit: CommitMetadata) -> CommitFiles:
         """What the metadata of a completed write names."""
         named = [(stat, stat.path.rpartition("/")[2]) for stat in commit.stats if stat.path]
-        found = [BaseFile.parse(stat.partition_path, name, stat.file_size_bytes) for stat, name in named]
+        bases = [BaseFile.parse(stat.partition_path, name, stat.file_size_bytes) for stat, name in named]
         logs = [LogFile.parse(stat.partition_path, name, _find_end(stat)) for stat, name in named]
-        files = DataFiles(tuple(filter(None, found)), tuple(filter(None, logs)))
+        changes = [(*log.path.rpartition("/")[::2], log.size_bytes) for log in commit.change_logs]
+        change_logs = [LogFile.parse_change_log(*log) for log in changes]
+        files = DataFiles(tuple(filter(None, bases)), tuple(filter(None, logs)), tuple(filter(None, change_logs)))
         schema = None if commit.schema is None else sys.intern(commit.schema)  # as a rule all commits have the same
         return cls(files, commit.replaced_file_groups, schema)
 

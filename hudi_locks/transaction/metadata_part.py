@@ -156,7 +156,7 @@ def carry_out_restore(context: TableContext, requested: str, *, view: View) -> b
 def _list_names(storage: Storage) -> dict[str, set[str]]:
     """Of all data files that are there, by partition path."""
     found: dict[str, set[str]] = {}
-    for file in list_data_files(storage).both:
+    for file in list_data_files(storage).every:
         found.setdefault(file.partition, set()).add(file.path.rpartition("/")[2])
     return found
 

@@ -94,7 +94,9 @@ def _check_chain(book: Notebook, claim: Claim, before: str, path: str) -> None:
         if (
             claim.tickets
             and claim.tickets.data
-            and not commit.paths.issuperset(_name_data_files(claim.tickets.data, claim))
+            and not {*commit.paths, *(log.path for log in commit.change_logs)}.issuperset(
+                _name_data_files(claim.tickets.data, claim)
+            )
         ):
             book.damage(_KIND, path, expected="tickets of the files that its content names", found="tickets of others")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Final
 
 from hudi_locks.errors import DamagedTable, NoSuchFile
@@ -13,6 +14,7 @@ from hudi_locks.table import (
     BaseFile,
     LogFile,
     describe_base_file,
+    read_changes,
     read_log,
     read_partition_metadata,
 )
@@ -34,8 +36,9 @@ def check_data(survey: Survey) -> None:
     _check_savepoints(survey)
     _check_partitions(survey)
     stats = {stat.path: stat for write in survey.writes.values() for stat in write.metadata.stats if stat.path}
-    files = [file for file in survey.files.both if file.size]
-    map_in_threads(lambda file: _check_content(survey, file, stats), files)
+    files = [file for file in survey.files.every if file.size]
+    change_logs = frozenset(file.path for file in survey.files.change_logs)
+    map_in_threads(lambda file: _check_content(survey, file, stats.get(file.path), change_logs), files)
     if survey.files.bases and not survey.reads_values:
         survey.book.leave_out(_UNREAD)
     _note_strays(survey, named)
@@ -43,13 +46,13 @@ def check_data(survey: Survey) -> None:
 
 def _check_presence(survey: Survey, named: Mapping[str, CommitFiles]) -> None:
     """What the newest snapshot needs, and what a later look at the past needs: all that no clean has taken."""
-    there = {file.path: file.size for file in survey.files.both}
+    there = {file.path: file.size for file in survey.files.every}
     ended = survey.replaced_groups()
     losses = find_losses(survey.files, named, scope=Scope(), completion=survey.completion)
     needed = {loss.file.path: loss.file for loss in losses if loss.group not in ended}
     taken = survey.cleaned_paths()
     for requested, commit in named.items():
-        for file in commit.files.both:
+        for file in commit.files.every:
             is_kept = survey.writes[requested].is_active and file.path not in taken
             if is_amiss(file, there.get(file.path)) and (is_kept or file.path in there):
                 needed[file.path] = file
@@ -70,7 +73,7 @@ def _report_loss(survey: Survey, file: BaseFile | LogFile, found: int | None, *,
 
 
 def _check_savepoints(survey: Survey) -> None:
-    there = {file.path for file in survey.files.both}
+    there = {file.path for file in survey.files.every}
     for instant in survey.timeline.completed(("savepoint",)):
         path = survey.timeline.paths[instant]
         with survey.book.reading("savepoint", path, "a savepoint"):
@@ -81,7 +84,7 @@ def _check_savepoints(survey: Survey) -> None:
 
 
 def _check_partitions(survey: Survey) -> None:
-    for partition in sorted({file.partition for file in survey.files.both} | survey.partitions):
+    for partition in sorted({file.partition for file in survey.files.every} | survey.partitions):
         path = f"{partition}/{PARTITION_METADATA}".removeprefix("/")
         survey.book.checked["partitions"] += 1
         if partition not in survey.partitions:
@@ -95,21 +98,24 @@ def _check_partitions(survey: Survey) -> None:
             read_partition_metadata(survey.storage, partition)
 
 
-def _check_content(survey: Survey, file: BaseFile | LogFile, stats: Mapping[str, WriteStat]) -> None:
+def _check_content(
+    survey: Survey, file: BaseFile | LogFile, stat: WriteStat | None, change_logs: Collection[str]
+) -> None:
     """A file that vanishes meanwhile was cleaned, or is missed by the next walk."""
     if survey.completion(file.instant) is None:
         return
-    is_log = isinstance(file, LogFile)
-    survey.book.checked["logs" if is_log else "base files"] += 1
-    check = _check_log if is_log else _check_base
-    try:
-        with survey.book.reading(_LOG if is_log else _BASE, file.path, "a file that can be read"):
-            check(survey, file, stats.get(file.path))  # type: ignore[arg-type]
-    except NoSuchFile:
-        return
+    kind = _BASE if isinstance(file, BaseFile) else _LOG
+    with suppress(NoSuchFile), survey.book.reading(kind, file.path, "a file that can be read"):
+        if isinstance(file, BaseFile):
+            _check_base(survey, file, stat)
+        elif file.path in change_logs:
+            _check_change_log(survey, file)
+        else:
+            _check_log(survey, file)
 
 
 def _check_base(survey: Survey, file: BaseFile, stat: WriteStat | None) -> None:
+    survey.book.checked["base files"] += 1
     rows, columns = describe_base_file(survey.storage, file.path, decodes=survey.reads_values)
     write = survey.writes.get(file.instant)
     if stat is not None and rows != stat.num_writes:
@@ -121,20 +127,30 @@ def _check_base(survey: Survey, file: BaseFile, stat: WriteStat | None) -> None:
         raise DamagedTable(f"no column {', '.join(lacking)}, which the commit names", path=file.path)
 
 
-def _check_log(survey: Survey, file: LogFile, stat: WriteStat | None) -> None:
-    del stat
+def _check_log(survey: Survey, file: LogFile) -> None:
+    survey.book.checked["logs"] += 1
     data = survey.storage.read(file.path)
     for entry in read_log(data or b"", file.path):
         survey.book.checked["log blocks"] += 1
         _ = entry.whole
-        if survey.table.layout.version > 1 and entry.instant != file.instant:
-            raise DamagedTable(f"a block of the write {entry.instant}", path=file.path)
+        _refuse_other_write(survey, file, entry.instant)
+
+
+def _check_change_log(survey: Survey, file: LogFile) -> None:
+    survey.book.checked["change logs"] += 1
+    for instant, _ in read_changes(survey.storage.read(file.path) or b"", file.path):
+        _refuse_other_write(survey, file, instant)
+
+
+def _refuse_other_write(survey: Survey, file: LogFile, instant: str) -> None:
+    if survey.table.layout.version > 1 and instant != file.instant:
+        raise DamagedTable(f"a block of the write {instant}", path=file.path)
 
 
 def _note_strays(survey: Survey, named: Mapping[str, CommitFiles]) -> None:
-    known = {file.path for commit in named.values() for file in commit.files.both}
+    known = {file.path for commit in named.values() for file in commit.files.every}
     pending = survey.pending
-    for file in survey.files.both:
+    for file in survey.files.every:
         is_told = file.instant in survey.writes
         if file.path in known or file.instant in pending or (survey.completion(file.instant) and not is_told):
             continue  # the last: of a write that left the history, or of one whose metadata is damaged

@@ -54,8 +54,8 @@ def check_metadata_table(survey: Survey) -> None:
 
 
 def _compare(survey: Survey, named: DataFiles) -> None:
-    told = {file.path: file.size for file in _list_completed(survey, named.both)}
-    there = {file.path: file.size for file in survey.files.both}
+    told = {file.path: file.size for file in _list_completed(survey, named.every)}
+    there = {file.path: file.size for file in survey.files.every}
     survey.book.checked["files in the metadata table"] += len(told)
     for path in sorted(_list_written(survey) - told.keys()):
         _report(survey, path, "its name in the metadata table", "no such name, so that readers that go by it miss it")
@@ -70,8 +70,8 @@ def _compare(survey: Survey, named: DataFiles) -> None:
 
 def _list_written(survey: Survey) -> set[str]:
     """Files that are there and that a completed write names."""
-    named = {file.path for commit in survey.named_files().values() for file in commit.files.both}
-    return {file.path for file in survey.files.both if file.path in named}
+    named = {file.path for commit in survey.named_files().values() for file in commit.files.every}
+    return {file.path for file in survey.files.every if file.path in named}
 
 
 def _check_statistics(survey: Survey, view: MetadataView) -> None:

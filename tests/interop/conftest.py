@@ -23,6 +23,7 @@ BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), 
 
 _OLDER = "1.0.2"
 _BY_THE_NEWEST = (
+    "test_change_logs",
     "test_column_types",
     "test_damage",
     "test_deleting_rows",
@@ -58,6 +59,9 @@ _BY_THE_NEWEST = (
 
 _IN_PAIRS = frozenset(
     {
+        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-OP_KEY_ONLY]",
+        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-DATA_BEFORE_AFTER]",
+        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-MERGE_ON_READ-OP_KEY_ONLY]",
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8]",
         "test_a_table_without_partitions_has_such_an_index_too[1.0.2-v8]",
         "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9]",

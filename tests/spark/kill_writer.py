@@ -62,6 +62,7 @@ def write(path: str, key: str, writer: int) -> None:
             combine=True,
             key_fields=("id",),
             memory_bytes=1 << 20,
+            changes=None,
         )
         columns = {"id": [key], "writer": [writer], RECORD_KEY: [key], PARTITION_PATH: [""], GROUP: ["group"]}
         batches = list(task([pa.RecordBatch.from_pydict(columns)]))

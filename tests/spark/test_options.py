@@ -117,7 +117,6 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
         ),
         ({"hoodie.payload.delete.field": "op"}, r"delete\.marker beside it"),
         ({"hoodie.table.base.file.format": "ORC"}, r"base\.file\.format=ORC"),
-        ({"hoodie.table.cdc.enabled": "true"}, r"cdc\.enabled=true"),
         ({"hoodie.table.initial.version": "6"}, r"initial\.version=6"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, r"formats\.enable=true"),
         ({"hoodie.partition.metafile.use.base.format": "true"}, r"base\.format=true"),

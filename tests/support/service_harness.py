@@ -6,15 +6,21 @@ from typing import Any
 
 from transaction_harness import OPEN_LOCK, Harness, write_file
 
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
+from hudi_locks.format import BaseFileName, ChangeLog, CommitMetadata, Instant, IOType, LogFileName, State, WriteStat
 from hudi_locks.services import Cleaner, CleanSettings
-from hudi_locks.table import PARTITION_METADATA
+from hudi_locks.table import PARTITION_METADATA, list_data_files
 from hudi_locks.timeline import LAYOUT_2, create_instant
 from hudi_locks.transaction import Transaction
 
 
 class ServiceHarness(Harness):
-    """A harness whose writes tell what they supersede."""
+    """A harness whose writes tell what they supersede.
+
+    Attributes:
+        logs_changes: Whether they leave a change log beside each file that supersedes one.
+    """
+
+    logs_changes = False
 
     def cleaner(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Cleaner:
         transactions = self.open(trace=trace, storage=storage, locks=locks)
@@ -31,12 +37,24 @@ class ServiceHarness(Harness):
             self.storage.create_if_absent(f"{partition}/{PARTITION_METADATA}", b"")
             ticket = write_file(tx.files, partition, name, b"rows", io_type=IOType.MERGE)
             before = self.newest_before(partition, file_id, tx)
-            stats.append(WriteStat(partition, file_id, f"{partition}/{name}", prev_commit=before, ticket=ticket))
+            changes = () if before == "null" or not self.logs_changes else (self.log_changes(tx, partition, file_id),)
+            path = f"{partition}/{name}"
+            stats.append(WriteStat(partition, file_id, path, prev_commit=before, ticket=ticket, change_logs=changes))
         ended: dict[str, tuple[str, ...]] = {}
         for group in replaces:
             partition, _, file_id = group.rpartition("/")
             ended[partition] = (*ended.get(partition, ()), file_id)
         return CommitMetadata.of(stats, "UPSERT", schema="{}", replaced_file_ids=ended)
+
+    def log_changes(self, tx: Transaction, partition: str, file_id: str) -> ChangeLog:
+        name = str(LogFileName(file_id, tx.instant, is_cdc=True))
+        ticket = write_file(tx.files, partition, name, b"changes")
+        return ChangeLog(f"{partition}/{name}", len(b"changes"), ticket)
+
+    def change_logs(self) -> list[str]:
+        """`partition/file id@instant` of every change log, in order."""
+        listed = list_data_files(self.storage).change_logs
+        return sorted(f"{log.partition}/{log.file_id}@{log.instant}" for log in listed)
 
     def newest_before(self, partition: str, file_id: str, tx: Transaction) -> str:
         names = [BaseFileName.parse(name) for name in self.names(partition)]

@@ -12,11 +12,13 @@ from hudi_locks.errors import WriteAborted
 from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat, choose_token
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport
+from hudi_locks.spark.writing.change_log_writer import ChangeLogWriter
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.table import (
     RECORD_KEY,
     BaseFileFormat,
     BaseFileWriter,
+    ChangeFormat,
     Merge,
     conform,
     create_partition_metadata,
@@ -38,6 +40,7 @@ class GroupWriter:
         group: The file group.
         is_announced: Whether its file was announced before, with others.
         keys: Takes the record keys that the file group gains and loses.
+        changes: How what a merge changes is written down, in a file of its own; None if it is not.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class GroupWriter:
         group: FileGroup,
         is_announced: bool = False,
         keys: KeyReport | None = None,
+        changes: ChangeFormat | None = None,
     ) -> None:
         self._files = files
         self._keys = keys or KeyReport()
@@ -60,6 +64,7 @@ class GroupWriter:
         self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
         self._stamped = 0
         self._writer = BaseFileWriter(self._staged, self._schema, form, indexed=files.indexed)
+        self._changes = None if changes is None or group.base is None else ChangeLogWriter(files, group, changes)
         self._is_finished = False
 
     def stamp(self, rows: pa.Table) -> pa.Table:
@@ -84,6 +89,8 @@ class GroupWriter:
             WriteAborted: Rows are missing from it, or there twice, by what `merge` counted.
         """
         present = 0
+        if self._changes is not None:
+            merge.tell_changes(self._changes.change)
         for existing in self._read_present():
             present += existing.num_rows
             merged = merge.apply(existing)
@@ -98,6 +105,8 @@ class GroupWriter:
         """Write rows that are new to the file group."""
         self._write(rows)
         self._counts["num_inserts"] += rows.num_rows
+        if self._changes is not None:
+            self._changes.add(rows)
         self._keys.tell(rows.column(RECORD_KEY), self._group.partition, self._group.file_id)
 
     def _tell_lost(self, existing: pa.Table, merged: pa.Table) -> None:
@@ -173,6 +182,7 @@ class GroupWriter:
             num_deletes=self._counts["num_deletes"],
             ticket=ticket,
             ranges=self._writer.ranges(),
+            change_logs=() if self._changes is None else self._changes.finish(),
         )
 
     def __enter__(self) -> GroupWriter:
@@ -183,6 +193,8 @@ class GroupWriter:
         if not self._is_finished:
             self._writer.abandon()
             self._staged.discard()
+            if self._changes is not None:
+                self._changes.abandon()
 
 
 def seqno_prefix(group: FileGroup) -> str:

@@ -22,7 +22,7 @@ from hudi_locks.spark.writing.log_task import LoggingWriteTask, LogTask
 from hudi_locks.spark.writing.placement import Groups, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, spread_rows
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.table import MergeRule, TableConfig, add_meta_schema
+from hudi_locks.table import ChangeFormat, MergeRule, TableConfig, add_meta_schema
 from hudi_locks.transaction import ReadSet
 
 __all__ = ["CopyOnWrite", "LookedUpMergeOnRead", "MergeOnRead", "WriteStrategy", "open_strategy"]
@@ -120,6 +120,7 @@ class WriteStrategy(ABC):
             combine=self.settings.combines(operation),
             key_fields=self.config.record_key_fields,
             memory_bytes=self.settings.memory_bytes,
+            changes=None if self.config.change_log_mode is None else ChangeFormat(self.config.change_log_mode, avro),
         )
 
     def _make_log_task(self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups) -> LogTask:

@@ -26,6 +26,7 @@ from hudi_locks.table import (
     RECORD_KEY,
     AppendMerge,
     BaseFileFormat,
+    ChangeFormat,
     DeleteMerge,
     Merge,
     MergeRule,
@@ -56,6 +57,7 @@ class WriteTask:
         combine: Whether rows of the input with one key become one row.
         key_fields: Record key fields, for the error about a row without key.
         memory_bytes: How much of the input stays in memory; more goes to local disk.
+        changes: How what changes in a file group is written down; None if it is not.
     """
 
     files: StagedFiles
@@ -67,6 +69,7 @@ class WriteTask:
     combine: bool
     key_fields: tuple[str, ...]
     memory_bytes: int
+    changes: ChangeFormat | None
 
     @property
     def input_schema(self) -> pa.Schema:
@@ -75,7 +78,8 @@ class WriteTask:
 
     def open(self, group: FileGroup, keys: KeyReport) -> GroupWriter:
         """Begin the new base file of a file group that was announced."""
-        return GroupWriter(self.files, self.schema, form=self.form, group=group, is_announced=True, keys=keys)
+        said = {"form": self.form, "group": group, "keys": keys, "changes": self.changes}
+        return GroupWriter(self.files, self.schema, is_announced=True, **said)  # type: ignore[arg-type]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take all rows of the partition, and yield one batch of stats, with those of keys where they are told.

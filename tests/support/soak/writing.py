@@ -180,6 +180,7 @@ class DeedWriter:
             combine=placed.operation is Operation.UPSERT,
             key_fields=("id",),
             memory_bytes=_MEMORY_BYTES,
+            changes=None,
         )
         batches = list(task([placed.batch()]))
         return [decode_stat(text) for batch in batches for text in batch[STAT].to_pylist()]

@@ -104,7 +104,7 @@ def test_a_block_that_readers_would_leave_out_is_not_made(header: BlockHeader) -
         encode_block(LogBlock(BLOCK.kind, rest, BLOCK.content))
 
 
-@pytest.mark.parametrize("kind", [BlockType.COMMAND, BlockType.CORRUPT, BlockType.CDC])
+@pytest.mark.parametrize("kind", [BlockType.COMMAND, BlockType.CORRUPT])
 def test_other_kinds_are_not_made(kind: BlockType) -> None:
     with pytest.raises(ValueError, match="are not written"):
         encode_block(LogBlock(kind, BLOCK.header, b""))

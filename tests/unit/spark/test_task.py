@@ -64,6 +64,7 @@ def make_task(table: Table) -> MakeTask:
             "combine": True,
             "key_fields": ("id",),
             "memory_bytes": 1 << 20,
+            "changes": None,
         }
         return WriteTask(**{**defaults, **changes})
 

@@ -8,7 +8,16 @@ import pyarrow as pa
 import pytest
 
 from hudi_locks.errors import ConfigError, DamagedTable
-from hudi_locks.table import IS_DELETED, AppendMerge, DeleteMarker, MergeRule, TableConfig, UpsertMerge, combine_rows
+from hudi_locks.table import (
+    IS_DELETED,
+    RECORD_KEY,
+    AppendMerge,
+    DeleteMarker,
+    MergeRule,
+    TableConfig,
+    UpsertMerge,
+    combine_rows,
+)
 from hudi_locks.table.log_merging import join_logs, merge_logs
 from hudi_locks.table.log_rows import LogEntry
 from hudi_locks.table.ordering import find_deletes
@@ -36,7 +45,10 @@ PRESENT = table(("a", 5, "old", False), ("b", 5, "old", None), ("c", 5, "old", F
 def test_an_upsert_takes_out_what_a_delete_is_not_behind(rule: MergeRule) -> None:
     incoming = table(("a", 6, None, True), ("b", 4, None, True), ("d", 6, None, True), ("e", 6, "new", False))
     merge = UpsertMerge(incoming, rule)
+    told: list[tuple[list[str], bool]] = []
+    merge.tell_changes(lambda before, after: told.append((before[RECORD_KEY].to_pylist(), after is None)))
     left = keys([merge.apply(PRESENT)])
+    assert told == [([], False), (["a", "b"] if rule is COMMIT else ["a"], True)]
     assert left == (["c"] if rule is COMMIT else ["b", "c"])
     assert keys(merge.remaining()) == ["e"]
     assert merge.deletes == (2 if rule is COMMIT else 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.table import BaseFile, FileSlice, LogFile
+from hudi_locks.table import BaseFile, DataFiles, FileSlice, LogFile
 from hudi_locks.table.data_files import join_planned, slice_file_group, slice_file_groups
 
 COMPLETIONS = {"t21": "t40", "t30": "t50", "t35": "t90"}
@@ -102,6 +102,16 @@ def test_a_name_tells_what_a_log_is(name: str, found: tuple[str, str, int, str] 
     told = parsed and (parsed.file_id, parsed.instant, parsed.version, parsed.write_token)
     assert told == found
     assert parsed is None or (parsed.path, parsed.size) == (f"a/b/{name}", 5)
+
+
+def test_a_change_log_is_no_log_of_a_slice() -> None:
+    names = [".f-0_20260101000000000.log.1_0-0-0.cdc", "f-0_0-0-0_20260101000000000.parquet", "x.txt"]
+    files = DataFiles.of(("p", name, 5) for name in names)
+    assert [file.path for file in files.both] == [f"p/{names[1]}"]
+    assert [file.path for file in files.every] == [f"p/{names[1]}", f"p/{names[0]}"]
+    assert files.where(lambda file: file.size > 5) == DataFiles()
+    (found,) = slice_file_group(files.bases, files.logs, lambda requested: requested)
+    assert found.logs == ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_locks.table import RECORD_KEY, AppendMerge, DeleteMerge, Merge, MergeRule, UpsertMerge, newest_rows
+from hudi_locks.table import (
+    RECORD_KEY,
+    AppendMerge,
+    DeleteMerge,
+    Merge,
+    MergeRule,
+    MovingMerge,
+    UpsertMerge,
+    newest_rows,
+)
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("a", pa.int64()), ("b", pa.float64()), ("id", pa.int64())])
 ORDERINGS: list[tuple[str, ...]] = [(), ("a",), ("b",), ("a", "b")]
@@ -76,6 +85,32 @@ def test_upsert_is_what_one_row_after_the_other_gives(
     assert run(merge, present, pieces) == expected
     assert merge.updates == sum(value >= 100 for value in expected[: len(present)])
     assert merge.deletes == 0
+
+
+def tell(merge: Merge) -> dict[int, int | None]:
+    """What `merge` says that present rows become, by their numbers; filled while it runs."""
+    told: dict[int, int | None] = {}
+
+    def note(before: pa.Table, after: pa.Table | None) -> None:
+        news = [None] * before.num_rows if after is None else after["id"].to_pylist()
+        told.update(zip(before["id"].to_pylist(), news, strict=True))
+
+    merge.tell_changes(note)
+    return told
+
+
+@given(ROWS, ROWS, st.sampled_from(ORDERINGS), st.integers(1, 3), st.booleans())
+def test_the_changes_that_a_merge_tells_of_are_all_that_it_makes(
+    present: list[Row], incoming: list[Row], ordering: tuple[str, ...], pieces: int, is_delete: bool
+) -> None:
+    present, rows = number(present, 0), table(number(incoming, 100))
+    merge: Merge = DeleteMerge(rows) if is_delete else UpsertMerge(rows, MergeRule(ordering))
+    moving = MovingMerge(merge, pa.array(["a", "b"]))
+    told = tell(moving)
+    merged = run(moving, present, pieces)
+    changed = [told.get(row["id"], row["id"]) for row in present]
+    assert [value for value in changed if value is not None] == merged[: len(present) - moving.deletes]
+    assert (len(told), list(told.values()).count(None)) == (moving.updates + moving.deletes, moving.deletes)
 
 
 @given(ROWS, st.sampled_from(ORDERINGS))

@@ -202,7 +202,7 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
     ("key", "value"),
     [
         ("hoodie.table.metadata.partitions", "bloom_filters"), ("hoodie.table.metadata.partitions.inflight", "files"),
-        ("hoodie.metadata.enable", "true"), ("hoodie.table.cdc.enabled", "true"),
+        ("hoodie.metadata.enable", "true"),
         ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
     ],
 )  # fmt: skip
@@ -217,7 +217,7 @@ def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(stor
     changes = {
         "hoodie.table.metadata.partitions": "files,bloom_filters",
         "hoodie.record.merge.mode": "CUSTOM",
-        "hoodie.table.cdc.enabled": "true",
+        "hoodie.metadata.enable": "true",
         "hoodie.table.keygenerator.type": "USER_PROVIDED",
     }
     put(storage, **changes)
