@@ -142,7 +142,7 @@ DROP_PARTITION_COLUMNS = Key(
     "hoodie.datasource.write.drop.partition.columns",
     bool,
     False,
-    "whether partition columns are left out of the files",
+    "whether partition columns are left out of the files; of a table that is made",
     since="0.10.0",
 )
 PARTITION_METAFILE_USE_BASE_FORMAT = Key(

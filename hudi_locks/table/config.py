@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfoNotFoundError
 
-from hudi_locks.config import Options, datasource_keys, table_keys
+from hudi_locks.config import Key, Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
 from hudi_locks.table.key_generator import (
     COMPLEX,
@@ -143,7 +143,7 @@ class TableConfig:
     @property
     def splits_dates(self) -> bool:
         """Whether a date names three folders, year/month/day. JVM Hudi 1.2 may tell it by its extractor alone."""
-        if self.extra.get(datasource_keys.SLASH_SEPARATED_DATES.name, "").lower() == "true":
+        if self._says(datasource_keys.SLASH_SEPARATED_DATES):
             return True
         extractor = self.extra.get(table_keys.PARTITION_EXTRACTOR.name, "")
         return extractor.endswith(_SLASHED) and self.key_generator in (SIMPLE, COMPLEX)
@@ -154,10 +154,18 @@ class TableConfig:
         return prefixes_keys(self.extra, self.record_key_fields, self.partition_fields)
 
     @property
+    def dropped_fields(self) -> tuple[str, ...]:
+        """Partition columns that files do not have: their values are texts, which the folders tell."""
+        return self.partition_fields if self._says(table_keys.DROP_PARTITION_COLUMNS) else ()
+
+    @property
     def change_log_mode(self) -> str | None:
         """What change logs say of a row; None where writes leave none."""
-        options = Options(self.extra)
-        return options.get_value(table_keys.CDC_MODE).upper() if options.get_value(table_keys.CDC_ENABLED) else None
+        mode = self.extra.get(table_keys.CDC_MODE.name, table_keys.DATA_BEFORE_AFTER)
+        return mode.upper() if self._says(table_keys.CDC_ENABLED) else None
+
+    def _says(self, key: Key[bool]) -> bool:
+        return self.extra.get(key.name, "").lower() == "true"
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str = PROPERTIES_PATH) -> TableConfig:
@@ -281,6 +289,9 @@ _NAMED: Final = frozenset(
 
 def _check_consistency(config: TableConfig, options: Options) -> None:
     read_delete_marker(options)
+    options.find(table_keys.CDC_ENABLED)
+    options.find(table_keys.CDC_MODE)
+    options.find(table_keys.DROP_PARTITION_COLUMNS)
     _check_folders(options, config.version)
     for key, wanted in (
         (table_keys.TABLE_CHECKSUM, config.checksum),

@@ -42,6 +42,9 @@ column:TIMESTAMP there for each, as the options of the table's JVM writers have 
 _UNSPLIT: Final = """\
 dates are three folders only of one partition column, with a simple or complex key generator, without hive style; \
 writers of JVM Hudi name those of other tables in different ways"""
+_UNTOLD: Final = """\
+files have no partition columns, and only the folders of simple and complex key generators tell what is in them, one \
+folder for each column, of copy-on-write tables whose ordering columns are others"""
 _BEING_MADE: Final = """\
 a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
 `hudi-locks metadata drop PATH`"""
@@ -68,7 +71,6 @@ _READ: Final = (
     _Limit(table_keys.TABLE_FORMAT.name, ("", "native"), "tables of other formats are not read by this package"),
     _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
     _Limit(table_keys.POPULATE_META_FIELDS.name, ("true",), "rows without meta columns cannot be told apart"),
-    _Limit(table_keys.DROP_PARTITION_COLUMNS.name, ("false",), "the files lack the partition columns"),
 )
 _MERGED: Final = (
     _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),
@@ -133,6 +135,8 @@ def check_writable(config: TableConfig, path: str = PROPERTIES_PATH) -> None:
 
 def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_beyond(config, _READ)
+    if not _are_folders_telling(config):
+        yield _Refusal(table_keys.DROP_PARTITION_COLUMNS.name, "true", _UNTOLD)
     if config.table_type == "MERGE_ON_READ":
         yield from _find_beyond(config, _MERGED)
         yield from _find_old_partial(config)
@@ -182,6 +186,7 @@ def check_creatable(config: TableConfig) -> None:
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.partial_update_mode, key, "it needs table version 9")
+    _demand(_are_folders_telling(config), table_keys.DROP_PARTITION_COLUMNS.name, _UNTOLD)
     _demand(_are_dates_clear(config), datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
     _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
@@ -222,6 +227,13 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     is_single = len(config.record_key_fields) <= 1 and len(config.partition_fields) == 1
     if config.key_generator == TIMESTAMP and not is_single:
         yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
+
+
+def _are_folders_telling(config: TableConfig) -> bool:
+    """Whether partition columns that files lack can be shown, and nothing else needs them."""
+    is_plain = config.key_generator in (SIMPLE, COMPLEX) and not config.splits_dates
+    is_apart = config.table_type == "COPY_ON_WRITE" and not set(config.ordering_fields) & set(config.dropped_fields)
+    return not config.dropped_fields or (is_plain and is_apart)
 
 
 def _are_dates_clear(config: TableConfig) -> bool:

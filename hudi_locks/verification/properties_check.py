@@ -44,7 +44,9 @@ def check_columns(survey: Survey) -> None:
             return
         config = survey.table.config
         named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
-        lacking = sorted({field.split(":")[0].split(".")[0] for field in named} - set(schema.names))
+        lacking = sorted(
+            {field.split(":")[0].split(".")[0] for field in named} - {*schema.names, *config.dropped_fields}
+        )
         if lacking:
             expected = f"columns of the table, which are {', '.join(schema.names)}"
             found = f"{', '.join(lacking)} as column of keys, partitions or order"

@@ -24,6 +24,7 @@ BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), 
 _OLDER = "1.0.2"
 _BY_THE_NEWEST = (
     "test_change_logs",
+    "test_dropped_columns",
     "test_column_types",
     "test_damage",
     "test_deleting_rows",
@@ -59,6 +60,7 @@ _BY_THE_NEWEST = (
 
 _IN_PAIRS = frozenset(
     {
+        "test_both_write_in_turns[1.2.0-v9-two]",
         "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-OP_KEY_ONLY]",
         "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-DATA_BEFORE_AFTER]",
         "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-MERGE_ON_READ-OP_KEY_ONLY]",

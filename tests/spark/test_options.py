@@ -121,7 +121,6 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, r"formats\.enable=true"),
         ({"hoodie.partition.metafile.use.base.format": "true"}, r"base\.format=true"),
         ({"hoodie.populate.meta.fields": "false"}, r"populate\.meta\.fields=false"),
-        ({"hoodie.datasource.write.drop.partition.columns": "true"}, r"drop\.partition\.columns=true"),
         ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.index.type": "BUCKET"}, "CONSISTENT_HASHING"),
         ({"hoodie.index.type": "HBASE"}, "use GLOBAL_SIMPLE, if a key is to have one row in the whole table"),
         ({"hoodie.index.type": "FLINK_STATE"}, "FLINK_STATE is not offered"),

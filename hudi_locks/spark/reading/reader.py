@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.config import Options, table_keys, write_keys
-from hudi_locks.errors import BadInput, StorageError, TableError
+from hudi_locks.errors import BadInput, StorageError, TableError, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.format.column_range import ColumnRange, ValueKind
 from hudi_locks.metadata_table import find_slice_ranges
@@ -110,21 +110,21 @@ class Reader:
 
     def _choose(self, snapshot: Snapshot) -> Reader:
         """The same for the partitions that `where` leaves, if it is about them alone; else with what it means."""
-        if self.where is None or snapshot.schema is None:
+        if self.where is None or snapshot.shown_schema is None:
             return self
-        values = PartitionValues.of(self.table.config, snapshot.schema)
+        values = PartitionValues.of(self.table.config, snapshot.shown_schema)
         there = list_partitions(self.table.storage) if self.partitions is None else self.partitions
         matching = choose_matching_partitions(self.spark, there, values, self.where)
         if matching is not None:
             return replace(self, partitions=matching)
-        schema = add_meta_schema(snapshot.schema)
+        schema = add_meta_schema(snapshot.shown_schema)
         return replace(self, condition=read_condition(self.spark, schema, self.where))
 
     def _leave_out(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
         """Those that may hold a row that is wanted: as their partition says, and the metadata table."""
-        if self.condition is None or snapshot.schema is None:
+        if self.condition is None or snapshot.shown_schema is None:
             return slices
-        values, wanted = PartitionValues.of(self.table.config, snapshot.schema), self.condition.condition
+        values, wanted = PartitionValues.of(self.table.config, snapshot.shown_schema), self.condition.condition
         told = {partition: find_partition_ranges(values, partition) for partition in {one.partition for one in slices}}
         left = [piece for piece in slices if wanted.may_hold(told[piece.partition])]
         known = self._find_ranges(left, snapshot, self.condition.kinds)
@@ -167,7 +167,7 @@ class Reader:
             first, last = self._bound(snapshot, begin, end, holes_policy=holes_policy)
             before = self._list_slices(snapshot, as_of=first) if is_time(first) else ()
             now = self._list_slices(snapshot, **({} if last is None else {"as_of": last}))
-            there = self._shown([] if snapshot.schema is None else snapshot.schema.names)
+            there = self._shown([] if snapshot.shown_schema is None else snapshot.shown_schema.names)
             columns = [name for name in there if meta_columns or name not in META_COLUMNS]
             return self._compare(snapshot, before, now, columns=columns)
 
@@ -249,6 +249,7 @@ class Reader:
 
         Slices without logs need no merge, and are left to Spark with all that it can push down.
         """
+        self._refuse_untold(slices, snapshot)
         plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
         address = find_address(self.spark, self.table.storage, plain)
         merged = tuple(piece for piece in slices if piece.logs or address is None)
@@ -259,8 +260,23 @@ class Reader:
             return found
         return self._open(plain, snapshot, address).select(*map(column_named, found.columns)).unionByName(found)
 
+    def _refuse_untold(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> None:
+        """Refuse folders that do not tell the partition columns which their files lack: these would be null."""
+        fields = self.table.config.dropped_fields
+        if not fields or snapshot.shown_schema is None:
+            return
+        values = PartitionValues.of(self.table.config, snapshot.shown_schema)
+        for partition in sorted({piece.partition for piece in slices}):
+            if values.read(partition) is None:
+                message = (
+                    f"the files of the table have no partition columns ({', '.join(fields)}), and the folder"
+                    f" {partition!r} does not tell them, as far as it is known here; read other partitions, by"
+                    " partitions=[...]"
+                )
+                raise UnsupportedTable(message, partition=partition, fields=list(fields))
+
     def _plan_merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str]) -> MergeTask:
-        needed = self._narrow(snapshot.schema)
+        needed = self._narrow(snapshot.shown_schema)
         bases = [piece.base for piece in slices if piece.base is not None]
         logs = [log for piece in slices for log in piece.logs]
         refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed)
@@ -275,11 +291,12 @@ class Reader:
         there = add_meta_schema(schema if schema is not None else pa.schema([]))
         user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
         meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
-        needed = {*user, *meta, *self._filtered, *self.table.config.merge_rule.deciding}
+        config = self.table.config
+        needed = {*user, *meta, *self._filtered, *config.merge_rule.deciding, *config.dropped_fields}
         return widen(pa.schema([field for field in there if field.name in needed]))
 
     def _open(self, files: Sequence[BaseFile], snapshot: Snapshot, address: Address | None) -> DataFrame:
-        narrow, storage = self._narrow(snapshot.schema), self.table.storage
+        narrow, storage = self._narrow(snapshot.shown_schema), self.table.storage
         if address is None or not files:
             return self.spark.createDataFrame([], to_spark(narrow))
 
@@ -290,7 +307,7 @@ class Reader:
 
     def _check(self, snapshot: Snapshot) -> None:
         refuse_altered(self.table.storage)
-        found = [] if snapshot.schema is None else snapshot.schema.names
+        found = [] if snapshot.shown_schema is None else snapshot.shown_schema.names
         lacking = [name for name in self.columns or () if name not in found]
         if lacking:
             message = f"there is no column {', '.join(map(repr, lacking))} to read; the table has {', '.join(found)}"

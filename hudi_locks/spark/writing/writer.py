@@ -144,7 +144,8 @@ class _InputPreparer:
             user = add_missing_columns(user, snapshot.schema)
         composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
         columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
-        frame, schema = columns.add_to(user), user_schema(user)
+        frame, dropped = columns.add_to(user), self.table.config.dropped_fields
+        schema = pa.schema([column for column in user_schema(user) if column.name not in dropped])
         if operation is Operation.DELETE:
             return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
         check_ordering(user, self.table.config)

@@ -174,7 +174,6 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
         ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
         ("hoodie.populate.meta.fields", "false"), ("hoodie.table.format", "iceberg"),
         ("hoodie.table.multiple.base.file.formats.enable", "true"),
-        ("hoodie.datasource.write.drop.partition.columns", "true"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
