@@ -22,6 +22,7 @@ from hudi_locks.cli.options import (
     parse_scope,
 )
 from hudi_locks.cli.output import open_console
+from hudi_locks.cli.running import add_running_commands
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
 from hudi_locks.errors import ProviderLoadError
@@ -39,6 +40,7 @@ def add_lock_commands(app: typer.Typer) -> None:
     app.command("providers")(list_providers)
     app.command("config")(explain_config)
     app.command()(doctor)
+    add_running_commands(app)
 
 
 def show(
