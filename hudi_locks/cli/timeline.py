@@ -1,0 +1,84 @@
+"""`timeline`: what happened to a table lately, and who did it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table as Columns
+
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import open_console
+from hudi_locks.cli.services import BasePath, Zone
+from hudi_locks.clock import SystemClock
+from hudi_locks.services.activity import Activity, list_activity
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+
+__all__ = ["command"]
+
+_LOOK_S: Final = 1.0
+_Last = Annotated[int, typer.Option("--last", "-n", metavar="NUMBER", help="So many of the newest instants.", min=1)]
+_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on, until Ctrl-C.")]
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def run_timeline(
+    path: BasePath,
+    last: _Last = 20,
+    follow: _Follow = False,  # noqa: FBT002  # typer's way of a flag
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """List the newest instants of a table: what they did, how long they took, and who made them. Changes nothing.
+
+    Times are in UTC. Who made an instant is known of writers of this package. With --json each instant is an object
+    on a line of its own; with --follow one more each time that its state changes.
+    """
+    table = Table.load(open_storage(path, read_options(option, config)), zone=zone)
+    known: set[tuple[str, str, str]] = set()
+    with suppress(KeyboardInterrupt):
+        while True:
+            news = [one for one in list_activity(table, last=last) if _identify(one) not in known]
+            known.update(map(_identify, news))
+            _print(news, as_json=as_json)
+            if not follow:
+                return
+            SystemClock().sleep(_LOOK_S)
+
+
+def _identify(one: Activity) -> tuple[str, str, str]:
+    return one.requested, one.action, one.state
+
+
+def _print(found: Iterable[Activity], *, as_json: bool) -> None:
+    if as_json:
+        for one in found:
+            typer.echo(json.dumps(dataclasses.asdict(one)))
+        return
+    rows = [_describe(one) for one in found]
+    if rows:
+        columns = Columns("instant", "begun", "action", "operation", "rows", "file groups", "took", "writer", box=None)
+        for row in rows:
+            columns.add_row(*row)
+        open_console().print(columns)
+
+
+def _describe(one: Activity) -> tuple[str, ...]:
+    begun = datetime.fromtimestamp(one.began_ms // 1000, timezone.utc).replace(tzinfo=None).isoformat(" ")
+    took = "" if one.completed_ms is None else f"{max(0, one.completed_ms - one.began_ms) / 1000:.1f} s"
+    counts = (("+", one.rows_inserted), ("~", one.rows_updated), ("-", one.rows_deleted))
+    rows = " ".join(f"{sign}{number}" for sign, number in counts if number)
+    state = one.action if one.state == "COMPLETED" else f"{one.action}, {one.state.lower()}"
+    groups = str(one.file_groups) if one.file_groups else ""
+    token = "" if one.fencing_token is None else f", token {one.fencing_token}"
+    return one.requested, begun, state, one.operation, rows, groups, took, one.writer + token
