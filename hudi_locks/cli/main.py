@@ -31,6 +31,7 @@ _OWN_LATE_COMMANDS: Final = (
     EntryPoint("restore", "hudi_locks.cli.services:restore", COMMAND_GROUP),
     EntryPoint("savepoint", "hudi_locks.cli.services:savepoint", COMMAND_GROUP),
     EntryPoint("serve", "hudi_locks.cli.serve:command", COMMAND_GROUP),
+    EntryPoint("table", "hudi_locks.cli.table:command", COMMAND_GROUP),
     EntryPoint("timeline", "hudi_locks.cli.timeline:command", COMMAND_GROUP),
     EntryPoint("verify", "hudi_locks.cli.verify:command", COMMAND_GROUP),
 )
@@ -44,6 +45,7 @@ _SUMMARIES: Final = {
     "metadata": "Compare the metadata table of a table with its files, or drop it.",
     "restore": "Take a table back to a savepoint, or to a write that is still whole.",
     "savepoint": "Keep what a write of a table shows; list savepoints, or let go of one.",
+    "table": "Show what a table is, how many files it has, and what is under way.",
     "timeline": "List what happened to a table lately, and who did it.",
     "verify": "Look at every file of a table, and name what is damaged; changes nothing.",
     "serve": "Keep the markers of a table's writers: a timeline server that runs by itself.",

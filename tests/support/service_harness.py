@@ -18,9 +18,11 @@ class ServiceHarness(Harness):
 
     Attributes:
         logs_changes: Whether they leave a change log beside each file that supersedes one.
+        schema: What they say of the columns.
     """
 
     logs_changes = False
+    schema = "{}"
 
     def cleaner(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Cleaner:
         transactions = self.open(trace=trace, storage=storage, locks=locks)
@@ -44,7 +46,7 @@ class ServiceHarness(Harness):
         for group in replaces:
             partition, _, file_id = group.rpartition("/")
             ended[partition] = (*ended.get(partition, ()), file_id)
-        return CommitMetadata.of(stats, "UPSERT", schema="{}", replaced_file_ids=ended)
+        return CommitMetadata.of(stats, "UPSERT", schema=self.schema, replaced_file_ids=ended)
 
     def log_changes(self, tx: Transaction, partition: str, file_id: str) -> ChangeLog:
         name = str(LogFileName(file_id, tx.instant, is_cdc=True))

@@ -8,15 +8,17 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from hudi_locks.format import CommitMetadata, WriteStat
+from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.lock import LockManager
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
 from hudi_locks.transaction import Transactions
 
 Run = Callable[..., tuple[int, str, str]]
+SCHEMA = avro_schema(pa.schema([("id", pa.string())]), "t")
 MAIN = "import sys; from hudi_locks.cli import main; main(sys.argv[1:])"
 
 
@@ -30,7 +32,7 @@ def put(tmp_path: Path) -> Callable[[], str]:
         with LockManager("filesystem", options, application="nightly etl") as locks:
             tx = Transactions(table, locks).begin("commit", "UPSERT")
             stats = [WriteStat("", "g-0", None, num_inserts=3, num_update_writes=1)]
-            assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema="{}")).is_committed
+            assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema=SCHEMA)).is_committed
             return tx.instant
 
     return make
@@ -73,3 +75,14 @@ def test_it_follows_what_happens_until_it_is_interrupted(
 def test_a_folder_without_a_table_is_an_error(hudi_locks: Run, tmp_path: Path) -> None:
     status, _, err = hudi_locks("timeline", str(tmp_path))
     assert (status, "holds no Hudi table" in err) == (1, True)
+
+
+def test_a_table_is_shown_on_one_screen(hudi_locks: Run, put: Callable[[], str], tmp_path: Path) -> None:
+    put()
+    status, out, err = hudi_locks("table", str(tmp_path / "table"))
+    assert (status, err) == (0, "")
+    told = dict(line.strip().split(maxsplit=1) for line in out.splitlines() if line.strip())
+    assert told["type"].strip() == "COPY_ON_WRITE, version 8"
+    assert "1 active, 0 pending" in told["instants"]
+    found = json.loads(hudi_locks("table", str(tmp_path / "table"), "--json")[1])
+    assert (found["settings"]["name"], found["files"]["logs"], found["pending"]) == ("t", 0, [])
