@@ -73,9 +73,7 @@ def query_changes(jvm: Jvm, path: str) -> list[list[Change]]:
     return [sorted(found[time], key=repr) for time in sorted(found)]
 
 
-@pytest.mark.parametrize(
-    ("table_type", "mode", "more"), CASES, ids=lambda value: value if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("table_type", "mode", "more"), CASES, ids=["-".join(case[:2]) for case in CASES])
 def test_changes_of_both_are_found_by_cdc_queries(
     spark: Any, jvm: Jvm, theirs: Any, path: str, table_type: str, mode: str, more: dict[str, str]
 ) -> None:
