@@ -15,6 +15,7 @@ __all__ = [
     "ALL_PARTITIONS",
     "KEY_CHANGES",
     "NO_PARTITION",
+    "bloom_filter_key",
     "column_stats_key",
     "group_number",
     "group_numbers",
@@ -46,15 +47,24 @@ def partition_key(partition: str) -> str:
     return partition or NO_PARTITION
 
 
+def bloom_filter_key(partition: str, file_name: str) -> str:
+    """Key of the bloom filter of a base file."""
+    return _hash(partition_key(partition)) + _hash_file(file_name)
+
+
 def column_stats_key(column: str, partition: str, file_name: str) -> str:
     """Key of a column's statistics in a file."""
-    digest = hashlib.md5(file_name.encode(), usedforsecurity=False).digest()
-    return partition_stats_key(column, partition) + base64.b64encode(digest).decode()
+    return partition_stats_key(column, partition) + _hash_file(file_name)
 
 
 def partition_stats_key(column: str, partition: str) -> str:
     """Key of a column's statistics in a partition."""
     return _hash(column) + _hash(partition_key(partition))
+
+
+def _hash_file(name: str) -> str:
+    digest = hashlib.md5(name.encode(), usedforsecurity=False).digest()
+    return base64.b64encode(digest).decode()
 
 
 def _hash(text: str) -> str:

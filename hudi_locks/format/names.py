@@ -49,6 +49,7 @@ class MetadataPartition(Enum):
     FILES = "files"
     COLUMN_STATS = "column_stats"
     PARTITION_STATS = "partition_stats"
+    BLOOM_FILTERS = "bloom_filters"
     RECORD_INDEX = "record_index"
 
 

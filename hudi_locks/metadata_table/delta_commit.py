@@ -17,6 +17,7 @@ from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import (
     META_COLUMNS,
     METADATA_FOLDER,
+    BaseFileName,
     CommitMetadata,
     LogFileName,
     MetadataPartition,
@@ -27,6 +28,7 @@ from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile_writer import encode_hfile
 from hudi_locks.format.metadata_keys import (
     ALL_PARTITIONS,
+    bloom_filter_key,
     column_stats_key,
     group_number,
     partition_key,
@@ -43,12 +45,14 @@ from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
 from hudi_locks.metadata_table.record_files import encode_log
 from hudi_locks.metadata_table.statistics import describe_range, has_room
+from hudi_locks.table.base_file import BLOOM_OF_ALL, BLOOM_TYPE
 from hudi_locks.table.value_ranges import find_kind
 
 __all__ = ["DeltaCommit", "describe_log", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
+_Gone = Mapping[MetadataPartition, Sequence[str]]
 Ranges = Mapping[str, Mapping[str, ColumnRange]]
 
 
@@ -87,6 +91,7 @@ def plan_delta_commit(requested: str, written: CommitMetadata, shape: MetadataSh
         MetadataPartition.FILES: _list_files(written.stats),
         MetadataPartition.COLUMN_STATS: _describe_files(written.stats, ranges, shape.version),
         MetadataPartition.PARTITION_STATS: _describe_partitions(written.stats, ranges, shape.version),
+        MetadataPartition.BLOOM_FILTERS: _filter_files(requested, written.stats),
     }
     return _make(requested, changed, {}, shape)
 
@@ -97,7 +102,7 @@ def plan_clean(requested: str, deleted: Mapping[str, Sequence[str]], shape: Meta
     Ranges of partitions stay as they are: wider than they have to be.
     """
     files, gone = _take_out(deleted, shape)
-    return _make(requested, {MetadataPartition.FILES: files}, {MetadataPartition.COLUMN_STATS: gone}, shape)
+    return _make(requested, {MetadataPartition.FILES: files}, gone, shape)
 
 
 def plan_restore(requested: str, there: Mapping[str, Collection[str]], view: MetadataView) -> DeltaCommit:
@@ -118,11 +123,11 @@ def plan_restore(requested: str, there: Mapping[str, Collection[str]], view: Met
     missing = {path: [name for name in names if name not in there.get(path, ())] for path, names in view.files.items()}
     files, gone = _take_out(missing, shape)
     changed = {MetadataPartition.FILES: files, MetadataPartition.PARTITION_STATS: _unite_partitions(there, view)}
-    return _make(requested, changed, {MetadataPartition.COLUMN_STATS: gone}, shape)
+    return _make(requested, changed, gone, shape)
 
 
-def _take_out(deleted: Mapping[str, Sequence[str]], shape: MetadataShape) -> tuple[_Records, list[str]]:
-    """Records without these files, and the keys of their statistics, which go."""
+def _take_out(deleted: Mapping[str, Sequence[str]], shape: MetadataShape) -> tuple[_Records, _Gone]:
+    """Records without these files, and the keys of what is known of them, which go."""
     touched = {partition: names for partition, names in deleted.items() if names}
     files = {
         partition_key(partition): MetadataRecord(
@@ -131,12 +136,11 @@ def _take_out(deleted: Mapping[str, Sequence[str]], shape: MetadataShape) -> tup
         for partition, names in touched.items()
     }
     named = MetadataRecord(RecordKind.PARTITIONS, dict.fromkeys(files, FileEntry(0)))
-    gone = [
-        column_stats_key(column, partition, name)
-        for partition, names in touched.items()
-        for name in names
-        for column in shape.columns
-    ]
+    each = [(partition, name) for partition, names in touched.items() for name in names]
+    gone = {
+        MetadataPartition.COLUMN_STATS: [column_stats_key(column, *one) for one in each for column in shape.columns],
+        MetadataPartition.BLOOM_FILTERS: [bloom_filter_key(*one) for one in each if BaseFileName.parse(one[1])],
+    }
     return ({ALL_PARTITIONS: named, **files} if files else {}), gone
 
 
@@ -216,7 +220,7 @@ def _read_ranges(stat: WriteStat, columns: Sequence[str]) -> Mapping[str, Column
 def _make(
     requested: str,
     changed: Mapping[MetadataPartition, _Records],
-    gone: Mapping[MetadataPartition, Sequence[str]],
+    gone: _Gone,
     shape: MetadataShape,
 ) -> DeltaCommit:
     made = []
@@ -252,6 +256,14 @@ def _describe_files(stats: Iterable[WriteStat], ranges: Ranges, version: int) ->
             key = column_stats_key(column, stat.partition_path, name)
             records[key] = MetadataRecord(RecordKind.COLUMN_STATS, statistics=told)
     return records
+
+
+def _filter_files(requested: str, stats: Iterable[WriteStat]) -> _Records:
+    """The same filter for each base file as its footer has: one that holds every key."""
+    told = {"type": BLOOM_TYPE, "timestamp": requested, "bloomFilter": BLOOM_OF_ALL.encode(), "isDeleted": False}
+    bases = (stat for stat in stats if stat.path and stat.log_version is None)
+    keys = (bloom_filter_key(stat.partition_path, str(stat.path).rpartition("/")[2]) for stat in bases)
+    return {key: MetadataRecord(RecordKind.BLOOM_FILTER, other=told) for key in keys}
 
 
 def _describe_partitions(stats: Iterable[WriteStat], ranges: Ranges, version: int) -> _Records:

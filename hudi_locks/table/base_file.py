@@ -22,6 +22,8 @@ from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.value_ranges import ValueRanges
 
 __all__ = [
+    "BLOOM_OF_ALL",
+    "BLOOM_TYPE",
     "BaseFileFormat",
     "BaseFileWriter",
     "count_row_groups",
@@ -168,14 +170,15 @@ class BaseFileWriter:
             "writer.model.name": "avro",
             _MIN_KEY: self._min_key or _FIRST_CHARACTER,
             _MAX_KEY: self._max_key or _FIRST_CHARACTER,
-            "hoodie_bloom_filter_type_code": "SIMPLE",
-            "org.apache.hudi.bloomfilter": _bloom_that_holds_all(),
+            "hoodie_bloom_filter_type_code": BLOOM_TYPE,
+            "org.apache.hudi.bloomfilter": BLOOM_OF_ALL,
         }
 
 
-def _bloom_that_holds_all() -> str:
-    """Hudi's InternalBloomFilter of 8 bits, one hash, all set: version -1, count, murmur, size, bits."""
-    return base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
+BLOOM_TYPE: Final = "SIMPLE"
+BLOOM_OF_ALL: Final = base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
+"""A filter that holds every key, Hudi's InternalBloomFilter of 8 bits and one hash: version -1, count, murmur, size,
+bits. Indexes that go by filters look into the file, and never take a key for absent."""
 
 
 def read_base_file(

@@ -32,8 +32,8 @@ _METADATA_PARTS: Final = frozenset(part.value for part in MetadataPartition)
 _COPY_ON_WRITE_PARTS: Final = frozenset({MetadataPartition.RECORD_INDEX.value})
 """Of these a writer must tell which keys are new, as one of logs does not know."""
 _METADATA_TABLE: Final = """\
-of a metadata table this package keeps files, column_stats and partition_stats up to date, of copy-on-write tables \
-record_index too, and no other part. Drop \
+of a metadata table this package keeps files, column_stats, partition_stats and bloom_filters up to date, of \
+copy-on-write tables record_index too, and no other part. Drop \
 that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \
 the table's writers; JVM writers make it anew unless they have hoodie.metadata.enable=false"""
 _KINDLESS: Final = """\

@@ -25,7 +25,7 @@ _File = TypeVar("_File", bound=BaseFile | LogFile)
 _KIND: Final = "metadata-table"
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 _LOGS: Final = "statistics of logs in the metadata table"
-_READ: Final = frozenset(partition.value for partition in MetadataPartition)
+_READ: Final = frozenset(part.value for part in MetadataPartition if part is not MetadataPartition.BLOOM_FILTERS)
 _KEYS: Final = MetadataPartition.RECORD_INDEX
 _UNREAD_KEYS: Final = "the record index: keys are read if all values are asked for (--values), or by metadata verify"
 _INDEX_ANEW: Final = (

@@ -117,7 +117,7 @@ def test_paths_that_hold_no_table_or_one_already(create: Create, spark: Any, pat
         ("COPY_ON_WRITE", "SIDEWAYS", DamagedTable, "hoodie.table.type=SIDEWAYS"),
         (
             "hoodie.metadata.enable=false",
-            "hoodie.table.metadata.partitions=files,bloom_filters",
+            "hoodie.table.metadata.partitions=files,secondary_index_name",
             UnsupportedTable,
             r"hudi-locks metadata drop",
         ),

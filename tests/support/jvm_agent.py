@@ -36,6 +36,8 @@ QUIET = {
     "hoodie.insert.shuffle.parallelism": "2",
     "hoodie.delete.shuffle.parallelism": "2",
 }
+_OPENED = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+"""What Hudi's bloom index needs on Java 17 where it goes by the metadata table."""
 
 
 class Agent:
@@ -241,7 +243,7 @@ def _start(jar: str, more: dict[str, str]) -> Any:
         # of the thread. Once it has not found one, bundle 1.0.2 fails on every delete block (ClassCastException).
         "spark.driver.extraClassPath": os.pathsep.join(filter(None, (jar, *more.pop("jars", "").split(",")))),
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_OPENED}",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.log.level": "OFF",
         "spark.pyspark.python": sys.executable,

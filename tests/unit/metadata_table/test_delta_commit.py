@@ -13,7 +13,12 @@ from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, MetadataPartition, State, WriteStat
 from hudi_locks.format.column_range import INT, LONG, ColumnRange, encode_ranges
-from hudi_locks.format.metadata_keys import column_stats_key, partition_stats_key
+from hudi_locks.format.hfile import HFile
+from hudi_locks.format.log_block import decode_blocks
+from hudi_locks.format.log_deletes import decode_deletes
+from hudi_locks.format.metadata_keys import bloom_filter_key, column_stats_key, partition_stats_key
+from hudi_locks.format.metadata_record import decode_metadata_record
+from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table import (
     DeltaCommit,
     MetadataShape,
@@ -21,10 +26,12 @@ from hudi_locks.metadata_table import (
     MetadataView,
     hides_some,
     list_indexed,
+    log_path,
     plan_clean,
     plan_delta_commit,
 )
 from hudi_locks.storage import MemoryStorage
+from hudi_locks.table.base_file import BLOOM_OF_ALL
 from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 
 T = "20270101000000000"
@@ -194,3 +201,24 @@ def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) 
         with pytest.raises(DamagedTable, match=r"index\.json"):
             replace(table).indexed_columns  # noqa: B018  # read anew
     assert MetadataTable(table.storage, frozenset({"files"}), 9, 9).indexed_columns == ()
+
+
+def test_base_files_get_a_filter_that_holds_every_key_and_lose_it_with_a_clean(version: int) -> None:
+    part = MetadataPartition.BLOOM_FILTERS
+    shape = MetadataShape(version, {part: ("bloom-filters-0000-0",)}, ())
+    name = f"a_0-0-0_{T}.parquet"
+    log = replace(stat("eu", f".a_{T}.log.1_0-0-0", 5), log_version=1)
+    made = plan_delta_commit(T, CommitMetadata.of([stat("eu", name, 7), log], "UPSERT", schema=None), shape)
+    (block,) = decode_blocks(made.logs[log_path(part, "bloom-filters-0000-0", T)], "it")
+    ((key, value),) = HFile(block.content, "it").entries()
+    record = decode_metadata_record(value, SCHEMA_TEXTS[version], "it")
+    assert key.decode() == bloom_filter_key("eu", name)
+    assert record.other == {
+        "type": "SIMPLE",
+        "timestamp": T,
+        "bloomFilter": BLOOM_OF_ALL.encode(),
+        "isDeleted": False,
+    }
+    gone = plan_clean(T, {"eu": [name, f".a_{T}.log.1_0-0-0"]}, shape)
+    (block,) = decode_blocks(gone.logs[log_path(part, "bloom-filters-0000-0", T)], "it")
+    assert decode_deletes(block.content, "it").keys == (bloom_filter_key("eu", name),)

@@ -177,7 +177,7 @@ def narrow(kept: MetadataHarness, requested: str) -> None:
 def test_a_restore_is_refused_where_a_part_of_the_metadata_table_would_not_go_back(kept: MetadataHarness) -> None:
     time = kept.put("p/g-0")
     before = kept.timeline()
-    for part in ("bloom_filters", "record_index"):
+    for part in ("secondary_index_name", "record_index"):
         kept.storage.replace(f"{METADATA_FOLDER}/{part}/.record-index-0000-0_00000000000000002.log.1_0-0-0", b"")
         kept.say(f"files,{part}")
         with pytest.raises(UnsupportedTable, match="hudi-locks metadata drop"):

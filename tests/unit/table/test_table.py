@@ -200,8 +200,8 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.table.metadata.partitions", "bloom_filters"), ("hoodie.table.metadata.partitions.inflight", "files"),
-        ("hoodie.metadata.enable", "true"),
+        ("hoodie.table.metadata.partitions", "secondary_index_name"), ("hoodie.metadata.enable", "true"),
+        ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
     ],
 )  # fmt: skip
@@ -214,7 +214,7 @@ def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStor
 
 def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(storage: MemoryStorage) -> None:
     changes = {
-        "hoodie.table.metadata.partitions": "files,bloom_filters",
+        "hoodie.table.metadata.partitions": "files,secondary_index_name",
         "hoodie.record.merge.mode": "CUSTOM",
         "hoodie.metadata.enable": "true",
         "hoodie.table.keygenerator.type": "USER_PROVIDED",
@@ -229,7 +229,7 @@ def test_all_that_is_wrong_is_said_at_once_and_first_what_cannot_be_changed(stor
 
 
 def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> None:
-    put(storage, **{"hoodie.table.metadata.partitions": "files,bloom_filters"})
+    put(storage, **{"hoodie.table.metadata.partitions": "files,secondary_index_name"})
     with pytest.raises(UnsupportedTable) as caught:
         Table.load(storage, for_writing=True)
     for step in ("hudi-locks metadata drop PATH", "hoodie.metadata.enable=false"):

@@ -194,8 +194,8 @@ def test_a_file_without_a_range_of_an_indexed_column_ends_the_write(kept: Metada
 
 
 def test_a_part_that_is_not_kept_up_to_date_is_refused_before_anything_is_written(kept: MetadataHarness) -> None:
-    kept.say("files,bloom_filters")
-    with pytest.raises(UnsupportedTable, match="the part bloom_filters"):
+    kept.say("files,secondary_index_name")
+    with pytest.raises(UnsupportedTable, match="the part secondary_index_name"):
         kept.open().begin("commit", "UPSERT")
     assert kept.timeline().instants == ()
 
