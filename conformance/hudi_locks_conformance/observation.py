@@ -61,14 +61,12 @@ class ThreadWatch:
     def __init__(self) -> None:
         self._own = threading.current_thread()
         self._started: set[threading.Thread] = set()
-        self._before = 0
 
-    def count_more(self) -> int:
-        """How many more threads there are now; one that took the place of an older one is not more."""
-        return min(sum(thread.is_alive() for thread in self._started), threading.active_count() - self._before)
+    def count(self) -> int:
+        """How many of them are there now."""
+        return sum(thread.is_alive() for thread in self._started)
 
     def __enter__(self) -> ThreadWatch:
-        self._before = threading.active_count()
         with self.lock:
             if not self.watching:
                 ThreadWatch.start = threading.Thread.start

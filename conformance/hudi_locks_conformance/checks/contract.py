@@ -57,22 +57,22 @@ def acquire_then_release(bench: Bench) -> None:
 @check("A3", "hundred-rounds-leave-nothing", why="a writer that leaks for every commit dies after some thousands")
 def hundred_rounds_leave_nothing(bench: Bench) -> None:
     """A hundred rounds of acquire and release leave no record, thread or descriptor behind."""
-    provider = bench.provider()
-    _rounds(bench, provider, 3)
-    grown = _grow(bench, provider)
-    bench.expect(provider.holder(bench.scope()) is None, "a record is left")
-    for _ in range(_MORE_LOOKS):
-        # A client's pool may open one more connection at any time; a leak goes on with every hundred.
-        grown = grown and _grow(bench, provider)
+    with ThreadWatch() as threads:
+        provider = bench.provider()
+        _rounds(bench, provider, 3)
+        grown = _grow(bench, provider, threads)
+        bench.expect(provider.holder(bench.scope()) is None, "a record is left")
+        for _ in range(_MORE_LOOKS):
+            # A client's pool may open one more connection at any time; a leak goes on with every hundred.
+            grown = grown and _grow(bench, provider, threads)
     bench.expect(not grown, grown)
 
 
-def _grow(bench: Bench, provider: Any) -> str:
+def _grow(bench: Bench, provider: Any, threads: ThreadWatch) -> str:
     """What is more after a hundred rounds than before them; an empty text where nothing is."""
-    descriptors = count_descriptors() or 0
-    with ThreadWatch() as threads:
-        _rounds(bench, provider, _ROUNDS)
-    more_threads, more_descriptors = threads.count_more(), (count_descriptors() or 0) - descriptors
+    before, descriptors = threads.count(), count_descriptors() or 0
+    _rounds(bench, provider, _ROUNDS)
+    more_threads, more_descriptors = threads.count() - before, (count_descriptors() or 0) - descriptors
     found = [f"{more_threads} more threads"] * (more_threads > 0)
     found += [f"{more_descriptors} more open descriptors"] * (more_descriptors > 0)
     return " and ".join([*found, f"after {_ROUNDS} rounds"]) if found else ""
@@ -113,7 +113,7 @@ def close_releases(bench: Bench) -> None:
     """Close before release frees every lock of the client, ends all threads, and may be called twice."""
     with ThreadWatch() as threads:
         _close_before_release(bench)
-    bench.expect(threads.count_more() <= 0, "a thread outlived the close of its client")
+    bench.expect(threads.count() == 0, "a thread outlived the close of its client")
 
 
 def _close_before_release(bench: Bench) -> None:

@@ -47,13 +47,13 @@ def _script(bench: Bench) -> None:
 @check("L1", "nothing-is-left", why="a long job that leaks threads and connections ends at a limit")
 def nothing_is_left(bench: Bench) -> None:
     """After an ordinary life no thread and no descriptor is left."""
-    _script(bench)
-    descriptors = count_descriptors()
     with ThreadWatch() as threads:
+        _script(bench)
+        before, descriptors = threads.count(), count_descriptors()
         for _ in range(3):
             _script(bench)
-    gone = _comes_true(lambda: threads.count_more() <= 0)
-    bench.expect(gone, f"{threads.count_more()} threads are left")
+    gone = _comes_true(lambda: threads.count() <= before)
+    bench.expect(gone, f"{threads.count() - before} threads are left")
     if descriptors is not None:
         closed = _comes_true(lambda: (count_descriptors() or 0) <= descriptors)
         bench.expect(closed, "descriptors are left open")

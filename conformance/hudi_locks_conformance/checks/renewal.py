@@ -96,7 +96,7 @@ def renewals_end_with_the_hold(bench: Bench) -> None:
     """Renewals end with release and with close; a hold whose acquiring thread ended is renewed until its release."""
     with ThreadWatch() as threads:
         _renew_and_end(bench)
-    bench.expect(threads.count_more() <= 0, "a thread outlived the manager")
+    bench.expect(threads.count() == 0, "a thread outlived the manager")
 
 
 def _renew_and_end(bench: Bench) -> None:
