@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +21,7 @@ from hudi_locks.cli.options import (
     make_provider,
     parse_scope,
 )
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, say_time
 from hudi_locks.cli.running import add_running_commands
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
@@ -75,7 +75,7 @@ def _holder_table(holder: Holder) -> Table:
         ("process", str(owner.pid or "")),
         ("thread", owner.thread),
         ("application", owner.application),
-        ("since", _say_time(holder.since_ms)),
+        ("since", say_time(holder.since_ms)),
         ("last sign of life", _say_ago(holder.age_ms)),
         ("others may take it", _say_expiry(holder.expires_in_ms)),
         ("token", holder.token),
@@ -83,10 +83,6 @@ def _holder_table(holder: Holder) -> Table:
         if value:
             table.add_row(name, value)
     return table
-
-
-def _say_time(since_ms: int | None) -> str:
-    return "" if since_ms is None else datetime.fromtimestamp(since_ms // 1000, timezone.utc).isoformat(" ")
 
 
 def _say_ago(age_ms: int | None) -> str:

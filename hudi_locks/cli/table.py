@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import typer
 from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, say_time
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.services.overview import PendingInstant, TableOverview, look_over
 from hudi_locks.storage import open_storage
@@ -59,9 +59,7 @@ def _describe(found: TableOverview) -> Iterator[tuple[str, str]]:
 
 
 def _describe_activity(found: TableOverview) -> Iterator[tuple[str, str]]:
-    last = found.last_completed_ms
-    told = "" if last is None else datetime.fromtimestamp(last // 1000, timezone.utc).isoformat(" ")
-    yield "last write", told
+    yield "last write", say_time(found.last_completed_ms)
     yield "instants", f"{found.instants} active, {len(found.pending)} pending"
     for instant in found.pending:
         yield "", _say_pending(instant)

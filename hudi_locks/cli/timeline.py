@@ -6,14 +6,13 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime, timezone
 from typing import Annotated, Final
 
 import typer
 from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, say_time
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.clock import SystemClock
 from hudi_locks.services.activity import Activity, list_activity
@@ -48,16 +47,12 @@ def run_timeline(
     known: set[tuple[str, str, str]] = set()
     with suppress(KeyboardInterrupt):
         while True:
-            news = [one for one in list_activity(table, last=last) if _identify(one) not in known]
-            known.update(map(_identify, news))
+            news = list_activity(table, last=last, known=known)
+            known.update(one.identity for one in news)
             _print(news, as_json=as_json)
             if not follow:
                 return
             SystemClock().sleep(_LOOK_S)
-
-
-def _identify(one: Activity) -> tuple[str, str, str]:
-    return one.requested, one.action, one.state
 
 
 def _print(found: Iterable[Activity], *, as_json: bool) -> None:
@@ -74,7 +69,7 @@ def _print(found: Iterable[Activity], *, as_json: bool) -> None:
 
 
 def _describe(one: Activity) -> tuple[str, ...]:
-    begun = datetime.fromtimestamp(one.began_ms // 1000, timezone.utc).replace(tzinfo=None).isoformat(" ")
+    begun = say_time(one.began_ms).removesuffix("+00:00")
     took = "" if one.completed_ms is None else f"{max(0, one.completed_ms - one.began_ms) / 1000:.1f} s"
     counts = (("+", one.rows_inserted), ("~", one.rows_updated), ("-", one.rows_deleted))
     rows = " ".join(f"{sign}{number}" for sign, number in counts if number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,20 +55,27 @@ class Activity:
     writer: str = ""
     fencing_token: int | None = None
 
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What no other instant shares, nor this one in another state."""
+        return self.requested, self.action, self.state
 
-def list_activity(table: Table, *, last: int) -> tuple[Activity, ...]:
+
+def list_activity(table: Table, *, last: int, known: Collection[tuple[str, str, str]] = ()) -> tuple[Activity, ...]:
     """The newest instants of the active timeline, in the order in which they were begun.
 
     Args:
         table: The table.
         last: At most so many.
+        known: Of these, by their `Activity.identity`, those that are left out, and not read again.
 
     Raises:
         DamagedTable: The timeline, a commit or a claim cannot be read.
         StorageError: The store failed.
     """
     timeline = table.timeline()
-    shown = timeline.instants[-last:] if last > 0 else ()
+    newest = timeline.instants[-last:] if last > 0 else ()
+    shown = [one for one in newest if (one.requested, one.action, one.state.name) not in known]
     claims = _find_claims(table.storage, shown)
     return tuple(map_in_threads(lambda instant: _describe(table, timeline, instant, claims), shown))
 

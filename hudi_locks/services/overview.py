@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.config import Options, file_keys, index_keys, table_keys, write_keys
+from hudi_locks.config import Options, file_keys, index_keys, write_keys
 from hudi_locks.format import epoch_ms
 from hudi_locks.markers import MARKER_FOLDER
 from hudi_locks.table import FileSlice, Table, TableConfig, latest_file_slices
@@ -52,7 +52,6 @@ class TableSettings:
     @classmethod
     def of(cls, config: TableConfig) -> TableSettings:
         """Those that its properties tell."""
-        parts = config.extra.get(table_keys.METADATA_PARTITIONS.name, "").split(",")
         return cls(
             config.name,
             config.table_type,
@@ -63,7 +62,7 @@ class TableSettings:
             key_generator=config.key_generator,
             merge_mode=config.merge_mode,
             index=config.extra.get(index_keys.INDEX_TYPE.name, _NOT_TOLD),
-            metadata_parts=tuple(sorted(filter(None, map(str.strip, parts)))),
+            metadata_parts=tuple(sorted(config.metadata_parts)),
             change_logs=config.change_log_mode or _NOT_TOLD,
         )
 

@@ -154,6 +154,12 @@ class TableConfig:
         return prefixes_keys(self.extra, self.record_key_fields, self.partition_fields)
 
     @property
+    def metadata_parts(self) -> frozenset[str]:
+        """Parts of its metadata table that are in use; none without one."""
+        named = self.extra.get(table_keys.METADATA_PARTITIONS.name, "").split(",")
+        return frozenset(filter(None, map(str.strip, named)))
+
+    @property
     def dropped_fields(self) -> tuple[str, ...]:
         """Partition columns that files do not have: their values are texts, which the folders tell."""
         return self.partition_fields if self._says(table_keys.DROP_PARTITION_COLUMNS) else ()

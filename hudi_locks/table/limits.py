@@ -205,7 +205,7 @@ def _find_metadata_parts(config: TableConfig) -> Iterator[_Refusal]:
     key = table_keys.METADATA_PARTITIONS.name
     value = config.extra.get(key, "")
     known = _METADATA_PARTS - (_COPY_ON_WRITE_PARTS if config.table_type == "MERGE_ON_READ" else set())
-    if not known.issuperset(filter(None, map(str.strip, value.split(",")))):
+    if not known.issuperset(config.metadata_parts):
         yield _Refusal(key, value, _METADATA_TABLE, is_curable=True)
 
 

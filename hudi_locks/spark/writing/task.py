@@ -78,8 +78,15 @@ class WriteTask:
 
     def open(self, group: FileGroup, keys: KeyReport) -> GroupWriter:
         """Begin the new base file of a file group that was announced."""
-        said = {"form": self.form, "group": group, "keys": keys, "changes": self.changes}
-        return GroupWriter(self.files, self.schema, is_announced=True, **said)  # type: ignore[arg-type]
+        return GroupWriter(
+            self.files,
+            self.schema,
+            form=self.form,
+            group=group,
+            is_announced=True,
+            keys=keys,
+            changes=self.changes,
+        )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take all rows of the partition, and yield one batch of stats, with those of keys where they are told.
