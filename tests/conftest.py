@@ -37,6 +37,7 @@ def _keep_bytecode() -> None:
 
 
 _keep_bytecode()
+os.environ.pop("HUDI_CONF_DIR", None)  # of this machine's own jobs
 os.environ.pop("PYTEST_ADDOPTS", None)  # meant for this run, and not for those that tests start
 if not os.environ.get("HUDI_LOCKS_NIGHTLY"):
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))

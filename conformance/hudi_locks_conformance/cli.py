@@ -112,9 +112,10 @@ def conformance(
     checks, skips = _select(level or LevelName.CORE, only, more), read_skips(skip or [], more)
     with _start(server) as running:
         settings = [f"{key}={value}" for key, value in running.options.items()] if running else []
-        name, options = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
-        options.pop("hoodie.write.lock.provider")
-        harness = Harness(name, options, seed=seed, contenders=processes, partner=partner, server=running)
+        given = gather(None, provider or _serves(server), settings=settings + (option or []), config=config)
+        harness = Harness(
+            given.provider, given.without_provider, seed=seed, contenders=processes, partner=partner, server=running
+        )
         _expect_reachable(harness)
         if stress:
             raise typer.Exit(_stress(harness, stress, history, as_json=as_json, json_file=json_file))

@@ -92,12 +92,11 @@ def _make_harness(config: Any) -> Harness:
 
     try:
         settings = config.getoption("lock_option")
-        name, options = gather(None, config.getoption("lock_provider"), settings=settings, config=None)
+        given = gather(None, config.getoption("lock_provider"), settings=settings, config=None)
     except HudiLocksError as error:
         raise pytest.UsageError(str(error)) from error
-    options.pop("hoodie.write.lock.provider")
     chosen = {"seed": config.getoption("lock_seed"), "partner": config.getoption("lock_partner")}
-    return Harness(name, options, **chosen)
+    return Harness(given.provider, given.without_provider, **chosen)
 
 
 def _select(config: Any) -> tuple[list[Check], dict[str, str]]:

@@ -41,8 +41,8 @@ def doctor(
     Exit status: 0 all is well; 1 something is not, or the service cannot be asked.
     """
     if iam:
-        name, options = gather(key, provider, settings=option, config=config)
-        typer.echo(json.dumps(_find_policy(name, options), indent=2))
+        given = gather(key, provider, settings=option, config=config)
+        typer.echo(json.dumps(_find_policy(given.provider, given.options), indent=2))
         return
     if key:
         refuse_no_table(key, advice=f"to try a service without a table, give -o {table_keys.BASE_PATH.name}=PATH")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from hudi_locks.cli.options import Json, read_options, read_properties
+from hudi_locks.cli.options import Json, read_options
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.cli.streamer_options import STREAMER_OPTIONS, StreamerCommand, check_folder, unescape
 from hudi_locks.config import (
@@ -21,10 +21,10 @@ from hudi_locks.config import (
     datasource_keys,
     find_source,
     ingest_keys,
+    local_path,
     table_keys,
 )
 from hudi_locks.errors import ConfigError
-from hudi_locks.storage import local_path
 
 __all__ = ["IngestRequest", "command"]
 
@@ -34,7 +34,7 @@ Source = Annotated[
 Target = Annotated[str, typer.Option(help="Base path of the table, made if there is none.")]
 Table = Annotated[str | None, typer.Option(help="Name of the table.")]
 Props = Annotated[
-    str | None, typer.Option("--props", "--config", "-c", help="A Java properties file with Hudi keys; file:/// too.")
+    str | None, typer.Option("--props", "--config", "-c", help="A properties file with Hudi keys; file:/// too.")
 ]
 Confs = Annotated[
     list[str] | None,
@@ -110,7 +110,7 @@ def ingest(
     The options are those of Hudi Streamer. Several jobs may share a table and a properties file: give each its own
     identifier. The Spark session is that of spark-submit, else a local one.
     """
-    given = (read_properties(unescape(props)) if props else {}) | read_options(hoodie_conf, None)
+    given = read_options(hoodie_conf, unescape(props) if props else None)
     given |= {table_keys.TABLE_NAME.name: target_table} if target_table else {}
     given |= {datasource_keys.PRECOMBINE_FIELD.name: source_ordering_field} if source_ordering_field else {}
     given |= _read_operation(op, filter_dupes=filter_dupes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from hudi_locks.cli.options import (
     Key,
     Provider,
     Settings,
+    gather,
     make_provider,
     parse_scope,
 )
@@ -148,14 +150,21 @@ def explain_config(
     Exit status: 0 the provider accepts them, and none is refused by every writer; 2 they are refused. Asks no lock
     service, and no table.
     """
+    given = gather(key, provider, settings=option, config=config)
     with make_provider(key, provider, settings=option, config=config) as accepted:
         options = Options(accepted.options)
     check_writer_options(options)
-    rows = _effective(options)
+    rows = _effective(options, given.origins)
     policy = RetryPolicy.from_options(options)
     if as_json:
         typer.echo(
-            json.dumps({"options": {name: value for name, value, _ in rows}, "worst_case_s": policy.worst_case_s})
+            json.dumps(
+                {
+                    "options": {name: value for name, value, _ in rows},
+                    "origins": {name: origin for name, _, origin in rows},
+                    "worst_case_s": policy.worst_case_s,
+                }
+            )
         )
         return
     table = Table("key", "value", "from", box=None)
@@ -165,12 +174,15 @@ def explain_config(
     typer.echo(_say_waits(policy))
 
 
-def _effective(options: Options) -> list[tuple[str, str, str]]:
-    shown = redact(options)
-    rows = {(known.name if (known := find_key(name)) else name): (value, name) for name, value in shown.items()}
+def _effective(options: Options, origins: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Key, value, and where it was given; under which other name too, if it was another."""
+    rows = {}
+    for name, value in redact(options).items():
+        own = known.name if (known := find_key(name)) else name
+        rows[own] = (value, origins[name] if name == own else f"{origins[name]}, as {name}")
     for known in _wait_keys():
         rows.setdefault(known.name, (str(known.default), "default"))
-    return [(name, value, "given" if name == source else source) for name, (value, source) in sorted(rows.items())]
+    return [(name, *rows[name]) for name in sorted(rows)]
 
 
 def _wait_keys() -> list[Any]:

@@ -1,8 +1,10 @@
-"""From what was typed to the options of a provider: `KEY`, `--provider`, `--option`, `--config`."""
+"""From what was typed, the environment and files to options: `KEY`, `--provider`, `--option`, `--config`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,14 +12,25 @@ import typer
 
 from hudi_locks.cli.tables import find_table_name
 from hudi_locks.clock import SystemClock
-from hudi_locks.config import Options, check_options, find_key, lock_keys, nearest_key, table_keys
+from hudi_locks.config import (
+    KEYS,
+    Options,
+    check_options,
+    find_defaults_file,
+    find_key,
+    lock_keys,
+    nearest_key,
+    overlay,
+    read_option_file,
+    table_keys,
+)
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockProvider, LockScope, available_providers, load_provider_class
-from hudi_locks.storage import local_path
 
 __all__ = [
     "ConfigFile",
     "FileGroup",
+    "Given",
     "Json",
     "Key",
     "Provider",
@@ -26,7 +39,6 @@ __all__ = [
     "make_provider",
     "parse_scope",
     "read_options",
-    "read_properties",
 ]
 
 
@@ -47,7 +59,7 @@ Settings = Annotated[
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="A Hudi key, or a short name of the provider's."),
 ]
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", help="A Java properties file with Hudi keys.", exists=True)
+    Path | None, typer.Option("--config", "--props", "-c", help="A properties file with Hudi keys.", exists=True)
 ]
 FileGroup = Annotated[
     str | None,
@@ -58,73 +70,82 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _OWN_PREFIXES: Final = ("hoodie.", "hudi_locks.")
 
 
-def gather(
-    key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None
-) -> tuple[str, dict[str, str]]:
-    """The provider's name and all options, what stands on the command line winning over the file.
+@dataclass(frozen=True)
+class Given:
+    """The options of a command, and where each was given.
+
+    Attributes:
+        options: By the names under which they were given.
+        origins: A file, a variable of the environment or a word of the command line, by the same names.
+    """
+
+    options: Mapping[str, str]
+    origins: Mapping[str, str]
+
+    @property
+    def provider(self) -> str:
+        """Name of the lock provider."""
+        return Options(self.options).get_value(lock_keys.PROVIDER)
+
+    @property
+    def without_provider(self) -> dict[str, str]:
+        """The options but for that which names the provider."""
+        return {name: value for name, value in self.options.items() if find_key(name) is not lock_keys.PROVIDER}
+
+    def add(self, origin: str, values: Mapping[str, str]) -> Given:
+        """With values that win over those given so far."""
+        joined = overlay(self.options, values)
+        return Given(joined, {name: origin if name in values else self.origins[name] for name in joined})
+
+
+def gather(key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None) -> Given:
+    """All options of a command that concerns locks, the provider's name among them.
 
     Raises:
         ConfigError: No provider was named, or an option is not `key=value`.
     """
-    options = read_properties(str(config)) if config else {}
-    pairs = dict(_split(setting) for setting in settings or [])
-    name = provider or pairs.get(lock_keys.PROVIDER.name) or options.get(lock_keys.PROVIDER.name)
+    found, pairs = _read_layers(config), dict(map(_split, settings or []))
+    name = provider or pairs.get(lock_keys.PROVIDER.name) or Options(found.options).find(lock_keys.PROVIDER)
     if not name:
         raise ConfigError("which lock provider? give --provider, such as --provider filesystem; there is no default")
     short = load_provider_class(name).short_options
-    options |= {_full_key(word, short): value for word, value in pairs.items()}
-    options |= {lock_keys.PROVIDER.name: name}
-    options |= {table_keys.BASE_PATH.name: key} if key else {}
-    return name, _name_table(options)
+    found = found.add("--option", {_full_key(word, short): value for word, value in pairs.items()})
+    found = found.add("--provider", {lock_keys.PROVIDER.name: name}) if provider else found
+    found = found.add("KEY", {table_keys.BASE_PATH.name: key}) if key else found
+    return found.add("the table", _find_name(found.options))
 
 
-def _name_table(options: dict[str, str]) -> dict[str, str]:
-    """With the table's own name, which is the key of its lock in services that have a key for each table."""
+def _find_name(options: Mapping[str, str]) -> dict[str, str]:
+    """The table's own name, which is the key of its lock in services that have a key for each table."""
     path = options.get(table_keys.BASE_PATH.name)
     given = Options(options).has(table_keys.TABLE_NAME)
     name = None if given or not path else find_table_name(path, options)
-    return options if name is None else options | {table_keys.TABLE_NAME.name: name}
+    return {} if name is None else {table_keys.TABLE_NAME.name: name}
 
 
-def read_options(settings: list[str] | None, config: Path | None) -> dict[str, str]:
-    """Options of a table job, what stands on the command line winning over the file.
+def read_options(settings: list[str] | None, config: str | Path | None) -> dict[str, str]:
+    """Options of a table job; of two that name one key the last of these counts.
 
-    Raises:
-        ConfigError: An option is not `key=value`.
-    """
-    options = read_properties(str(config)) if config else {}
-    return options | dict(_split(setting) for setting in settings or [])
-
-
-def read_properties(address: str, *, above: tuple[str, ...] = ()) -> dict[str, str]:
-    """The properties of a file; a line `include=FILE` stands for those of that file, which lies relative to this one.
-
-    Args:
-        address: A path, or a `file:` address.
-        above: The files that include this one.
+    They are those of this machine for all jobs, of the file, of the environment, and of the command line.
 
     Raises:
-        ConfigError: A file cannot be read, or includes itself.
+        ConfigError: An option is not `key=value`, or a file cannot be read.
     """
-    from hudi_locks.format import split_properties  # brings Arrow along, which no other command needs
-
-    path = os.path.realpath(local_path(address))
-    by = f", which {above[-1]} includes," if above else ""
-    if path in above:
-        raise ConfigError(f"the properties file {path}{by} includes itself; take that line out", path=path)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        message = f"the properties file {address}{by} cannot be read: {error.strerror}; check the path"
-        raise ConfigError(message, path=address) from error
-    options: dict[str, str] = {}
-    for key, value in split_properties(data, path):
-        options |= read_properties(_beside(path, value), above=(*above, path)) if key == "include" else {key: value}
-    return options
+    return dict(_read_layers(config).add("--option", dict(map(_split, settings or []))).options)
 
 
-def _beside(path: str, included: str) -> str:
-    return os.path.join(os.path.dirname(path), local_path(included.strip()))  # noqa: PTH118, PTH120  # a text, as given
+def _read_layers(config: str | Path | None) -> Given:
+    found = Given({}, {})
+    for path in filter(None, (find_defaults_file(), config)):
+        found = found.add(str(path), read_option_file(str(path)))
+    for variable, name in _list_variables().items():
+        found = found.add(variable, {name: os.environ[variable]}) if variable in os.environ else found
+    return found
+
+
+def _list_variables() -> dict[str, str]:
+    """The key that each variable of the environment stands for: its name in capitals, with underscores."""
+    return {name.upper().replace(".", "_"): name for name in KEYS if name.startswith(_OWN_PREFIXES)}
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -151,9 +172,11 @@ def make_provider(
     key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None
 ) -> LockProvider:
     """The provider alone, for commands that look at locks of others."""
-    name, options = gather(key, provider, settings=settings, config=config)
-    kind = load_provider_class(name)
-    return kind(check_options(options, known=kind.short_options.values()), clock=SystemClock(), on_lost=lambda *_: None)
+    given = gather(key, provider, settings=settings, config=config)
+    kind = load_provider_class(given.provider)
+    return kind(
+        check_options(given.options, known=kind.short_options.values()), clock=SystemClock(), on_lost=lambda *_: None
+    )
 
 
 def parse_scope(file_group: str | None) -> LockScope:

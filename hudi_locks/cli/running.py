@@ -90,10 +90,10 @@ def run(
     command = context.meta[_COMMAND]
     if not command:
         raise ConfigError("which command is to run? it follows two dashes: hudi-locks run /data/trips … -- backup.sh")
-    name, options = gather(key, provider, settings=option, config=config)
+    given = gather(key, provider, settings=option, config=config)
     _warn_of_no_table(key)
     scope, timeout_s = parse_scope(file_group), 0.0 if nonblock else wait_s
-    with LockManager(name, options, application=application or os.path.basename(command[0])) as manager:  # noqa: PTH119  # a text
+    with LockManager(given.provider, given.options, application=application or os.path.basename(command[0])) as manager:  # noqa: PTH119  # a text
         try:
             held = manager.lock(scope, timeout_s)
         except AcquireTimeout as error:

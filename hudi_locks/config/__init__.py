@@ -17,6 +17,7 @@ from hudi_locks.config import (
     time_partition_keys,
     write_keys,
 )
+from hudi_locks.config.addresses import LOCAL_SCHEME, local_path, split_scheme
 from hudi_locks.config.checks import (
     check_options,
     check_writer_options,
@@ -28,15 +29,18 @@ from hudi_locks.config.checks import (
 from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
+from hudi_locks.config.option_files import add_defaults, find_defaults_file, overlay, read_option_file
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key
 
 __all__ = [
     "KEYS",
+    "LOCAL_SCHEME",
     "SOURCES",
     "Key",
     "Options",
     "SourceKind",
+    "add_defaults",
     "check_options",
     "check_schema_provider",
     "check_writer_options",
@@ -44,6 +48,7 @@ __all__ = [
     "compaction_keys",
     "datasource_keys",
     "file_keys",
+    "find_defaults_file",
     "find_key",
     "find_source",
     "has_buckets",
@@ -51,11 +56,15 @@ __all__ = [
     "index_keys",
     "ingest_keys",
     "is_lock_local",
+    "local_path",
     "lock_keys",
     "nearest_key",
+    "overlay",
+    "read_option_file",
     "redact",
     "refuse_contradictions",
     "service_keys",
+    "split_scheme",
     "table_keys",
     "time_partition_keys",
     "write_keys",

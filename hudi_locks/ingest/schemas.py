@@ -6,12 +6,11 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
-from hudi_locks.config import Options, ingest_keys
+from hudi_locks.config import Options, ingest_keys, local_path
 from hudi_locks.errors import BadInput, ConfigError, DamagedTable
 from hudi_locks.format import arrow_schema
 from hudi_locks.ingest.registry import ask_schema
 from hudi_locks.spark.writing.rows import to_spark
-from hudi_locks.storage import local_path
 
 __all__ = ["find_schema", "find_schema_text", "interpret"]
 

@@ -13,9 +13,10 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_locks.config import local_path
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.format.records import MAGIC, UNREADABLE
-from hudi_locks.storage import local_path, map_in_threads
+from hudi_locks.storage import map_in_threads
 
 __all__ = ["find_unreadable_file", "list_batch_files", "refuse_cut_off"]
 

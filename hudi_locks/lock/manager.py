@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, check_options, lock_keys
+from hudi_locks.config import add_defaults, check_options, lock_keys
 from hudi_locks.errors import ConfigError, ProviderClosed, refuse_pickling
 from hudi_locks.lock.acquisition import Acquisition, LocalQueue, RetryPolicy
 from hudi_locks.lock.capability import Capability
@@ -53,7 +53,7 @@ class LockManager:
 
     Args:
         provider: A config string as `load_provider_class` takes it, or a class of `LockProvider`.
-        options: Hudi's keys; slips and contradictions are refused.
+        options: Hudi's keys, before those of this machine's `hudi-defaults.conf`; slips and contradictions are refused.
         clock: Source of time; the system's when None.
         application: What a person would call the job; `hoodie.write.lock.app_id` when empty.
         require: Capabilities that the provider must claim.
@@ -75,7 +75,7 @@ class LockManager:
         metrics: Metrics | None = None,
     ) -> None:
         kind = load_provider_class(provider, require=require)
-        self.options = check_options(options or {}, known=kind.short_options.values())
+        self.options = check_options(add_defaults(options), known=kind.short_options.values())
         self.policy = RetryPolicy.from_options(self.options)
         self.metrics = metrics or Metrics()
         self._clock = clock or SystemClock()
@@ -111,7 +111,7 @@ class LockManager:
             ConfigError: The key is absent, or the options cannot be used.
             ProviderLoadError: See `load_provider_class`.
         """
-        name = Options(options).get_value(lock_keys.PROVIDER)
+        name = add_defaults(options).get_value(lock_keys.PROVIDER)
         return cls(name, options, clock=clock, application=application, require=require, metrics=metrics)
 
     def lock(self, scope: LockScope = _TABLE, timeout_s: float | None = None, *, on_lost: OnLost | None = None) -> Held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_locks.config import Options, check_options, lock_keys, table_keys
+from hudi_locks.config import add_defaults, check_options, lock_keys, table_keys
 from hudi_locks.lock import LockManager
 from hudi_locks.services.metadata_properties import refuse_pending, remove_metadata_table
 from hudi_locks.services.table_writer import identify_table
@@ -40,7 +40,7 @@ def drop_metadata_table(
         TableError: Something is under way that has begun with the metadata table.
         StorageError: The store failed.
     """
-    checked = check_options(Options(options) | {table_keys.BASE_PATH.name: path})
+    checked = check_options(add_defaults(options) | {table_keys.BASE_PATH.name: path})
     storage = open_storage(path, checked)
     refuse_unwritable(storage)
     table = Table.load(storage, zone=zone)

@@ -7,7 +7,7 @@ from functools import cached_property
 from os import PathLike
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, check_options, compaction_keys, lock_keys, table_keys
+from hudi_locks.config import Options, add_defaults, check_options, compaction_keys, lock_keys, table_keys
 from hudi_locks.lock import LockManager
 from hudi_locks.observe import Metrics
 from hudi_locks.services.clustering import Clustering
@@ -79,7 +79,7 @@ class TableWriter:
 
         Args:
             path: Base path.
-            options: Hudi's keys.
+            options: Hudi's keys, before those of this machine's `hudi-defaults.conf`.
             zone: Time zone of the writers of a table whose timeline is in LOCAL time.
 
         Raises:
@@ -88,7 +88,7 @@ class TableWriter:
             ConfigError: An option cannot be used.
             UnsupportedTable: The table must not be written by this package.
         """
-        checked = check_options(Options(options) | {table_keys.BASE_PATH.name: str(path)})
+        checked = check_options(add_defaults(options) | {table_keys.BASE_PATH.name: str(path)})
         return cls(Table.load(open_storage(path, checked), zone=zone, for_writing=True), checked)
 
     @cached_property

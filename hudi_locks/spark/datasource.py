@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.config import Key, Options, datasource_keys, find_key
+from hudi_locks.config import Key, Options, add_defaults, datasource_keys, find_key
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation, WriteResult
@@ -42,7 +42,8 @@ def write(
         path: Base path; the table is made if there is none.
         options: Hudi's keys, or the short names of its SQL (`primaryKey`, `preCombineField`, `type` = cow or mor):
             `hoodie.table.name`, `hoodie.datasource.write.recordkey.field`, `…precombine.field`,
-            `…partitionpath.field`, `…operation` (upsert unless given) and so on.
+            `…partitionpath.field`, `…operation` (upsert unless given) and so on. They count before those of this
+            machine's `hudi-defaults.conf`.
         mode: Spark's save mode. `append` writes to the table; `overwrite` removes it first, with its history, so that
             no other writer may be at work, but keeps it where the operation itself replaces rows (`insert_overwrite`,
             `insert_overwrite_table`, `delete_partition`); `ignore` does nothing, and `errorifexists` (or `error`)
@@ -56,7 +57,7 @@ def write(
         ConfigError: An option or the mode cannot be used.
     """
     prepare_session(rows.sparkSession)
-    given, mode = _take_sql_names(Options(options)), mode.lower()
+    given, mode = _fill(Options(options)), mode.lower()
     operation = read_operation(given)
     storage = open_table_storage(rows.sparkSession, path, given)
     present = _find_table(storage)
@@ -77,13 +78,14 @@ def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, o
         spark: The session.
         path: Base path.
         options: Hudi's keys: `hoodie.datasource.query.type` (snapshot, read_optimized or incremental), `as.of.instant`,
-            `hoodie.datasource.read.begin.instanttime` and `…end.instanttime` and so on.
+            `hoodie.datasource.read.begin.instanttime` and `…end.instanttime` and so on. They count before those of
+            this machine's `hudi-defaults.conf`.
 
     Raises:
         NotATable: There is no table.
         ConfigError: An option cannot be used, or two contradict each other.
     """
-    given = Options(options)
+    given = add_defaults(options)
     rest = {name: value for name, value in given.items() if find_key(name) not in datasource_keys.READ_KEYS}
     table = HoodieTable.load(spark, path, options=rest)
     moment = given.find(datasource_keys.AS_OF_INSTANT)
@@ -112,9 +114,15 @@ def open_table(spark: SparkSession, path: str | PathLike[str], options: Options)
         BadInput: Options mean another key or partitioning than the table's.
     """
     prepare_session(spark)
-    storage, options = open_table_storage(spark, path, options), _take_sql_names(options)
+    options = _fill(options)
+    storage = open_table_storage(spark, path, options)
     table = _find_table(storage) or _make(storage, options, "append")
     return HoodieTable(spark, table, options)
+
+
+def _fill(options: Options) -> Options:
+    """The options of a writer, with Hudi's keys for the short names, and what this machine gives to all jobs."""
+    return add_defaults(_take_sql_names(options), without=datasource_keys.READ_KEYS)
 
 
 def _take_sql_names(options: Options) -> Options:

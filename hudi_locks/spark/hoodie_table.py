@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, write_keys
+from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys, write_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
@@ -44,6 +44,15 @@ from hudi_locks.timeline_server import MarkerHost, ServerSettings
 from hudi_locks.transaction import Outcome
 
 __all__ = ["HoodieTable"]
+
+_ARGUMENTS: Final = (
+    table_keys.TABLE_NAME,
+    datasource_keys.RECORDKEY_FIELD,
+    datasource_keys.PARTITIONPATH_FIELD,
+    datasource_keys.PRECOMBINE_FIELD,
+    datasource_keys.WRITE_TABLE_TYPE,
+)
+"""What arguments say of a table that is made."""
 
 
 class HoodieTable(Readable):
@@ -98,18 +107,18 @@ class HoodieTable(Readable):
             ordering: Column whose greater value wins when two rows have one key; without it the later write wins.
             table_type: COPY_ON_WRITE, or MERGE_ON_READ, whose updates append to logs.
             options: Hudi's keys, for the table (`hoodie.write.table.version`: 8 or 9) and for writes through this
-                object.
+                object, before those of this machine's `hudi-defaults.conf`.
 
         Raises:
             TableExists: There is a table at `path`.
             ConfigError: An option or setting cannot be used.
         """
         prepare_session(spark)
-        given = Options(options)
+        given = add_defaults(options, without=(*datasource_keys.READ_KEYS, *_ARGUMENTS))
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
-        storage = open_table_storage(spark, path, options)
+        storage = open_table_storage(spark, path, given)
         check_pipeline(given, config, storage.base, for_writing=True)
         return cls(spark, Table.create(storage, config), given)
 
@@ -127,7 +136,7 @@ class HoodieTable(Readable):
         Args:
             spark: The session.
             path: Base path.
-            options: Hudi's keys for writes through this object.
+            options: Hudi's keys for writes through this object, before those of this machine's `hudi-defaults.conf`.
             zone: The time zone of the writers, such as `Europe/Berlin`, for a table whose timeline is in LOCAL time
                 (the JVM's default); without it such a table can be read and not written.
 
@@ -138,7 +147,8 @@ class HoodieTable(Readable):
             ConfigError: An option cannot be used.
         """
         prepare_session(spark)
-        return cls(spark, Table.load(open_table_storage(spark, path, options), zone=zone), Options(options))
+        given = add_defaults(options, without=datasource_keys.READ_KEYS)
+        return cls(spark, Table.load(open_table_storage(spark, path, given), zone=zone), given)
 
     def insert(self, rows: DataFrame) -> WriteResult:
         """Add rows without looking for their keys: a key that is there already is there twice afterwards.

@@ -2,7 +2,7 @@
 
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
-from hudi_locks.storage.opening import local_path, open_storage, register_storage
+from hudi_locks.storage.opening import open_storage, register_storage
 from hudi_locks.storage.probe import check_service, probe_storage
 from hudi_locks.storage.staged import MOST_TICKET_BYTES, TICKETS_FOLDER, StagedFile, draw_staged, find_staged
 from hudi_locks.storage.storage import (
@@ -29,7 +29,6 @@ __all__ = [
     "check_service",
     "draw_staged",
     "find_staged",
-    "local_path",
     "map_in_threads",
     "open_storage",
     "probe_storage",

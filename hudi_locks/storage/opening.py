@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
+from hudi_locks.config import LOCAL_SCHEME, local_path, split_scheme
 from hudi_locks.errors import ConfigError, ProviderLoadError
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.storage import Storage
@@ -17,13 +17,11 @@ from hudi_locks.storage.storage import Storage
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINT_GROUP", "local_path", "open_storage", "register_storage"]
+__all__ = ["ENTRY_POINT_GROUP", "open_storage", "register_storage"]
 
 ENTRY_POINT_GROUP: Final = "hudi_locks.storages"
 """Where a package names an opener for each scheme that it serves."""
-_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
-_LOCAL: Final = "file"
 
 Opener = Callable[[str, Mapping[str, object]], Storage]
 """Makes the storage of a base path, as the user wrote it, by the table's options; makes no I/O.
@@ -51,9 +49,8 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, object] = M
     path = os.fspath(path)
     if not path.strip():
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
-    match = _ADDRESS.fullmatch(path)
-    scheme = match[1].lower() if match else _LOCAL
-    return _open_local(path) if scheme == _LOCAL else _open_other(path, scheme, options)
+    scheme = split_scheme(path)[0] or LOCAL_SCHEME
+    return _open_local(path) if scheme == LOCAL_SCHEME else _open_other(path, scheme, options)
 
 
 def register_storage(scheme: str, opener: Opener) -> None:
@@ -69,25 +66,12 @@ def register_storage(scheme: str, opener: Opener) -> None:
     Raises:
         ConfigError: It is no scheme, or `file`, which this package serves itself.
     """
-    if scheme == _LOCAL or not _SCHEME.fullmatch(scheme):
-        message = f"{scheme!r} cannot be registered: a scheme is letters, digits, +, - and ., and {_LOCAL!r} is served"
+    if scheme == LOCAL_SCHEME or not _SCHEME.fullmatch(scheme):
+        message = (
+            f"{scheme!r} cannot be registered: a scheme is letters, digits, +, - and ., and {LOCAL_SCHEME!r} is served"
+        )
         raise ConfigError(message, scheme=scheme)
     _registered[scheme] = opener
-
-
-def local_path(address: str) -> str:
-    """The path of this machine that a plain path or a `file:` address means.
-
-    Raises:
-        ConfigError: The scheme is another one, or the address names another machine.
-    """
-    match = _ADDRESS.fullmatch(address)
-    if match is None:
-        return address
-    if match[1].lower() != _LOCAL:
-        message = f"{address}: scheme {match[1]!r} is not supported; supported are plain paths and file: addresses"
-        raise ConfigError(message, path=address, scheme=match[1])
-    return _local_part(address, match[2])
 
 
 def _open_local(path: str) -> Storage:
@@ -97,7 +81,7 @@ def _open_local(path: str) -> Storage:
 def _open_other(path: str, scheme: str, options: Mapping[str, object]) -> Storage:
     opener = _registered.get(scheme) or _load_installed(scheme)
     if opener is None:
-        known = tuple(sorted({_LOCAL, *_registered, *(point.name for point in _list_installed())}))
+        known = tuple(sorted({LOCAL_SCHEME, *_registered, *(point.name for point in _list_installed())}))
         message = (
             f"{path}: no storage serves the scheme {scheme!r}; served are plain paths and {', '.join(known)}. Install a"
             f" package that names one under the entry points {ENTRY_POINT_GROUP!r}, or register_storage one"
@@ -124,10 +108,3 @@ def _list_installed() -> Iterable[EntryPoint]:
     from importlib.metadata import entry_points
 
     return entry_points(group=ENTRY_POINT_GROUP)
-
-
-def _local_part(path: str, rest: str) -> str:
-    host, slash, tail = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest.removeprefix("/"))
-    if host not in ("", "localhost") or not (slash or rest.startswith("/")):
-        raise ConfigError(f"{path} names another machine or a relative folder; write file:///folder", path=path)
-    return "/" + unquote(tail)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_locks.errors import BadInput, ConfigError, TableExists, UnsupportedTable
-from hudi_locks.spark import HoodieTable, write
+from hudi_locks.spark import HoodieTable, read, write
 from hudi_locks.storage import LocalStorage, opening, register_storage
 
 pytestmark = pytest.mark.spark
@@ -133,3 +133,21 @@ def test_other_keys_than_the_tables_are_refused(
             write(frame(SECOND), path, {**OPTIONS, key: "ts"}, "append")
         assert (caught.value.key, caught.value.asked) == (key, "ts")
     assert files_of() == before
+
+
+def test_what_a_machine_gives_to_all_jobs_counts_where_a_job_gives_none(
+    spark: Any, frame: Frame, rows_of: RowsOf, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {**OPTIONS, "hoodie.datasource.query.type": "incremental", "hoodie.datasource.write.operation": "delete"}
+    (tmp_path / "hudi-defaults.conf").write_text("".join(f"{key}  {value}\n" for key, value in given.items()))
+    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
+    write(frame(SECOND), path, {"hoodie.datasource.write.operation": "upsert"})
+    table = HoodieTable.load(spark, path)
+    assert table.options["hoodie.upsert.shuffle.parallelism"] == "2"
+    assert (Path(path) / "month=1").is_dir()
+    assert rows_of(table) == SECOND
+    assert read(spark, path, {"hoodie.datasource.read.begin.instanttime": "20990101000000000"}).count() == 0
+    write(frame(SECOND[:1]), path, {}, "append")
+    assert rows_of(table) == SECOND[1:]
+    made = HoodieTable.create(spark, f"{path}2", name="u", record_key="id")
+    assert made.table.config.hive_style

@@ -134,6 +134,13 @@ class Agent:
         builder = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath("/none").withProperties(properties)
         return int(builder.build().getTimeGeneratorConfig().getMaxExpectedClockSkewMs())
 
+    def option_file(self, path: str) -> dict[str, str]:
+        """The options of a file."""
+        hudi = self.spark._jvm.org.apache.hudi
+        place = hudi.storage.StoragePath(f"file://{path}")
+        found = hudi.common.config.DFSPropertiesConfiguration(self.spark._jsc.hadoopConfiguration(), place).getProps()
+        return {str(name): str(found.getProperty(name)) for name in found.stringPropertyNames()}
+
     def time_paths(self, options: dict[str, str], kind: str, values: list[str | None]) -> list[str | None]:
         """Folders of values of a column, as Hudi's key generator of times names them; null for what it refuses."""
         jvm = self.spark._jvm

@@ -318,8 +318,8 @@ def java_properties_work_as_they_are(bench: Bench) -> None:
     ):
         warnings.simplefilter("always")
         path = Path(folder) / "writer.properties"
-        path.write_bytes(_write_properties(_writer_settings(bench, java_class)))
-        _, options = gather(None, None, settings=[], config=path)
+        path.write_text("".join(f"{key}={value}\n" for key, value in _writer_settings(bench, java_class).items()))
+        options = gather(None, None, settings=[], config=path).options
         with (
             LockManager.from_options(options, clock=bench.clock) as manager,
             _run_jvm(partner, "hold", _MOMENT_S) as theirs,
@@ -331,12 +331,6 @@ def java_properties_work_as_they_are(bench: Bench) -> None:
             _insist(bench, _insist(bench, lambda: manager.lock(timeout_s=_START_S)).release)
     ours = [str(warning.message) for warning in told if not issubclass(warning.category, ResourceWarning)]
     bench.expect(not ours, f"warned: {ours}")  # what the collector finds of others is no word of the manager's
-
-
-def _write_properties(settings: Mapping[str, str]) -> bytes:
-    from hudi_locks.format import encode_properties  # brings Arrow along, which no other check needs
-
-    return encode_properties(settings, "of a JVM writer")
 
 
 def _writer_settings(bench: Bench, java_class: str) -> dict[str, str]:

@@ -135,6 +135,35 @@ def test_config_explains_the_worst_case_and_hides_secrets(hudi_locks: Run) -> No
     assert told["options"]["hoodie.write.lock.wait_time_ms"] == "60000"
 
 
+def test_config_says_where_each_value_was_given(
+    hudi_locks: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, job = tmp_path / "hudi-defaults.conf", tmp_path / "job.properties"
+    waits = "hoodie.write.lock.wait_time_ms"
+    machine.write_text(f"hoodie.write.lock.provider filesystem\n{waits} 1\nhoodie.write.lock.num_retries 1")
+    job.write_text(f"{waits}=2\nhoodie.write.lock.client.num_retries=2\nhoodie.cleaner.policy.failed.writes=LAZY")
+    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("HOODIE_WRITE_LOCK_WAIT_TIME_MS", "3")
+    monkeypatch.setenv("HOODIE_WRITE_LOCK_CLIENT_NUM_RETRIES", "3")
+    words = ("config", "/t", "--props", str(job), "-o", f"{waits}=4")
+    status, out, _ = hudi_locks(*words, "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert told["origins"] == {
+        "hoodie.base.path": "KEY",
+        "hoodie.clean.failed.writes.policy": f"{job}, as hoodie.cleaner.policy.failed.writes",
+        "hoodie.write.lock.client.num_retries": "HOODIE_WRITE_LOCK_CLIENT_NUM_RETRIES",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "default",
+        "hoodie.write.lock.max_wait_time_ms_between_retry": "default",
+        "hoodie.write.lock.num_retries": str(machine),
+        "hoodie.write.lock.provider": str(machine),
+        "hoodie.write.lock.wait_time_ms": "--option",
+        "hoodie.write.lock.wait_time_ms_between_retry": "default",
+    }
+    assert told["options"][waits] == "4"
+    assert "--option" in hudi_locks(*words)[1]
+
+
 def test_help_lists_commands_and_imports_no_spark() -> None:
     script = (
         "import sys\nfrom hudi_locks.cli import main\n"

@@ -23,8 +23,8 @@ BY_SOURCE: Final = re.compile(r"pq\.(ParquetFile|ParquetWriter)")
 SOURCES: Final = re.compile(r"(self\._)?(source|sink|out)|pa\.BufferReader\(.*\)")
 ELSEWHERE: Final = {
     "cli/demo": "plays with files of its own",
-    "cli/options.py": "properties files of the user",
     "cli/serve.py": "a token",
+    "config/option_files.py": "properties files of the user, and of the machine",
     "ingest/source_files.py": "files of a source, and the checkpoint of Spark",
     "ingest/schemas.py": "schemas of the user",
     "table/row_buffer.py": "rows that are set aside on the disk of an executor",
