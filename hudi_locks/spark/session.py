@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -77,6 +78,7 @@ _SENT: Final = ("spark.submit.pyFiles", "spark.archives")
 """What may bring the package to workers whose Python lacks it."""
 _PROBE: Final = "import hudi_locks.spark._compat"
 _PROBE_TIMEOUT_S: Final = 60
+_configurations: Final[WeakKeyDictionary[Any, Mapping[str, str]]] = WeakKeyDictionary()
 
 
 def prepare_session(spark: SparkSession) -> None:
@@ -94,8 +96,9 @@ def prepare_session(spark: SparkSession) -> None:
         return
     if _VARIABLE not in os.environ:
         context.pythonExec = _find_setting(context) or sys.executable
-    is_sent = any(context.getConf().get(name) for name in _SENT)
-    if context.pythonExec != sys.executable and not is_sent and (lack := _find_lack(context.pythonExec)):
+    if context.pythonExec == sys.executable or any(map(_read_configuration(context).get, _SENT)):
+        return
+    if lack := _find_lack(context.pythonExec):
         message = f"Spark's Python workers run {context.pythonExec}, which cannot import hudi_locks ({lack}); {WAY_OUT}"
         raise SessionRefused(message, python=context.pythonExec)
 
@@ -126,7 +129,7 @@ def open_table_storage(
     Raises:
         ConfigError: See `open_storage`.
     """
-    told = spark.sparkContext.getConf()
+    told = _read_configuration(spark.sparkContext)
     return open_storage(path, add_store_settings(Options(options), os.fspath(path), told))
 
 
@@ -134,12 +137,18 @@ def add_lock_settings(spark: SparkSession, options: Options, path: str) -> Optio
     """The options of a writer, by which a lock that lies beside the table is reached as the table itself."""
     if options.find(PROVIDER) not in _STORAGE_LOCKS:
         return options
-    return add_store_settings(options, path, spark.sparkContext.getConf())
+    return add_store_settings(options, path, _read_configuration(spark.sparkContext))
 
 
 def _find_setting(context: Any) -> str | None:
-    given = (context.getConf().get(name) for name in _SETTINGS)
-    return next((value for value in given if value), None)
+    return next(filter(None, map(_read_configuration(context).get, _SETTINGS)), None)
+
+
+def _read_configuration(context: Any) -> Mapping[str, str]:
+    """That with which a context was made; asking the JVM for it takes longer than loading a table."""
+    if context not in _configurations:
+        _configurations[context] = dict(context.getConf().getAll())
+    return _configurations[context]
 
 
 @cache

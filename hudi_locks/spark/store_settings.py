@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hudi_locks.config import Key, Options
@@ -26,7 +26,7 @@ from hudi_locks.config.lock_keys import (
     STORAGE_SERVICE_ACCOUNT_FILE,
 )
 
-__all__ = ["SparkConf", "add_store_settings"]
+__all__ = ["add_store_settings"]
 
 _S3A: Final[Mapping[Key[Any], str]] = {
     STORAGE_ENDPOINT_URL: "endpoint",
@@ -54,14 +54,7 @@ _USUAL_SUFFIX: Final = "core.windows.net"
 Told = dict[Key[Any], str | None]
 
 
-class SparkConf(Protocol):
-    """The configuration of a session's context."""
-
-    def get(self, key: str, /) -> str | None:
-        """What was set; None if nothing was."""
-
-
-def add_store_settings(given: Options, path: str, conf: SparkConf) -> Options:
+def add_store_settings(given: Options, path: str, conf: Mapping[str, str]) -> Options:
     """The options of a table, and beside them what the session says of the store that its path leads to.
 
     Read is `spark.hadoop.fs.s3a.*` (endpoint, region, keys, role, path style, and whether connections are without TLS)
@@ -76,7 +69,7 @@ def add_store_settings(given: Options, path: str, conf: SparkConf) -> Options:
     return given | {key.name: value for key, value in told.items() if value and given.name_used(key) is None}
 
 
-def _find_s3(given: Options, path: str, conf: SparkConf) -> Told:
+def _find_s3(given: Options, path: str, conf: Mapping[str, str]) -> Told:
     del given, path
     told: Told = {key: conf.get(f"spark.hadoop.fs.s3a.{name}") for key, name in _S3A.items()}
     endpoint = told[STORAGE_ENDPOINT_URL]
@@ -86,7 +79,7 @@ def _find_s3(given: Options, path: str, conf: SparkConf) -> Told:
     return told
 
 
-def _find_gcs(given: Options, path: str, conf: SparkConf) -> Told:
+def _find_gcs(given: Options, path: str, conf: Mapping[str, str]) -> Told:
     del given, path
     file = conf.get("spark.hadoop.fs.gs.auth.service.account.json.keyfile")
     return {
@@ -95,7 +88,7 @@ def _find_gcs(given: Options, path: str, conf: SparkConf) -> Told:
     }
 
 
-def _find_azure(given: Options, path: str, conf: SparkConf) -> Told:
+def _find_azure(given: Options, path: str, conf: Mapping[str, str]) -> Told:
     """One way to say who we are, by the order in which Hudi's own keys are asked."""
     if any(given.name_used(key) for key in _AZURE_KEYS):
         return {}
@@ -129,7 +122,7 @@ def _find_oauth(ask: Callable[[str], str | None]) -> Told:
     return {AZURE_MANAGED_IDENTITY_CLIENT_ID: client} if is_managed else {}
 
 
-_FINDERS: Final[Mapping[str, Callable[[Options, str, SparkConf], Told]]] = {
+_FINDERS: Final[Mapping[str, Callable[[Options, str, Mapping[str, str]], Told]]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _find_s3),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _find_azure),
     "gs": _find_gcs,

@@ -133,6 +133,18 @@ def test_a_stopped_session_is_said_in_one_sentence(create: Callable[..., HoodieT
         HoodieTable.load(stopped, table.path)
 
 
+def test_a_session_is_asked_for_its_configuration_once(
+    spark: Any, create: Callable[..., HoodieTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = create().path
+    HoodieTable.load(spark, path)
+    asked: list[object] = []
+    monkeypatch.setattr(type(spark.sparkContext), "getConf", asked.append)
+    for _ in range(3):
+        HoodieTable.load(spark, path).read()
+    assert asked == []
+
+
 def test_a_living_session_passes(spark: Any) -> None:
     prepare_session(spark)
     assert spark.sparkContext.pythonExec == sys.executable
