@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +22,7 @@ from hudi_locks.cli.options import (
     make_provider,
     parse_scope,
 )
-from hudi_locks.cli.output import open_console, say_time
+from hudi_locks.cli.output import open_console
 from hudi_locks.cli.running import add_running_commands
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
@@ -69,32 +68,9 @@ def show(
 
 def _holder_table(holder: Holder) -> Table:
     table = Table(show_header=False, box=None)
-    owner = holder.owner
-    for name, value in (
-        ("key", holder.key),
-        ("owner", owner.id or "not told by the record"),
-        ("host", owner.host),
-        ("process", str(owner.pid or "")),
-        ("thread", owner.thread),
-        ("application", owner.application),
-        ("since", say_time(holder.since_ms)),
-        ("last sign of life", _say_ago(holder.age_ms)),
-        ("others may take it", _say_expiry(holder.expires_in_ms)),
-        ("token", holder.token),
-    ):
-        if value:
-            table.add_row(name, value)
+    for name, value in holder.describe():
+        table.add_row(name, value)
     return table
-
-
-def _say_ago(age_ms: int | None) -> str:
-    return "" if age_ms is None else f"{timedelta(seconds=age_ms // 1000)} ago"
-
-
-def _say_expiry(left_ms: int | None) -> str:
-    if left_ms is None:
-        return "never by itself"
-    return f"in {timedelta(seconds=left_ms // 1000)}" if left_ms >= 0 else "now"
 
 
 def unlock(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime, timezone
 from typing import Final
 
 from rich.console import Console
 
-__all__ = ["open_console", "say_time"]
+__all__ = ["open_console"]
 
 _WITHOUT_TERMINAL: Final = 100_000
 """Columns of a pipe or file: as many as anything printed takes, so that nothing is cut."""
@@ -17,8 +16,3 @@ _WITHOUT_TERMINAL: Final = 100_000
 def open_console() -> Console:
     """Standard output: as wide as the terminal, and without one as wide as it takes."""
     return Console(soft_wrap=True, width=None if sys.stdout.isatty() else _WITHOUT_TERMINAL)
-
-
-def say_time(ms: int | None) -> str:
-    """Milliseconds since the epoch as a moment in UTC, to the second; nothing for None."""
-    return "" if ms is None else datetime.fromtimestamp(ms // 1000, timezone.utc).isoformat(" ")

@@ -12,9 +12,10 @@ import typer
 from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import open_console, say_time
+from hudi_locks.cli.output import open_console
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.clock import SystemClock
+from hudi_locks.display import say_time
 from hudi_locks.services.activity import Activity, list_activity
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table

@@ -90,16 +90,20 @@ def find_defaults_file() -> str | None:
         ConfigError: The folder does not lie on this machine.
     """
     named = os.environ.get(_FOLDER, "").strip()
-    try:
-        path = Path(local_path(named or _USUAL_FOLDER), _DEFAULTS)
-    except ConfigError as error:
-        message = f"{_FOLDER}={named}: a folder of this machine is wanted; copy {_DEFAULTS} to one, and name that"
-        raise ConfigError(message, path=named) from error
+    path = Path(_read_folder(named) if named else _USUAL_FOLDER, _DEFAULTS)
     if path.is_file():
         return str(path)
     if named:
         warnings.warn(f"{_FOLDER}={named} has no file {_DEFAULTS}", NoEffectWarning, stacklevel=3)
     return None
+
+
+def _read_folder(named: str) -> str:
+    try:
+        return local_path(named)
+    except ConfigError as error:
+        message = f"{_FOLDER}={named}: a folder of this machine is wanted; copy {_DEFAULTS} to one, and name that"
+        raise ConfigError(message, path=named) from error
 
 
 def add_defaults(options: Mapping[str, object] | None, *, without: Collection[Key[Any]] = ()) -> Options:

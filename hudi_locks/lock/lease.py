@@ -9,9 +9,11 @@ import threading
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from hudi_locks.clock import Clock
+from hudi_locks.display import make_card, say_time
 from hudi_locks.errors import ConfigError, LockLost
 
 __all__ = ["Holder", "Identity", "Lease", "LockScope", "LossReason", "Owner", "Renewable", "Renewals", "generation"]
@@ -156,6 +158,36 @@ class Holder:
     token: str = ""
     expires_in_ms: int | None = None
     raw: str = ""
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What is known of it, as names and words."""
+        owner = self.owner
+        known = (
+            ("key", self.key),
+            ("owner", owner.id or "not told by the record"),
+            ("host", owner.host),
+            ("process", str(owner.pid or "")),
+            ("thread", owner.thread),
+            ("application", owner.application),
+            ("since", say_time(self.since_ms)),
+            ("last sign of life", _say_ago(self.age_ms)),
+            ("others may take it", _say_expiry(self.expires_in_ms)),
+            ("token", self.token),
+        )
+        return [(name, words) for name, words in known if words]
+
+    def _repr_html_(self) -> str:
+        return make_card("Holder of a lock", self.describe())
+
+
+def _say_ago(age_ms: int | None) -> str:
+    return "" if age_ms is None else f"{timedelta(seconds=age_ms // 1000)} ago"
+
+
+def _say_expiry(left_ms: int | None) -> str:
+    if left_ms is None:
+        return "never by itself"
+    return f"in {timedelta(seconds=left_ms // 1000)}" if left_ms >= 0 else "now"
 
 
 class _Generation:

@@ -10,6 +10,7 @@ from hudi_locks.services.log_compaction import LogCompaction
 from hudi_locks.services.metadata_making import MetadataMade
 from hudi_locks.services.metadata_removal import drop_metadata_table
 from hudi_locks.services.metadata_services import MetadataUpkeep
+from hudi_locks.services.overview import TableSettings
 from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
@@ -40,6 +41,7 @@ __all__ = [
     "Savepoints",
     "SweepResult",
     "TableServices",
+    "TableSettings",
     "TableWriter",
     "drop_metadata_table",
     "identify_table",

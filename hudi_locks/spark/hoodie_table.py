@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Final
@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys, write_keys
 from hudi_locks.deprecation import RenamedMember
+from hudi_locks.display import make_card
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics
-from hudi_locks.services import TableServices, TableWriter
+from hudi_locks.services import TableServices, TableSettings, TableWriter
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.operation import Operation, WriteResult
@@ -377,6 +378,12 @@ class HoodieTable(Readable):
 
     def __repr__(self) -> str:
         return f"HoodieTable({self.table.config.name!r} at {self.path})"
+
+    def _repr_html_(self) -> str:
+        settings = TableSettings.of(self.table.config)
+        found = (("path", self.path), ("newest instant", self.table.timeline().newest_time()))
+        told = ((name.replace("_", " "), value) for name, value in asdict(settings).items() if name != "name")
+        return make_card(f"Hudi table {settings.name}", (*found, *told))
 
     def __reduce__(self) -> Any:
         refuse_pickling(self, "load it where it is needed, from its path")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from hudi_locks.display import make_card
 from hudi_locks.format import ChangeLog, WriteStat
 from hudi_locks.format.metadata_keys import group_numbers
 
@@ -150,6 +151,19 @@ class WriteResult:
     def wasted_s(self) -> float:
         """Seconds that went into attempts which met a conflict."""
         return sum(attempt.ended_ms - attempt.began_ms for attempt in self.attempts[:-1]) / 1000
+
+    def _repr_html_(self) -> str:
+        rows = {"inserted": self.rows_inserted, "updated": self.rows_updated, "deleted": self.rows_deleted}
+        facts = (
+            ("instant", self.instant),
+            ("visible since", self.completion_time),
+            ("rows", ", ".join(f"{count:,} {what}" for what, count in rows.items())),
+            ("file groups", f"{self.file_groups:,} written, {self.file_groups_replaced:,} ended"),
+            ("table lock", f"waited {self.lock_wait_ms:,} ms, held {self.lock_held_ms:,} ms"),
+            ("conflicts", tuple(f"with {one.other}, {one.other_writer}" for one in self.conflicts)),
+            ("warnings", self.warnings),
+        )
+        return make_card(f"Write {self.outcome.name}", facts)
 
     @classmethod
     def of(cls, published: PublishResult, metadata: CommitMetadata, *, attempts: Sequence[Attempt]) -> WriteResult:

@@ -78,7 +78,8 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield master
 
 
-@pytest.mark.parametrize("what", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("what", ["copy-on-write", "merge-on-read"])
 def test_a_master_with_two_workers_writes_serves_and_reads(standalone: str, tmp_path: Path, what: str) -> None:
     found = run(standalone, tmp_path, what, PYSPARK_PYTHON=sys.executable)
     assert found["rows"]

@@ -192,3 +192,14 @@ def test_what_was_read_can_be_written_back(create: Create, frame: Frame, rows_of
 def test_a_table_object_cannot_be_pickled_and_says_so(create: Create) -> None:
     with pytest.raises(TypeError, match="load it where it is needed"):
         create().__reduce__()
+
+
+def test_a_notebook_shows_a_table_and_what_a_write_did(create: Callable[..., HoodieTable], frame: Any) -> None:
+    table = create()
+    result = table.upsert(frame([("a", "1", 1, 1.0), ("b", "1", 1, 1.0)]))
+    written, shown = result._repr_html_(), table._repr_html_()
+    assert f"<td>{result.instant}</td>" in written
+    assert "2 inserted, 0 updated, 0 deleted" in written
+    assert f"<td>{table.path}</td>" in shown
+    assert f"<td>{result.completion_time}</td>" in shown
+    assert "<tr><th>partitioned by</th><td>month</td></tr>" in shown
