@@ -98,6 +98,8 @@ def conformance(
 
     Exit status: 0 conformant at the level; 1 a violation; 2 a wrong command line; 3 some check of the level could not
     be judged; 4 the lock service cannot be reached; 70 the kit itself broke.
+
+    Example: hudi-locks conformance -p zookeeper --server zookeeper --level interop
     """
     if recheck is not None:
         raise typer.Exit(_recheck(recheck, MODELS[model.value] if model else None))

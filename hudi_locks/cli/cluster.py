@@ -49,6 +49,8 @@ def cluster(
 
     Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
     same lock provider. The Spark session is that of spark-submit, else a local one.
+
+    Example: hudi-locks cluster /data/trips --props writer.properties --sort-by city,ts
     """
     if sum([schedule, bool(run), bool(abort), show]) > 1:
         raise ConfigError("--schedule, --run, --abort and --list exclude each other: give one of them")

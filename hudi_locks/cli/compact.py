@@ -48,6 +48,8 @@ def compact(
     Runs the plan that waits, or makes one and runs it. Give the options that the table's writers have, above all the
     same lock provider. The Spark session is that of spark-submit, else a local one. With --logs only logs are merged,
     of file slices that have many, and only while no write is under way.
+
+    Example: hudi-locks compact /data/trips --props writer.properties
     """
     if sum([schedule, bool(run), bool(abort)]) > 1:
         raise ConfigError("--schedule, --run and --abort exclude each other: give one of them")

@@ -39,6 +39,8 @@ def doctor(
     """Try whether the lock service, and the store of a table at KEY, keep what writers need. Locks are left alone.
 
     Exit status: 0 all is well; 1 something is not, or the service cannot be asked.
+
+    Example: hudi-locks doctor -p zookeeper -o url=zk-1:2181 -o hoodie.base.path=/data/trips
     """
     if iam:
         given = gather(key, provider, settings=option, config=config)

@@ -109,6 +109,8 @@ def ingest(
 
     The options are those of Hudi Streamer. Several jobs may share a table and a properties file: give each its own
     identifier. The Spark session is that of spark-submit, else a local one.
+
+    Example: hudi-locks ingest --target-base-path /data/trips --source-class json --props job.properties
     """
     given = read_options(hoodie_conf, unescape(props) if props else None)
     given |= {table_keys.TABLE_NAME.name: target_table} if target_table else {}

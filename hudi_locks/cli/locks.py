@@ -52,7 +52,10 @@ def show(
     file_group: FileGroup = None,
     as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
 ) -> None:
-    """Show who holds the lock of a table."""
+    """Show who holds the lock of a table.
+
+    Example: hudi-locks show /data/trips -p filesystem
+    """
     scope = parse_scope(file_group)
     with make_provider(key, provider, settings=option, config=config) as asked:
         holder = asked.holder(scope)
@@ -81,7 +84,12 @@ def unlock(
     config: ConfigFile = None,
     file_group: FileGroup = None,
 ) -> None:
-    """Remove the hold that `show` showed, and no other: check first that its holder is dead."""
+    """Remove the hold that `show` showed, and no other: check first that its holder is dead.
+
+    Exit status: 0 it is removed; 1 it is not held under that token.
+
+    Example: hudi-locks unlock /data/trips -p filesystem --if-token 4f1c
+    """
     scope = parse_scope(file_group)
     with make_provider(key, provider, settings=option, config=config) as asked:
         broken = asked.break_if(scope, if_token)
@@ -95,7 +103,10 @@ def unlock(
 
 
 def list_providers(as_json: Json = False) -> None:  # noqa: FBT002  # typer's way of a flag
-    """List the lock providers that can be asked for by name, and what they claim."""
+    """List the lock providers that can be asked for by name, and what they claim.
+
+    Example: hudi-locks providers --json
+    """
     found = {name: _claims(name) for name in available_providers()}
     if as_json:
         typer.echo(json.dumps(found))
@@ -123,8 +134,11 @@ def explain_config(
 ) -> None:
     """Print the options in effect, without secrets, and how long a writer may wait for its lock.
 
-    Exit status: 0 the provider accepts them, and none is refused by every writer; 2 they are refused. Asks no lock
-    service, and no table.
+    Says of each where it was given. Asks no lock service, and of a table its name alone.
+
+    Exit status: 0 the provider accepts them, and none is refused by every writer; 2 they are refused.
+
+    Example: hudi-locks config /data/trips --option hoodie.write.lock.provider=filesystem
     """
     given = gather(key, provider, settings=option, config=config)
     with make_provider(key, provider, settings=option, config=config) as accepted:

@@ -16,7 +16,7 @@ from hudi_locks.cli.ending import unwind_at_sigterm
 from hudi_locks.cli.locks import add_lock_commands
 from hudi_locks.errors import ConfigError, HudiLocksError, ProviderLoadError
 
-__all__ = ["COMMAND_GROUP", "main"]
+__all__ = ["COMMAND_GROUP", "load_commands", "main"]
 
 COMMAND_GROUP: Final = "hudi_locks.commands"
 """Entry points of further commands; each names a `typer.Typer` or a click command."""
@@ -75,6 +75,19 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(error, _USAGE)
     except HudiLocksError as error:
         _stop(error, _FAILURE)
+
+
+def load_commands() -> dict[str, Any]:
+    """Every command that is installed here, by the words that call it, as click has it. Imports what they need."""
+    app = typer.Typer()
+    add_lock_commands(app)
+    group: Any = typer.main.get_command(app)
+    found = dict(group.commands)
+    for point in _late_commands():
+        loaded = _load_command(point)
+        members = getattr(loaded, "commands", None)
+        found |= {f"{point.name} {word}": one for word, one in members.items()} if members else {point.name: loaded}
+    return dict(sorted(found.items()))
 
 
 def _run(words: list[str]) -> None:

@@ -33,6 +33,8 @@ def run_verify(
     """Compare the metadata table with the data files: their names, and the ranges of their columns. Changes nothing.
 
     Exit status: 0 it is right, or there is none; 1 it misses files or rows; 2 the command line is wrong.
+
+    Example: hudi-locks metadata verify /data/trips
     """
     report = verify_table(open_storage(path, read_options(option, config)), zone=zone, reads_keys=True)
     found = tuple(finding for finding in report.damages if finding.kind == _KIND)
@@ -51,6 +53,8 @@ def run_init(path: BasePath, option: Settings = None, config: ConfigFile = None,
     """Make a metadata table: readers find files by it without listings, and filters pass over files by it.
 
     Give the lock options of the table's writers. JVM Hudi and this package keep it up to date from then on.
+
+    Example: hudi-locks metadata init /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         _tell(path, writer.services.make_metadata_table())
@@ -62,6 +66,8 @@ def run_rebuild(path: BasePath, option: Settings = None, config: ConfigFile = No
 
     Give the lock options of the table's writers. It is the way out where `verify` finds it wrong. An index of
     record keys is not made anew: JVM Hudi does that.
+
+    Example: hudi-locks metadata rebuild /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         _tell(path, writer.services.make_metadata_table(anew=True))
@@ -83,6 +89,8 @@ def run_drop(path: BasePath, option: Settings = None, config: ConfigFile = None,
     """Turn the metadata table off and delete it, under the table's lock. No row changes; readers list folders again.
 
     Give the lock options of the table's writers. A JVM writer makes it anew unless it has hoodie.metadata.enable=false.
+
+    Example: hudi-locks metadata drop /data/trips --props writer.properties
     """
     names = drop_metadata_table(path, read_options(option, config), zone=zone)
     typer.echo(f"{path}: dropped the metadata table ({', '.join(names)})" if names else f"{path}: no metadata table")

@@ -79,13 +79,15 @@ def run(
         str, typer.Option("--application", metavar="NAME", help="What `show` says of the holder; the command's name.")
     ] = "",
 ) -> None:
-    """Hold the lock of a table while a command runs: `hudi-locks run /data/trips -p filesystem -- backup.sh`.
+    """Hold the lock of a table while a command runs.
 
     The command is stopped when the lock is lost, and on Linux ends with this process. Its environment has
     HUDI_LOCKS_KEY, HUDI_LOCKS_TOKEN and, where the provider has one, HUDI_LOCKS_FENCING_TOKEN.
 
     Exit status: that of the command, 128 and the signal's number if one ended it; 1, or CODE, the lock was not got;
     75 it was lost; 126 and 127 the command cannot be run; 130 Ctrl-C.
+
+    Example: hudi-locks run /data/trips -p filesystem -- backup.sh
     """
     command = context.meta[_COMMAND]
     if not command:
@@ -185,6 +187,8 @@ def wait(
     """Wait until nobody holds the lock of a table, and take nothing; a hold that ran out counts as none.
 
     Exit status: 0 it is free, 1 it is not.
+
+    Example: hudi-locks wait /data/trips -p filesystem -w 60
     """
     scope, clock = parse_scope(file_group), SystemClock()
     ends_s = float("inf") if wait_s is None else clock.monotonic() + wait_s

@@ -47,6 +47,8 @@ def run_serve(
     """Keep the markers of a table's writers until SIGTERM or SIGINT; requests under way are answered first.
 
     Give the options that the writers have: they say whether to look for conflicts, and how to batch.
+
+    Example: hudi-locks serve /data/trips --port 26754 --token-file token --props writer.properties
     """
     options = check_options({**read_options(option, config), "hoodie.base.path": path})
     token = "" if without_token else _read_token(token_file)

@@ -34,6 +34,8 @@ def run_clean(
     A metadata table is compacted, cleaned and archived too, if that is due.
 
     Give the options that the table's writers have: the same lock provider, and what to keep.
+
+    Example: hudi-locks clean /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         swept = writer.services.sweep()
@@ -69,7 +71,10 @@ def run_savepoint(
     config: ConfigFile = None,
     zone: Zone = None,
 ) -> None:
-    """Keep what a write of a table shows, until it is deleted: no clean removes its files."""
+    """Keep what a write of a table shows, until it is deleted: no clean removes its files.
+
+    Example: hudi-locks savepoint /data/trips --comments month-end --props writer.properties
+    """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         if list_all:
             for found in writer.services.savepoints.list():
@@ -101,7 +106,10 @@ def run_restore(
     config: ConfigFile = None,
     zone: Zone = None,
 ) -> None:
-    """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies."""
+    """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies.
+
+    Example: hudi-locks restore /data/trips --instant 20261127112309302 --props writer.properties
+    """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         done = writer.services.restore(instant)
     typer.echo(f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files")
@@ -115,6 +123,8 @@ def run_accept_times(path: BasePath, option: Settings = None, config: ConfigFile
     """Let writers go on after a time that is far ahead of the store's clock; their times are later from then on.
 
     The write that brought it is kept. To undo it, restore the table instead.
+
+    Example: hudi-locks accept-times /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         newest = writer.transactions.accept_times()

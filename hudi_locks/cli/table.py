@@ -31,7 +31,10 @@ def run_table(
     zone: Zone = None,
     as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
 ) -> None:
-    """Show what a table is, how many files it has, and what is under way. Changes nothing, and takes no lock."""
+    """Show what a table is, how many files it has, and what is under way. Changes nothing, and takes no lock.
+
+    Example: hudi-locks table /data/trips
+    """
     options = read_options(option, config)
     found = look_over(Table.load(open_storage(path, options), zone=zone), options)
     if as_json:

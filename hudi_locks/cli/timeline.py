@@ -43,6 +43,8 @@ def run_timeline(
 
     Times are in UTC. Who made an instant is known of writers of this package. With --json each instant is an object
     on a line of its own; with --follow one more each time that its state changes.
+
+    Example: hudi-locks timeline /data/trips -n 20 --follow
     """
     table = Table.load(open_storage(path, read_options(option, config)), zone=zone)
     known: set[tuple[str, str, str]] = set()

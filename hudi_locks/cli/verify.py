@@ -36,6 +36,8 @@ def run_verify(
     Options say how a store is reached, such as hudi_locks.storage.endpoint_url.
 
     Exit status: 0 the table is sound; 1 something is damaged; 2 there is no table, or the command line is wrong.
+
+    Example: hudi-locks verify /data/trips --values
     """
     try:
         report = verify_table(open_storage(path, read_options(option, config)), zone=zone, reads_values=values)

@@ -42,7 +42,10 @@ def demo(
     writers: Annotated[int, typer.Option(min=2, max=15, help="How many writers, each a process.")] = 2,
     keep: Annotated[Path | None, typer.Option(help="An empty folder for the table; else it is removed.")] = None,
 ) -> None:
-    """Let writers upsert one table of real flights at the same time, and read back with a reader that is not ours."""
+    """Let writers upsert one table of real flights at the same time, and read back with a reader that is not ours.
+
+    Example: hudi-locks demo --writers 4
+    """
     given = dict(pair.partition("=")[::2] for pair in option or ())
     with _choose_folder(keep) as folder, open_store(storage, folder) as store:
         named = provider or store.provider
