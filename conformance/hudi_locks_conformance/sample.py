@@ -43,6 +43,7 @@ class SampleLockProvider(LockProvider):
             Capability.LEASE,
             Capability.RENEWAL,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.NEEDS_CLOCK_SYNC,
             Capability.CREATES_BACKEND,
         }
@@ -118,12 +119,17 @@ class SampleLockProvider(LockProvider):
     def encode(self, lease: Lease) -> bytes:
         """The record of a lease."""
         owner = {"id": lease.owner.id, "host": lease.owner.host, "pid": lease.owner.pid}
+        owner["scope"] = (lease.scope.partition, lease.scope.file_id)
         return json.dumps({**owner, "hold": lease.state, "until": self.clock.wall_ms() + 1000 * self.lease_s}).encode()
 
     def read(self, scope: LockScope) -> dict[str, Any] | None:
         """The record under the name: None if there is none, empty if it cannot be read."""
+        return self.read_file(self.path(scope))
+
+    def read_file(self, path: Path) -> dict[str, Any] | None:
+        """The record in a file; see `read`."""
         try:
-            record = json.loads(self.send("read", self.path(scope).read_bytes))
+            record = json.loads(self.send("read", path.read_bytes))
         except FileNotFoundError:
             return None
         except ValueError:
@@ -189,6 +195,14 @@ class SampleLockProvider(LockProvider):
             self.change(lease, "remove", lambda: self.path(lease.scope).unlink(missing_ok=True))
             del self.held[lease.scope]
 
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`."""
+        if not self.folder.exists():
+            return []
+        records = [self.read_file(path) or {} for path in self.folder.iterdir() if not path.suffix]
+        scopes = [LockScope(*record["scope"]) for record in records if "scope" in record]
+        return list(filter(None, map(self.holder, scopes)))
+
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
         record = self.read(scope)
@@ -198,7 +212,8 @@ class SampleLockProvider(LockProvider):
         known = pid if isinstance(pid, int) else 0
         owner = Owner(str(record.get("id", "")), str(record.get("host", "")), known)
         raw = self.path(scope).read_bytes().decode("utf-8", "replace")
-        return Holder(str(self.path(scope)), owner, token=str(record.get("hold", "unreadable")), raw=raw)
+        token = str(record.get("hold", "unreadable"))
+        return Holder(str(self.path(scope)), owner, token=token, raw=raw, scope=str(scope))
 
     def close(self) -> None:
         """See `LockProvider.close`."""

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from hudi_locks.cli.doctor import doctor
+from hudi_locks.cli.listing import list_locks
 from hudi_locks.cli.options import (
     ConfigFile,
     FileGroup,
@@ -36,6 +37,7 @@ _NOT_HELD_SO = 1
 
 def add_lock_commands(app: typer.Typer) -> None:
     """Register the commands of this module."""
+    app.command("ls")(list_locks)
     app.command()(show)
     app.command()(unlock)
     app.command("providers")(list_providers)

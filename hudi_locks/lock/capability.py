@@ -27,6 +27,7 @@ class Capability(enum.Enum):
     REACQUIRE = "the owner acquiring again gets the same lease, without a count"
     CANCEL = "a pending wait can be ended from another thread by close"
     OWNER_INFO = "names the present holder"
+    LIST = "list_holders names every hold of the table and of its file groups"
     BREAK = "break_if removes a named hold"
     NEEDS_CLOCK_SYNC = "expiry compares wall clocks of different hosts"
     CLOCK_FREE = "expiry survives any clock skew"

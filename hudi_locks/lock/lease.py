@@ -149,6 +149,7 @@ class Holder:
         token: What `break_if` compares: identifies this very hold.
         expires_in_ms: Milliseconds until others may take over; None if never or not known; negative if expired.
         raw: The record as text, for a person to read, without secrets.
+        scope: What is held, `table` or partition and file id; "" where the backend keeps but a digest of it.
     """
 
     key: str
@@ -158,6 +159,7 @@ class Holder:
     token: str = ""
     expires_in_ms: int | None = None
     raw: str = ""
+    scope: str = ""
 
     def describe(self) -> list[tuple[str, str]]:
         """What is known of it, as names and words."""

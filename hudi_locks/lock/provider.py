@@ -87,6 +87,14 @@ class LockProvider(ABC):
     def holder(self, scope: LockScope) -> Holder | None:
         """Who holds `scope` now, asked of the backend; None if nobody does."""
 
+    def list_holders(self) -> list[Holder]:
+        """Every hold of the table now, asked of the backend: that of its own lock, and those of file groups.
+
+        Raises:
+            Unsupported: The class does not claim LIST.
+        """
+        raise Unsupported(f"{type(self).__name__} cannot list the locks of a table: it does not claim LIST")
+
     @abstractmethod
     def close(self) -> None:
         """Release what is held and the connection. May be called twice."""

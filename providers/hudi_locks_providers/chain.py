@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys
-from hudi_locks.errors import LockError, LockLost
+from hudi_locks.errors import LockError, LockLost, Unsupported
 from hudi_locks.lock import (
     Capability,
     Finding,
@@ -166,6 +166,15 @@ class ChainLockProvider(LockProvider):
         if told is None:
             return None
         return replace(told, token="|".join(holder.token if holder else "" for holder in found))
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`; each of the two lists its own.
+
+        Raises:
+            Unsupported: Always; the error names them.
+        """
+        names = " and ".join(self._names)
+        raise Unsupported(f"two lock providers list different holds: ask {names} one after the other, by --provider")
 
     def break_if(self, scope: LockScope, token: str) -> bool:
         """See `LockProvider.break_if`: whichever of the two are held so; False if one of them is held otherwise."""

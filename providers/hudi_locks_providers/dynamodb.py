@@ -38,7 +38,7 @@ from hudi_locks_providers._dynamodb.memory import Memory
 from hudi_locks_providers._dynamodb.requests import DynamoRequests
 from hudi_locks_providers._dynamodb.settings import DynamoSettings
 from hudi_locks_providers._dynamodb.truth import DynamoTruth
-from hudi_locks_providers._wire.dynamodb_item import Item, decode_item, show_item
+from hudi_locks_providers._wire.dynamodb_item import KEY, Item, decode_item, show_item
 from hudi_locks_providers._wire.implicit_key import implicit_key
 
 __all__ = ["DynamoDBImplicitLockProvider", "DynamoDBLockProvider"]
@@ -71,6 +71,7 @@ class DynamoDBLockProvider(LockProvider):
             Capability.RENEWAL,
             Capability.FENCING,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.CLOCK_FREE,
             Capability.SURVIVES_RECONNECT,
@@ -243,22 +244,31 @@ class DynamoDBLockProvider(LockProvider):
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`; None as well if there is no table yet."""
         item = self._context.requests.find(self.keys.lock(scope))
-        if item is None:
-            return None
+        return None if item is None else self._read_holder(item)
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`; reads the whole lock table, for which it needs dynamodb:Scan."""
+        table = self.holder(LockScope.table())
+        groups = self._context.requests.find_by_prefix(self.keys.groups)
+        return list(filter(None, [table, *map(self._read_holder, groups)]))
+
+    def _read_holder(self, item: Item) -> Holder | None:
+        key = item[KEY]["S"]
+        shown, scope = f"{self._settings.table}/{key}", self.keys.name_scope(key)
         try:
             found = decode_item(item)
         except DamagedLockRecord:
-            return Holder(self._show_key(scope), Owner(""), token=_token(item), raw=show_item(item))
+            return Holder(shown, Owner(""), token=_token(item), raw=show_item(item), scope=scope)
         if found.is_released:
             return None
-        key = self.keys.lock(scope)
         return Holder(
-            key=self._show_key(scope),
+            key=shown,
             owner=found.owner,
             since_ms=found.since_ms,
             token=_token(item),
             expires_in_ms=self._context.memory.left_ms(key, found),
             raw=show_item(item),
+            scope=scope,
         )
 
     def break_if(self, scope: LockScope, token: str) -> bool:

@@ -37,6 +37,8 @@ _logger = open_log(__name__)
 _HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
 _ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *WEB_SCHEMES})
 _MS_PER_MINUTE: Final = 60_000
+_GROUPS: Final = ".hudi_locks/file_groups"
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 class _Hold(NamedTuple):  # made by every acquire, in less than half of the time that a dataclass takes
@@ -63,6 +65,7 @@ class FileSystemLockProvider(LockProvider):
             Capability.RENEWAL,
             Capability.FENCING,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.NEEDS_CLOCK_SYNC,
             Capability.LINEARIZABLE,
@@ -150,7 +153,7 @@ class FileSystemLockProvider(LockProvider):
 
     def _file_group_file(self, scope: LockScope) -> LockFile:
         named = f"{len(scope.partition or '')}:{scope.partition}/{scope.file_id}"
-        return self._folder.lock_file(f".hudi_locks/file_groups/{hashlib.sha256(named.encode()).hexdigest()}")
+        return self._folder.lock_file(f"{_GROUPS}/{hashlib.sha256(named.encode()).hexdigest()}")
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
         """See `LockProvider.try_acquire`."""
@@ -267,7 +270,18 @@ class FileSystemLockProvider(LockProvider):
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
-        file = self._file(scope)
+        return self._read_holder(self._file(scope))
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`; a file group that a JVM writer locked is not told by name."""
+        with self._table_file.translated:
+            names = filter(_DIGEST.fullmatch, self._folder.list_names(_GROUPS))
+            groups = [self._folder.lock_file(f"{_GROUPS}/{name}") for name in sorted(names)]
+        table = self._read_holder(self._table_file)
+        found = [replace(table, scope=str(LockScope.table()))] if table else []
+        return [*found, *filter(None, map(self._read_holder, groups))]
+
+    def _read_holder(self, file: LockFile) -> Holder | None:
         with file.translated:
             found = file.find()
         if found is None:
@@ -281,6 +295,7 @@ class FileSystemLockProvider(LockProvider):
             token=_token(found),
             expires_in_ms=self._left_ms(found),
             raw=content.raw,
+            scope=content.scope,
         )
 
     def break_if(self, scope: LockScope, token: str) -> bool:

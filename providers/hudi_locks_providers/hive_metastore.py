@@ -49,6 +49,7 @@ class HiveMetastoreLockProvider(LockProvider):
             Capability.RENEWAL,
             Capability.FENCING,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.CLOCK_FREE,
             Capability.SURVIVES_RECONNECT,
@@ -70,7 +71,7 @@ class HiveMetastoreLockProvider(LockProvider):
         self._requests = HiveRequests(self.metastore, self.settings.database)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
-        self._sights: dict[LockScope, tuple[int, int, float]] = {}
+        self._sights: dict[str, tuple[int, int, float]] = {}
         self._closed = False
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:  # noqa: ARG002  # the contract's signature
@@ -162,29 +163,37 @@ class HiveMetastoreLockProvider(LockProvider):
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`; a query of Hive that locks the table is a holder too."""
         row = self._find_row(scope)
-        if row is None:
-            return None
+        return None if row is None else self._read_holder(row, scope=str(scope))
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`; the names of file groups are kept as digests, so that none is told."""
+        rows = self.metastore.find_locks_like(self.settings.database, self.settings.groups)
+        groups = [self._read_holder(row, scope="") for row in rows if row.is_granted]
+        return list(filter(None, [self.holder(LockScope.table()), *groups]))
+
+    def _read_holder(self, row: LockRow, *, scope: str) -> Holder:
         age_ms = max(0, self.clock.wall_ms() - row.heartbeat_ms) if row.heartbeat_ms else None
         return Holder(
-            key=self._show_key(scope),
+            key=f"{self.settings.database}.{row.table}",
             owner=decode_owner(row),
             since_ms=row.since_ms or None,
             age_ms=age_ms,
             token=str(row.lock_id),
-            expires_in_ms=self._left_ms(scope, row) if row.heartbeat_ms and not row.transaction else None,
+            expires_in_ms=self._left_ms(row) if row.heartbeat_ms and not row.transaction else None,
             raw=row.show(),
+            scope=scope,
         )
 
-    def _left_ms(self, scope: LockScope, row: LockRow) -> int:
+    def _left_ms(self, row: LockRow) -> int:
         """After how long the metastore may drop the lock, at most.
 
         Counted from when this client first saw its last sign of life: nobody tells what the metastore's clock says.
         """
         now_s = self.clock.monotonic()
-        *seen, since_s = self._sights.get(scope, (0, 0, now_s))
+        *seen, since_s = self._sights.get(row.table, (0, 0, now_s))
         if seen != [row.lock_id, row.heartbeat_ms]:
             since_s = now_s
-        self._sights[scope] = (row.lock_id, row.heartbeat_ms, since_s)
+        self._sights[row.table] = (row.lock_id, row.heartbeat_ms, since_s)
         return round((self._requests.find_timeout_s() - (now_s - since_s)) * 1000)
 
     def _find_row(self, scope: LockScope) -> LockRow | None:

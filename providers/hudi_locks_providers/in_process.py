@@ -73,6 +73,7 @@ class InProcessLockProvider(LockProvider):
             Capability.FAIR,
             Capability.CANCEL,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.LINEARIZABLE,
             Capability.CREATES_BACKEND,
@@ -183,7 +184,14 @@ class InProcessLockProvider(LockProvider):
             age_ms=max(0, self.clock.wall_ms() - hold.since_ms),
             token=str(hold.token),
             raw=str(hold.owner),
+            scope=str(scope),
         )
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`."""
+        with _REGISTRY.lock:
+            scopes = [scope for base, scope in _REGISTRY.entries if base == self._base]
+        return list(filter(None, map(self.holder, scopes)))
 
     def count_waiters(self, scope: LockScope) -> int:
         """How many threads wait for `scope` now."""

@@ -71,6 +71,7 @@ class StorageLockProvider(LockProvider):
             Capability.RENEWAL,
             Capability.FENCING,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.NEEDS_CLOCK_SYNC,
             Capability.SURVIVES_RECONNECT,
@@ -322,18 +323,28 @@ class StorageLockProvider(LockProvider):
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
-        found = self._records.find(self.key(scope))
+        return self._read_holder(self.key(scope), scope=str(scope))
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`; the names of file groups are kept as digests, so that none is told."""
+        groups, _ = self._objects.list_children(f"{self._own_folder}/file_groups/")
+        found = [self._read_holder(str(one["path"]), scope="") for one in groups]
+        return list(filter(None, [self.holder(LockScope.table()), *found]))
+
+    def _read_holder(self, key: str, *, scope: str) -> Holder | None:
+        found = self._records.find(key)
         if found.is_absent or (found.record is not None and found.record.expired):
             return None
         named = decode_named(found.record.owner) if found.record else None
         return Holder(
-            key=self._location.url(self.key(scope)),
+            key=self._location.url(key),
             owner=named.owner if named else Owner(""),
             since_ms=named.since_ms if named else None,
             age_ms=max(0, self.clock.wall_ms() - found.modified_ms),
             token=name_hold(found),
             expires_in_ms=self._left_ms(found.record) if found.record else None,
             raw=found.data.decode("utf-8", "replace"),
+            scope=scope,
         )
 
     def break_if(self, scope: LockScope, token: str) -> bool:

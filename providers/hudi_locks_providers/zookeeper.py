@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_locks.clock import Clock
@@ -48,6 +49,7 @@ class ZooKeeperLockProvider(LockProvider):
             Capability.FAIR,
             Capability.CANCEL,
             Capability.OWNER_INFO,
+            Capability.LIST,
             Capability.BREAK,
             Capability.CLOCK_FREE,
             Capability.SURVIVES_RECONNECT,
@@ -132,7 +134,14 @@ class ZooKeeperLockProvider(LockProvider):
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`."""
-        return self.client.inspection.find_holder(self._places.find(scope))
+        found = self.client.inspection.find_holder(self._places.find(scope).folder)
+        return found and replace(found, scope=str(scope))
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`: all below the base path, those of other tables that share it too."""
+        table = self.holder(LockScope.table())
+        groups = self.client.inspection.find_holders(self._places.base, without=self._places.table.folder)
+        return list(filter(None, [table, *groups]))
 
     def break_if(self, scope: LockScope, token: str) -> bool:
         """See `LockProvider.break_if`; a holder of ours is told, one of the JVM is not."""

@@ -35,6 +35,8 @@ __all__ = [
     "ClosesForAll",
     "HasOneHold",
     "KnowsItsHolders",
+    "ListsTheTableAlone",
+    "ListsWhatItHeld",
     "LogsItsPassword",
     "RaisesUnpicklable",
     "ReadsTheClockOnce",
@@ -119,6 +121,24 @@ class KnowsItsHolders(SampleLockProvider):
             known[scope] = super().holder(scope)
         found: Holder | None = known[scope]
         return found
+
+
+class ListsWhatItHeld(SampleLockProvider):
+    """Lists what it has seen held, whatever became of it."""
+
+    def list_holders(self) -> list[Holder]:
+        """From memory."""
+        known: dict[str, Holder] = self.__dict__.setdefault("listed", {})
+        known.update({holder.token: holder for holder in super().list_holders()})
+        return list(known.values())
+
+
+class ListsTheTableAlone(SampleLockProvider):
+    """Lists the lock of the table, and leaves those of file groups out."""
+
+    def list_holders(self) -> list[Holder]:
+        """See `LockProvider.list_holders`."""
+        return [holder for holder in super().list_holders() if holder.scope == str(LockScope.table())]
 
 
 class TellsOneToken(SampleLockProvider):

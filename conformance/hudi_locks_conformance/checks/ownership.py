@@ -167,6 +167,32 @@ def holder_is_named(bench: Bench) -> None:
     bench.expect_free(bench.scope(), "whoever asked who holds a free lock left something in its place")
 
 
+@check(
+    "C11",
+    "every-hold-is-listed",
+    why="nobody can clear up after a crashed writer who does not know what it holds",
+    needs=[Capability.LIST, Capability.OWNER_INFO],
+)
+def every_hold_is_listed(bench: Bench) -> None:
+    """Any client lists the holds of the table and of file groups, each as `holder` tells it, and none that is over."""
+    provider, asking = bench.provider(), bench.provider()
+    scopes = [LockScope.table(), bench.scope(), bench.scope(1)]
+    leases = [bench.acquire(provider, scope) for scope in scopes]
+    held = [asking.holder(scope) for scope in scopes]
+    bench.expect(all(held), "a held lock has no holder")
+    told = {(holder.key, holder.token): holder for holder in asking.list_holders()}
+    for scope, holder in zip(scopes, filter(None, held), strict=True):
+        listed = told.get((holder.key, holder.token))
+        bench.expect(listed is not None, f"the hold on {scope} is not listed")
+        if listed is not None:
+            bench.expect(listed.owner == holder.owner, f"{listed.owner} is listed for {scope}, not {holder.owner}")
+            bench.expect(listed.scope in (str(scope), ""), f"the hold on {scope} is listed as one on {listed.scope!r}")
+    for lease in leases:
+        provider.release(lease)
+    left = {(holder.key, holder.token) for holder in asking.list_holders()}
+    bench.expect(not left & set(told), "a hold is listed that was released")
+
+
 @check("C8", "record-is-what-holder-tells", why="a person who looks at the record must see what the tool says")
 def record_is_what_holder_tells(bench: Bench) -> None:
     """The raw record is there while the lock is held, as `holder` tells it, and gone or marked afterwards."""

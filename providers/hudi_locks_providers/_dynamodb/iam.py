@@ -19,8 +19,8 @@ NEEDED: Final = (
 """Of Hudi's documented actions those that this package uses. Transactions need no action of their own: AWS asks for
 that of each request in them. CreateTable is for a table that is not there yet, DescribeTable for the check of its
 schema; without the latter the check is left out."""
-DOCUMENTED_ONLY: Final = ("dynamodb:Scan",)
-"""Documented by Hudi as well, and not used by this package."""
+TO_LIST: Final = ("dynamodb:Scan",)
+"""Documented by Hudi as well; here `hudi-locks ls` alone needs it."""
 
 
 def iam_policy(settings: DynamoSettings) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def iam_policy(settings: DynamoSettings) -> dict[str, Any]:
         "Version": "2012-10-17",
         "Statement": [
             _statement("NeededByHudiLocks", NEEDED, settings),
-            _statement("DocumentedByHudiAndNotNeeded", DOCUMENTED_ONLY, settings),
+            _statement("NeededToListLocks", TO_LIST, settings),
         ],
     }
 

@@ -35,7 +35,7 @@ class LockKeys:
         """
         if scope.is_table:
             return self.base
-        key = f"{self.base}#hudi_locks/{len(scope.partition or '')}:{scope.partition}/{scope.file_id}"
+        key = f"{self.groups}{len(scope.partition or '')}:{scope.partition}/{scope.file_id}"
         size = len(key.encode())
         if size > _MOST_BYTES:
             raise ConfigError(
@@ -44,6 +44,19 @@ class LockKeys:
                 size=size,
             )
         return key
+
+    @property
+    def groups(self) -> str:
+        """With which the keys of all file groups begin."""
+        return f"{self.base}#hudi_locks/"
+
+    def name_scope(self, key: str) -> str:
+        """What the key of a lock locks, as text."""
+        if key == self.base:
+            return str(LockScope.table())
+        letters, _, rest = key.removeprefix(self.groups).partition(":")
+        size = int(letters)
+        return str(LockScope.file_group(rest[:size], rest[size + 1 :]))
 
     def counter(self, scope: LockScope) -> str:
         """The key of the counter that gives `scope` its fencing tokens."""

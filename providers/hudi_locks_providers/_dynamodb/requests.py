@@ -96,6 +96,29 @@ class DynamoRequests:
         found: Item | None = answer.get("Item")
         return found
 
+    def find_by_prefix(self, prefix: str) -> list[Item]:
+        """All items whose key begins so, read consistently; reads the whole lock table. None if there is no table."""
+        wanted = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "FilterExpression": "begins_with(#key, :prefix)",
+            "ExpressionAttributeNames": {"#key": KEY},
+            "ExpressionAttributeValues": {":prefix": {"S": prefix}},
+        }
+        found: list[Item] = []
+        page: dict[str, Any] = {}
+        while True:
+            try:
+                answer = self._send("scan", "Scan", **wanted, **page)
+            except BackendRefused as error:
+                if error.facts.get("code") != NO_TABLE:
+                    raise
+                return []
+            found += answer.get("Items", [])
+            if "LastEvaluatedKey" not in answer:
+                return found
+            page = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
     def find_all(self, keys: Sequence[str]) -> list[Item | None]:
         """Several items in order, in one round trip unless one of them is being written."""
         gets = [{"Get": {"TableName": self._table, "Key": {KEY: {"S": key}}}} for key in keys]

@@ -151,6 +151,12 @@ class HdfsLockFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return HdfsLockFile(self.hdfs, f"{self._path}/{name}", f"{self._path}/.hudi_locks/expired")
 
+    def list_names(self, folder: str) -> list[str]:
+        """See `LockFolder.list_names`."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.hdfs.list_names(f"{self._path}/{folder}")
+        return []
+
     def next_token(self, floor: int) -> int:
         """See `LockFolder.next_token`: one empty file whose name is the number; moving it to the next is the step."""
         while True:

@@ -11,7 +11,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -169,6 +169,12 @@ class LocalLockFolder(LockFolder):
     def lock_file(self, name: str) -> LocalLockFile:
         """See `LockFolder.lock_file`."""
         return LocalLockFile(f"{self._path}/{name}")
+
+    def list_names(self, folder: str) -> list[str]:
+        """See `LockFolder.list_names`."""
+        with suppress(FileNotFoundError):
+            return os.listdir(f"{self._path}/{folder}")  # noqa: PTH208  # as quick as looking at one file
+        return []
 
     def next_token(self, floor: int) -> int:
         """See `LockFolder.next_token`."""

@@ -75,6 +75,10 @@ class LockFolder(ABC):
         """The lock file of that name, below this folder."""
 
     @abstractmethod
+    def list_names(self, folder: str) -> list[str]:
+        """The names in a folder below this one; none if it is not there."""
+
+    @abstractmethod
     def next_token(self, floor: int) -> int:
         """A number greater than all that were returned before, by anybody.
 

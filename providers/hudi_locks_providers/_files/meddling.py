@@ -64,6 +64,11 @@ class MeddledFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return _MeddledFile(self.inner.lock_file(name), self._meddle)
 
+    def list_names(self, folder: str) -> list[str]:
+        """See `LockFolder.list_names`."""
+        names: list[str] = self._meddle("list", lambda: self.inner.list_names(folder))
+        return names
+
     def next_token(self, floor: int) -> int:
         """See `LockFolder.next_token`."""
         return int(self._meddle("next_token", lambda: self.inner.next_token(floor)))

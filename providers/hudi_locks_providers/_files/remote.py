@@ -6,6 +6,7 @@ does not move onto a file that exists. What counts is neither answer nor error o
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import posixpath
 import threading
@@ -172,6 +173,12 @@ class RemoteLockFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return RemoteLockFile(self._opened, f"{self._path}/{name}", moves=self._moves)
 
+    def list_names(self, folder: str) -> list[str]:
+        """See `LockFolder.list_names`."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._list(f"{self._path}/{folder}")
+        return []
+
     def next_token(self, floor: int) -> int:  # noqa: ARG002  # the contract's signature
         """See `LockFolder.next_token`: a file for each number, made by one only; the last one stays."""
         folder = f"{self._path}/.hudi_locks/tokens"
@@ -188,6 +195,8 @@ class RemoteLockFolder(LockFolder):
                 return number
 
     def _numbers(self, folder: str) -> list[int]:
+        return [int(name) for name in self._list(folder) if name.isdigit()]
+
+    def _list(self, folder: str) -> list[str]:
         self._fs.invalidate_cache(folder)
-        names = (posixpath.basename(path) for path in self._fs.ls(folder, detail=False))
-        return [int(name) for name in names if name.isdigit()]
+        return [posixpath.basename(path) for path in self._fs.ls(folder, detail=False)]

@@ -127,11 +127,19 @@ class Metastore:
             found = self._find_exactly(database.lower(), table.lower())
         return sorted(found, key=lambda row: row.lock_id)
 
+    def find_locks_like(self, database: str, prefix: str) -> list[LockRow]:
+        """All locks on what has a name in small letters that begins so, in the order of their ids."""
+        spelt = dict.fromkeys((database, database.lower()))
+        rows = {(row.lock_id, row.table): row for name in spelt for row in self._show(name)}
+        return [rows[known] for known in sorted(rows) if rows[known].table.startswith(prefix)]
+
     def _find_exactly(self, database: str, table: str) -> list[LockRow]:
+        return [row for row in self._show(database, table) if (row.database, row.table) == (database, table)]
+
+    def _show(self, database: str, table: str | None = None) -> list[LockRow]:
         types = self._types()
         answer = self.call("show_locks", types.ShowLocksRequest(dbname=database, tablename=table))
-        rows = [LockRow.from_element(one, granted=types.LockState.ACQUIRED) for one in answer.locks or ()]
-        return [row for row in rows if (row.database, row.table) == (database, table)]
+        return [LockRow.from_element(one, granted=types.LockState.ACQUIRED) for one in answer.locks or ()]
 
     def find_setting(self, name: str, default: str) -> str:
         """A setting of the metastore itself; the default if it does not tell."""

@@ -51,8 +51,12 @@ class HiveSettings:
             return self.table
         words = (self.table.lower(), scope.partition or "", scope.file_id or "")
         named = "/".join(f"{len(word)}:{word}" for word in words)
-        digest = hashlib.sha256(named.encode()).hexdigest()[:40]
-        return f"{self.table[:_SHOWN_LETTERS].lower()}__hudi_locks_{digest}"
+        return f"{self.groups}{hashlib.sha256(named.encode()).hexdigest()[:40]}"
+
+    @property
+    def groups(self) -> str:
+        """With which the names begin that are locked for file groups, of tables that share 64 letters too."""
+        return f"{self.table[:_SHOWN_LETTERS].lower()}__hudi_locks_"
 
 
 def find_addresses(options: Options) -> list[Address]:

@@ -28,6 +28,7 @@ class LockFileContent:
         lease_ms: After how long without a sign of life others may take it over, by its owner's own setting; 0 for
             never; None in files that the JVM wrote.
         raw: All of it as text.
+        scope: What it locks, as text; "" in files that the JVM wrote.
     """
 
     owner: Owner
@@ -35,6 +36,7 @@ class LockFileContent:
     since_ms: int | None = None
     lease_ms: int | None = None
     raw: str = ""
+    scope: str = ""
 
 
 def encode_constant(owner: Owner, scope: str) -> str:
@@ -89,6 +91,7 @@ def _from_fields(fields: dict[str, Any], raw: str) -> LockFileContent:
         since_ms=_number(fields.get("sinceMs")),
         lease_ms=_number(fields.get("leaseMs")),
         raw=raw,
+        scope=_text(fields.get("scope")),
     )
 
 

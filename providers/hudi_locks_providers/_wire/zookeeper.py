@@ -16,6 +16,7 @@ __all__ = [
     "decode_payload",
     "encode_payload",
     "find_first",
+    "is_contender",
     "is_worn",
     "parse_sequence",
     "sort_contenders",
@@ -60,6 +61,11 @@ def find_first(names: Iterable[str]) -> str | None:
 def _order(name: str) -> str:
     after = name.rpartition(_MARK)[2]
     return f"{int(after) % _UNSIGNED:010d}" if after.startswith("-") and _SEQUENCE.fullmatch(after) else after
+
+
+def is_contender(name: str) -> bool:
+    """Whether a node's name is that of somebody who stands in line, and not of a folder."""
+    return _SEQUENCE.fullmatch(name.rpartition(_MARK)[2]) is not None and _MARK in name
 
 
 def parse_sequence(name: str) -> int:

@@ -52,6 +52,7 @@ class PlaceFinder:
     def __init__(self, chroot: str, base_path: str, lock_key: str) -> None:
         self._chroot = chroot
         self._base_path = base_path
+        self.base = f"{chroot}{base_path}".rstrip("/")
         path = f"{base_path}/{lock_key}"
         _check(path, f"the lock's path {path!r}")
         parents = self._split(path)[:-1]

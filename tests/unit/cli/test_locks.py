@@ -98,6 +98,36 @@ def test_a_failure_of_the_service_is_one_line_and_status_1(hudi_locks: Run, tmp_
     assert err == f"error: {tmp_path}/lock: Is a directory\n"
 
 
+def test_all_locks_of_tables_are_listed(hudi_locks: Run, tmp_path: Path, manager: LockManager) -> None:
+    table, other = str(tmp_path / "my table"), str(tmp_path / "other")
+    words = ("ls", table, "-p", "filesystem")
+    with manager.lock(), manager.lock(LockScope.file_group("2024/01", "f1")):
+        listed = json.loads(hudi_locks(*words, "--json")[1])
+        status, out, _ = hudi_locks(*words)
+        (tmp_path / "other" / ".hoodie").mkdir(parents=True)
+        (tmp_path / "other" / ".hoodie" / "lock").write_text('{"lockThreadName": "of a JVM"}')
+        both = hudi_locks("ls", table, other, "-p", "filesystem")[1]
+    assert [(one["table"], one["scope"], one["owner"]["application"]) for one in listed] == [
+        (table, "table", "nightly etl"),
+        (table, "2024/01/f1", "nightly etl"),
+    ]
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["lock", "table", "2024/01/f1"]
+    assert both.count(table) == 4  # beside each key too
+    assert f"{other}/.hoodie/lock" in both
+    assert hudi_locks("ls", "-p", "filesystem", "-o", f"hoodie.base.path={tmp_path}/x") == (
+        0,
+        "nobody holds a lock\n",
+        "",
+    )
+
+
+def test_a_provider_that_cannot_list_is_said_to_be_one(hudi_locks: Run, tmp_path: Path) -> None:
+    status, out, err = hudi_locks("ls", "-p", "noop", "-o", f"hoodie.base.path={tmp_path}")
+    assert (status, out) == (0, "nobody holds a lock\n")
+    assert err == "warning: NoopLockProvider lists no locks: those of file groups are not looked for\n"
+
+
 def test_showing_makes_nothing(hudi_locks: Run, tmp_path: Path) -> None:
     where = ("-o", f"hoodie.base.path={tmp_path / 'later'}")
     assert hudi_locks("show", *where, "-p", "filesystem") == (0, "nobody holds the lock on table\n", "")

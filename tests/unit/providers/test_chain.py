@@ -23,6 +23,7 @@ from hudi_locks import (
     LockScope,
     ManualClock,
     Owner,
+    Unsupported,
 )
 from hudi_locks.config import redact
 
@@ -251,3 +252,12 @@ def test_a_manager_renews_both_and_notices(options: dict[str, object], clock: Ma
         with pytest.raises(LockLost):
             held.verify()
         assert held.state is HoldState.LOST
+
+
+def test_each_of_the_two_lists_its_own_holds(build: Make, table: LockScope, ada: Owner) -> None:
+    provider = build()
+    assert provider.try_acquire(table, ada, 0.0)
+    with pytest.raises(Unsupported, match="ask filesystem and storage one after the other"):
+        provider.list_holders()
+    assert [holder.owner for holder in build(FileSystemLockProvider).list_holders()] == [ada]
+    assert [holder.owner.id for holder in build(StorageLockProvider).list_holders()] == [ada.id]
