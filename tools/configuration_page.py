@@ -21,6 +21,7 @@ from hudi_locks.config import (
     index_keys,
     ingest_keys,
     lock_keys,
+    metrics_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -39,6 +40,7 @@ _SECTIONS: Final[Mapping[str, tuple[ModuleType, ...]]] = MappingProxyType(
         "Table services": (service_keys, compaction_keys),
         "Writing and reading rows": (datasource_keys, time_partition_keys, file_keys, index_keys),
         "Ingest jobs": (ingest_keys,),
+        "Metrics": (metrics_keys,),
     }
 )
 _HEAD: Final = "| key | type | default | since | meaning | here |\n|---|---|---|---|---|---|\n"

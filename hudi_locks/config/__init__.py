@@ -1,7 +1,7 @@
 """Every hoodie.* key once, and typed access to them.
 
 The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
-`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys` and `ingest_keys`.
+`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys` and `metrics_keys`.
 """
 
 from hudi_locks.config import (
@@ -12,6 +12,7 @@ from hudi_locks.config import (
     index_keys,
     ingest_keys,
     lock_keys,
+    metrics_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -58,6 +59,7 @@ __all__ = [
     "is_lock_local",
     "local_path",
     "lock_keys",
+    "metrics_keys",
     "nearest_key",
     "overlay",
     "read_option_file",

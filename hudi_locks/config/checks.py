@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from hudi_locks.config import datasource_keys, index_keys, lock_keys, table_keys, write_keys
+from hudi_locks.config import datasource_keys, index_keys, lock_keys, metrics_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
@@ -210,6 +210,17 @@ def _check_waits(options: Options) -> None:
         )
 
 
+def _check_reporter(options: Options) -> None:
+    asked = options.get_value(metrics_keys.REPORTER_TYPE).upper()
+    if options.get_value(metrics_keys.METRICS_ON) and asked not in metrics_keys.REPORTERS:
+        offered = ", ".join(metrics_keys.REPORTERS)
+        _refuse(
+            f"{metrics_keys.REPORTER_TYPE.name}={asked} is not offered: use one of {offered}, or set"
+            f" {metrics_keys.METRICS_ON.name} to false",
+            metrics_keys.REPORTER_TYPE,
+        )
+
+
 def _check_storage_lease(options: Options) -> None:
     lease, interval = lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS, lock_keys.STORAGE_RENEW_INTERVAL_SECS
     if options.get_value(lease) < 10 * options.get_value(interval):
@@ -229,5 +240,6 @@ _CONTRADICTIONS: Final[tuple[Callable[[Options], None], ...]] = (
     _check_early_detection,
     _check_non_blocking,
     _check_waits,
+    _check_reporter,
     _check_storage_lease,
 )

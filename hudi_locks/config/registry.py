@@ -15,6 +15,7 @@ from hudi_locks.config import (
     index_keys,
     ingest_keys,
     lock_keys,
+    metrics_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -36,6 +37,7 @@ _MODULES: Final = (
     index_keys,
     time_partition_keys,
     ingest_keys,
+    metrics_keys,
 )
 _TYPO_DISTANCE: Final = 2
 _SIMILAR: Final = 0.8

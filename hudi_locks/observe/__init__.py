@@ -26,6 +26,7 @@ from hudi_locks.observe.metrics import (
     Metrics,
     Timing,
 )
+from hudi_locks.observe.reporting import start_reporting
 
 __all__ = [
     "CONFLICT_RESOLUTION_FAILURE",
@@ -52,4 +53,5 @@ __all__ = [
     "TIMELINE_SERVER_REQUEST",
     "Metrics",
     "Timing",
+    "start_reporting",
 ]

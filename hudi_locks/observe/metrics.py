@@ -117,6 +117,17 @@ class Metrics:
             for counter, by in counts:
                 self._counters[counter] = self._counters.get(counter, 0) + by
 
+    def add(self, others: Mapping[str, int | Timing]) -> None:
+        """Take up what another registry has seen."""
+        with self._lock:
+            for name, value in others.items():
+                if isinstance(value, Timing):
+                    seen = self._timings.setdefault(name, [0, 0.0, 0.0])
+                    longest_s = max(seen[2], value.longest_s)
+                    self._timings[name] = [seen[0] + value.count, seen[1] + value.total_s, longest_s]
+                else:
+                    self._counters[name] = self._counters.get(name, 0) + value
+
     def snapshot(self) -> Mapping[str, int | Timing]:
         """All counters and timers that were ever reported to, as they stand now."""
         with self._lock:

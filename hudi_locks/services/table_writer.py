@@ -9,7 +9,7 @@ from os import PathLike
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, add_defaults, check_options, compaction_keys, lock_keys, table_keys
 from hudi_locks.lock import LockManager
-from hudi_locks.observe import Metrics
+from hudi_locks.observe import Metrics, start_reporting
 from hudi_locks.services.clustering import Clustering
 from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction
@@ -66,7 +66,8 @@ class TableWriter:
         check_service(table.storage)
         self.table = table
         self.options = identify_table(Options(options), name=table.config.name, base_path=table.storage.base)
-        self.clock = clock or SystemClock()
+        self.clock, metrics = clock or SystemClock(), metrics or Metrics()
+        self._stop_reporting = start_reporting(metrics, self.options, name=table.config.name, clock=self.clock)
         self.locks = self._open_locks(application, metrics)
         self.transactions = Transactions(table, self.locks, options=self.options, clock=self.clock, metrics=metrics)
         self.services = TableServices(self.transactions, self.options)
@@ -112,12 +113,13 @@ class TableWriter:
         return Clustering(self.table, self.transactions, settings)
 
     def close(self) -> None:
-        """Wait for services on threads, and let go of the lock provider's connection."""
+        """Wait for services on threads, let go of the lock provider's connection, and report metrics a last time."""
         self.services.close()
         if self.locks is not None:
             self.locks.close()
+        self._stop_reporting()
 
-    def _open_locks(self, application: str, metrics: Metrics | None) -> LockManager | None:
+    def _open_locks(self, application: str, metrics: Metrics) -> LockManager | None:
         if not self.options.has(lock_keys.PROVIDER):
             return None
         return LockManager.from_options(self.options, clock=self.clock, application=application, metrics=metrics)

@@ -13,6 +13,9 @@ import pytest
 
 from hudi_locks.cli import main
 
+_HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""A shell lets what it starts in the background be deaf to Ctrl-C, and all that this starts in turn."""
+
 
 @pytest.fixture
 def hudi_locks(
@@ -38,7 +41,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
         def begin(code: str, *words: str, **variables: str) -> subprocess.Popen[str]:
             environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)}
-            command = [sys.executable, "-c", code, *words]
+            command = [sys.executable, "-c", f"{_HEARING}; {code}", *words]
             process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
             stack.enter_context(process)
             stack.callback(process.kill)
