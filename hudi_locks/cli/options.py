@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -68,6 +68,8 @@ FileGroup = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _OWN_PREFIXES: Final = ("hoodie.", "hudi_locks.")
+_VARIABLES: Final = "HOODIE_"
+"""Variables of the environment that begin so stand for keys, also for unknown ones, of which the user is told."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Given:
         origins: A file, a variable of the environment or a word of the command line, by the same names.
     """
 
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     origins: Mapping[str, str]
 
     @property
@@ -138,14 +140,11 @@ def _read_layers(config: str | Path | None) -> Given:
     found = Given({}, {})
     for path in filter(None, (find_defaults_file(), config)):
         found = found.add(str(path), read_option_file(str(path)))
-    for variable, name in _list_variables().items():
-        found = found.add(variable, {name: os.environ[variable]}) if variable in os.environ else found
+    known = {name.upper().replace(".", "_"): name for name in KEYS if name.startswith(_OWN_PREFIXES)}
+    for variable in sorted(name for name in os.environ if name in known or name.startswith(_VARIABLES)):
+        name = known.get(variable) or variable.lower().replace("_", ".")
+        found = found.add(variable, {name: os.environ[variable]})
     return found
-
-
-def _list_variables() -> dict[str, str]:
-    """The key that each variable of the environment stands for: its name in capitals, with underscores."""
-    return {name.upper().replace(".", "_"): name for name in KEYS if name.startswith(_OWN_PREFIXES)}
 
 
 def _split(setting: str) -> tuple[str, str]:

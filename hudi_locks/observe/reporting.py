@@ -5,6 +5,7 @@ Source: Hudi's `MetricsReporterFactory`, `PrometheusReporter` and `PushGatewayMe
 
 from __future__ import annotations
 
+import atexit
 import errno
 import random
 import re
@@ -160,13 +161,22 @@ def _print(metrics: Metrics, _: Options, prefix: str, clock: Clock) -> Stop:
     board.add(prefix, metrics)
 
     def send() -> None:
-        sys.stdout.write("".join(f"{name} {value}\n" for name, value in board.read()))
+        sys.stdout.write("".join(f"{name} {_say(value)}\n" for name, value in board.read()))
 
     return _repeat(send, _CONSOLE_PERIOD_S, clock=clock, afterwards=_do_nothing)
 
 
+def _say(value: int | Timing) -> str:
+    if isinstance(value, Timing):
+        return f"{value.count} times, {value.total_s:.3f} s, the longest {value.longest_s:.3f} s"
+    return str(value)
+
+
 def _repeat(send: Stop, period_s: float, *, clock: Clock, afterwards: Stop) -> Stop:
-    """Call `send` again and again on a thread, and a last time when it is stopped; a failure is logged."""
+    """Call `send` again and again on a thread, and a last time at the end of it or of the process.
+
+    A failure is logged.
+    """
     stopped = threading.Event()
 
     def run() -> None:
@@ -177,11 +187,13 @@ def _repeat(send: Stop, period_s: float, *, clock: Clock, afterwards: Stop) -> S
     thread.start()
 
     def stop() -> None:
+        atexit.unregister(stop)
         stopped.set()
         thread.join()
         _try(send)
         _try(afterwards)
 
+    atexit.register(stop)
     return stop
 
 

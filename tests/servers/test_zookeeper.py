@@ -140,6 +140,18 @@ def test_a_lock_below_another_is_no_holder_of_it(make: Make, options: dict[str, 
     outer.release(lease)
 
 
+def test_all_that_is_held_below_the_base_path_is_listed_and_nothing_else(make: Make) -> None:
+    provider, other, dated = make(), make(**{KEY: "other"}), LockScope.file_group("2024/01", "f1")
+    assert provider.list_holders() == []
+    for holder, scope in ((provider, TABLE), (provider, dated), (other, TABLE)):
+        assert holder.try_acquire(scope, ADA, 0.0)
+    found = make().list_holders()
+    assert [(one.scope, one.owner) for one in found] == [("table", ADA), ("other", ADA), ("2024/01/f1", ADA)]
+    told = make().holder(dated)
+    assert told is not None
+    assert (found[2].key, found[2].token) == (told.key, told.token)
+
+
 @pytest.mark.usefixtures("jvm")
 class TestBesideTheJvm:
     @pytest.mark.parametrize("name", PARTNERS)

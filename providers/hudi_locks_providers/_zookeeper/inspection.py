@@ -36,7 +36,7 @@ class Inspection:
         while above:
             answers = self._session.call(*(GetChildren(path, None) for path in above))
             children = {path: self._check(path, found) for path, found in zip(above, answers, strict=True)}
-            lines = [path for path, names in children.items() if path != without and find_first(names)]
+            lines = [path for path, names in children.items() if path != without and any(map(is_contender, names))]
             yield from filter(None, (self._find_below(base, path) for path in lines))
             above = [f"{path}/{name}" for path, names in children.items() for name in names if not is_contender(name)]
 

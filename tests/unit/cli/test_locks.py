@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hudi_locks import AcquireTimeout, LockManager, LockScope
+from hudi_locks.cli.options import Given
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import Table, TableConfig
 
@@ -192,6 +193,17 @@ def test_config_says_where_each_value_was_given(
     }
     assert told["options"][waits] == "4"
     assert "--option" in hudi_locks(*words)[1]
+
+
+def test_a_slip_in_a_variable_of_the_environment_is_refused(hudi_locks: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOODIE_WRITE_LOCK_WAIT_TIME_M", "3")
+    status, _, err = hudi_locks("config", "/t", "-p", "filesystem")
+    assert status == 2
+    assert err.endswith("is no known key; did you mean hoodie.write.lock.wait_time_ms?\n")
+
+
+def test_what_was_given_shows_no_secret() -> None:
+    assert "s3cret" not in repr(Given({"hoodie.aws.secret.key": "s3cret"}, {"hoodie.aws.secret.key": "--option"}))
 
 
 def test_help_lists_commands_and_imports_no_spark() -> None:

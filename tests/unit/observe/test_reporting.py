@@ -152,7 +152,20 @@ def test_a_gateway_that_is_away_is_said_and_stops_nothing(
 
 def test_the_console_shows_them(clock: ManualClock, capsys: pytest.CaptureFixture[str]) -> None:
     start(clock, {TYPE: "CONSOLE"})()
-    assert capsys.readouterr().out.startswith("my_trips_x_lock_acquire_attempts 3\n")
+    assert capsys.readouterr().out == (
+        "my_trips_x_lock_acquire_attempts 3\nmy_trips_x_lock_acquire_duration 2 times, 0.750 s, the longest 0.500 s\n"
+    )
+
+
+def test_a_process_that_closes_nothing_shows_them_at_its_end() -> None:
+    script = (
+        "from hudi_locks.clock import SystemClock\nfrom hudi_locks.config import Options\n"
+        "from hudi_locks.observe import Metrics, start_reporting\nmetrics = Metrics()\n"
+        "options = Options({'hoodie.metrics.on': True, 'hoodie.metrics.reporter.type': 'CONSOLE'})\n"
+        "start_reporting(metrics, options, name='t', clock=SystemClock())\nmetrics.count('lock.lost')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "t_lock_lost 1\n"
 
 
 @pytest.mark.parametrize("given", [{}, {TYPE: "JMX"}, {TYPE: "DATADOG"}])
