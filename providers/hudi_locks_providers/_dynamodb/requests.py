@@ -97,7 +97,7 @@ class DynamoRequests:
         return found
 
     def find_by_prefix(self, prefix: str) -> list[Item]:
-        """All items whose key begins so, read consistently; reads the whole lock table. None if there is no table."""
+        """All items whose key begins so, read consistently; reads the whole lock table. None of them if it is not there."""
         wanted = {
             "TableName": self._table,
             "ConsistentRead": True,
