@@ -97,7 +97,7 @@ class DynamoRequests:
         return found
 
     def find_by_prefix(self, prefix: str) -> list[Item]:
-        """All items whose key begins so, read consistently; reads the whole lock table. None of them if it is not there."""
+        """All items whose key begins so, read consistently out of the whole lock table; none if there is no table."""
         wanted = {
             "TableName": self._table,
             "ConsistentRead": True,
