@@ -12,7 +12,7 @@ from hudi_locks_conformance.servers import Server
 from other_readers import COLUMNS, Jvm
 from real_servers import copy_table
 
-from hudi_locks.spark import HoodieTable
+from hudi_locks.spark import HoodieTable, session
 from hudi_locks.storage import open_storage
 from hudi_locks.verification import verify_table
 
@@ -94,7 +94,7 @@ def test_the_session_says_how_the_bucket_is_reached(
         "secret.key": versitygw.options["hoodie.aws.secret.key"],
     }
     conf = {f"spark.hadoop.fs.s3a.{name}": value for name, value in told.items()}
-    monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf)
+    monkeypatch.setitem(session._configurations, spark.sparkContext, conf)
     found = HoodieTable.load(spark, base, options={"hoodie.write.lock.provider": "storage"})
     assert read_ours(found) == sorted(ROWS)
     found.upsert(frame([(*ROWS[0][:2], 2, 9.0, "on S3")]))
