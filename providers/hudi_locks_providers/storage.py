@@ -328,8 +328,8 @@ class StorageLockProvider(LockProvider):
     def list_holders(self) -> list[Holder]:
         """See `LockProvider.list_holders`; the names of file groups are kept as digests, so that none is told."""
         groups, _ = self._objects.list_children(f"{self._own_folder}/file_groups/")
-        found = [self._read_holder(str(one["path"]), scope="") for one in groups]
-        return list(filter(None, [self.holder(LockScope.table()), *found]))
+        looks = [partial(self._read_holder, str(one["path"]), scope="") for one in groups]
+        return list(filter(None, unwrap(run_all([partial(self.holder, LockScope.table()), *looks]))))
 
     def _read_holder(self, key: str, *, scope: str) -> Holder | None:
         found = self._records.find(key)
