@@ -21,6 +21,7 @@ from hudi_locks.cli.options import (
     Settings,
     gather,
     make_provider,
+    open_provider,
     parse_scope,
 )
 from hudi_locks.cli.output import open_console
@@ -143,7 +144,7 @@ def explain_config(
     Example: hudi-locks config /data/trips --option hoodie.write.lock.provider=filesystem
     """
     given = gather(key, provider, settings=option, config=config)
-    with make_provider(key, provider, settings=option, config=config) as accepted:
+    with open_provider(given) as accepted:
         options = Options(accepted.options)
     check_writer_options(options)
     rows = _effective(options, given.origins)

@@ -37,6 +37,7 @@ __all__ = [
     "Settings",
     "gather",
     "make_provider",
+    "open_provider",
     "parse_scope",
     "read_options",
 ]
@@ -171,11 +172,14 @@ def make_provider(
     key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None
 ) -> LockProvider:
     """The provider alone, for commands that look at locks of others."""
-    given = gather(key, provider, settings=settings, config=config)
+    return open_provider(gather(key, provider, settings=settings, config=config))
+
+
+def open_provider(given: Given) -> LockProvider:
+    """The provider that options name; it asks nobody yet."""
     kind = load_provider_class(given.provider)
-    return kind(
-        check_options(given.options, known=kind.short_options.values()), clock=SystemClock(), on_lost=lambda *_: None
-    )
+    checked = check_options(given.options, known=kind.short_options.values())
+    return kind(checked, clock=SystemClock(), on_lost=lambda *_: None)
 
 
 def parse_scope(file_group: str | None) -> LockScope:

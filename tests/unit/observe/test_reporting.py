@@ -175,8 +175,13 @@ def test_a_reporter_that_is_not_offered_is_refused_with_the_way_out(given: dict[
 
 
 def test_every_reporter_that_is_named_can_be_asked_for(clock: ManualClock, port: int) -> None:
-    for name in metrics_keys.REPORTERS:
-        start(clock, {TYPE: name, PORT: port, "hoodie.metrics.pushgateway.port": port})()
+    started = [
+        start(clock, {TYPE: name, PORT: port, "hoodie.metrics.pushgateway.port": port})
+        for name in metrics_keys.REPORTERS
+    ]
+    for stop in started:
+        stop()
+    assert len(started) == len(metrics_keys.REPORTERS) == 4
 
 
 def test_a_writer_of_a_table_hands_on_its_own(tmp_path: Path, port: int) -> None:
