@@ -58,9 +58,10 @@ def add_store_settings(given: Options, path: str, conf: Mapping[str, str]) -> Op
     """The options of a table, and beside them what the session says of the store that its path leads to.
 
     Read is `spark.hadoop.fs.s3a.*` (endpoint, region, keys, role, path style, and whether connections are without TLS)
-    for S3, `spark.hadoop.fs.azure.*` (account key, signature, service principal, managed identity) for Azure, where
-    names that end in the account go before those that do not, and `spark.hadoop.fs.gs.*` (endpoint, file of a service
-    account) for Google Cloud Storage. An option goes before it; of Azure's options one goes before them all.
+    for S3, where `fs.s3a.bucket.NAME.*` of the path's bucket goes before it; `spark.hadoop.fs.azure.*` (account key,
+    signature, service principal, managed identity) for Azure, where names that end in the account go before those that
+    do not; and `spark.hadoop.fs.gs.*` (endpoint, file of a service account) for Google Cloud Storage. An option goes
+    before it; of Azure's options one goes before them all.
     """
     find = _FINDERS.get(urlsplit(path).scheme.lower())
     told = find(given, path, conf) if find else {}
@@ -70,11 +71,17 @@ def add_store_settings(given: Options, path: str, conf: Mapping[str, str]) -> Op
 
 
 def _find_s3(given: Options, path: str, conf: Mapping[str, str]) -> Told:
-    del given, path
-    told: Told = {key: conf.get(f"spark.hadoop.fs.s3a.{name}") for key, name in _S3A.items()}
+    del given
+    bucket = urlsplit(path).netloc
+
+    def ask(name: str) -> str | None:
+        """What is said of the bucket goes before what is said of all."""
+        return conf.get(f"spark.hadoop.fs.s3a.bucket.{bucket}.{name}") or conf.get(f"spark.hadoop.fs.s3a.{name}")
+
+    told: Told = {key: ask(name) for key, name in _S3A.items()}
     endpoint = told[STORAGE_ENDPOINT_URL]
     if endpoint and "://" not in endpoint:
-        is_plain = (conf.get("spark.hadoop.fs.s3a.connection.ssl.enabled") or "true").lower() == "false"
+        is_plain = (ask("connection.ssl.enabled") or "true").lower() == "false"
         told[STORAGE_ENDPOINT_URL] = f"{'http' if is_plain else 'https'}://{endpoint}"
     return told
 

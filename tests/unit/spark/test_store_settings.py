@@ -34,6 +34,29 @@ def test_each_path_is_told_of_its_own_store_alone() -> None:
     assert ask("/data/t", told) == ask("hdfs://h/t", told) == {}
 
 
+def test_what_is_said_of_a_bucket_goes_before_what_is_said_of_all() -> None:
+    told = {
+        "s3a.endpoint": "minio:9000",
+        "s3a.endpoint.region": "us-east-1",
+        "s3a.access.key": "a",
+        "s3a.bucket.sales.endpoint": "other:9000",
+        "s3a.bucket.sales.connection.ssl.enabled": "false",
+        "s3a.bucket.sales.access.key": "b",
+        "s3a.bucket.returns.access.key": "c",
+    }
+    assert ask("s3a://sales/t", told) == {
+        "hudi_locks.storage.endpoint_url": "http://other:9000",
+        "hudi_locks.storage.allow_http": "true",
+        "hudi_locks.storage.region": "us-east-1",
+        "hoodie.aws.access.key": "b",
+    }
+    assert ask("s3a://costs/t", told) == {
+        "hudi_locks.storage.endpoint_url": "https://minio:9000",
+        "hudi_locks.storage.region": "us-east-1",
+        "hoodie.aws.access.key": "a",
+    }
+
+
 def test_an_option_goes_before_the_session() -> None:
     given = {"hudi_locks__storage__endpoint_url": "https://other"}
     assert ask("gs://b/t", {"gs.storage.root.url": "https://x"}, **given) == {
