@@ -91,14 +91,12 @@ class MetadataTable:
         names: Names of its partitions that are whole, those of kinds that are not read here among them.
         version: Of its records.
         table_version: Of the table.
-        is_merge_on_read: Whether the table is.
     """
 
     storage: Storage
     names: frozenset[str]
     version: int
     table_version: int
-    is_merge_on_read: bool = False
 
     @classmethod
     def of(cls, storage: Storage, config: TableConfig) -> MetadataTable | None:
@@ -120,7 +118,7 @@ class MetadataTable:
         if (version := decode_properties(data, OWN_PROPERTIES).get(key, "")) not in _VERSIONS:
             message = f"{OWN_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
-        return cls(storage, names, int(version), config.version, config.table_type == "MERGE_ON_READ")
+        return cls(storage, names, int(version), config.version)
 
     @property
     def parts(self) -> tuple[MetadataPartition, ...]:
@@ -181,8 +179,6 @@ class MetadataTable:
         if not groups:
             path = f"{METADATA_FOLDER}/{part}"
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
-        if self.is_merge_on_read:
-            raise _refuse_part(part, "of a merge-on-read table, and writes to logs do not tell which keys are new")
         if not all(map(is_record_group, groups)):
             raise _refuse_part(part, f"with file groups of single partitions, such as {groups[0]}")
         return groups

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
-_LOGGED: Final = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET")
 _INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
@@ -280,7 +279,7 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
     """Whether a writer with these options may write to the table, as far as its settings tell.
 
     Raises:
-        ConfigError: A merge-on-read table is not written by this index; non-blocking writers need such a table, and
+        ConfigError: A merge-on-read table is not written by such buckets; non-blocking writers need such a table, and
             an order of rows that all of them know.
     """
     mode = options.get_value(write_keys.CONCURRENCY_MODE).upper()
@@ -291,7 +290,7 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
         )
         raise ConfigError(f"{message}; leave the option out", key=key)
     if config.table_type == _MERGE_ON_READ:
-        _refuse_unlogged(options)
+        _refuse_moving_buckets(options)
     if mode != write_keys.NON_BLOCKING:
         return
     key = write_keys.CONCURRENCY_MODE.name
@@ -304,14 +303,9 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
         raise ConfigError(f"{message} one, or {way_out}", key=key)
 
 
-def _refuse_unlogged(options: Options) -> None:
-    found = options.get_value(index_keys.INDEX_TYPE).upper()
-    if found not in _LOGGED:
-        key, many = index_keys.INDEX_TYPE.name, ", ".join(_LOGGED)
-        message = f"a {_MERGE_ON_READ} table is written with {key}={many} only; it is {found}: leave writes to JVM Hudi"
-        raise ConfigError(message, key=key, value=found)
+def _refuse_moving_buckets(options: Options) -> None:
     engine = options.get_value(index_keys.BUCKET_INDEX_ENGINE).upper()
-    if found == "BUCKET" and engine != "SIMPLE":
+    if options.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET" and engine != "SIMPLE":
         key = index_keys.BUCKET_INDEX_ENGINE.name
         message = f"a {_MERGE_ON_READ} table is written with {key}=SIMPLE only, since buckets stay as they are"
         raise ConfigError(f"{message}; it is {engine}", key=key, value=engine)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import clustered_file_groups, merge_schemas
+from hudi_locks.format import MetadataPartition, clustered_file_groups, merge_schemas
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
@@ -70,6 +70,11 @@ class Snapshot:
         found = MetadataTable.of(self.table.storage, self.table.config)
         return None if found is None else found.view(self.timeline)
 
+    @property
+    def has_record_index(self) -> bool:
+        """Whether its metadata table tells where each key lies."""
+        return self.metadata is not None and MetadataPartition.RECORD_INDEX.value in self.metadata.table.names
+
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""
         return [piece.base for piece in self.file_slices(partitions) if piece.base is not None]
@@ -127,12 +132,12 @@ class Snapshot:
             replaced[piece.partition] = (*replaced.get(piece.partition, ()), piece.file_id)
         return replaced
 
-    def list_ended(self, operation: Operation, partitions: Iterable[str]) -> list[BaseFile]:
-        """The newest base files of these file groups; for arguments see `find_replaced`."""
+    def list_ended(self, operation: Operation, partitions: Iterable[str]) -> Sequence[FileSlice]:
+        """The newest slices of these file groups; for arguments see `find_replaced`."""
         if not operation.replaces:
-            return []
+            return ()
         is_whole = operation is Operation.INSERT_OVERWRITE_TABLE
-        return self.base_files(None if is_whole else partitions)
+        return self.file_slices(None if is_whole else partitions)
 
     @cached_property
     def schema(self) -> pa.Schema | None:

@@ -29,13 +29,11 @@ class _Limit:
 
 
 _METADATA_PARTS: Final = frozenset(part.value for part in MetadataPartition)
-_COPY_ON_WRITE_PARTS: Final = frozenset({MetadataPartition.RECORD_INDEX.value})
-"""Of these a writer must tell which keys are new, as one of logs does not know."""
 _METADATA_TABLE: Final = """\
-of a metadata table this package keeps files, column_stats, partition_stats and bloom_filters up to date, of \
-copy-on-write tables record_index too, and no other part. Drop \
-that index with JVM Hudi, or turn the metadata table off: `hudi-locks metadata drop PATH`, with the lock options of \
-the table's writers; JVM writers make it anew unless they have hoodie.metadata.enable=false"""
+of a metadata table this package keeps files, column_stats, partition_stats, bloom_filters and record_index up to \
+date, and no other part. Drop that index with JVM Hudi, or turn the metadata table off: \
+`hudi-locks metadata drop PATH`, with the lock options of the table's writers; JVM writers make it anew unless they \
+have hoodie.metadata.enable=false"""
 _KINDLESS: Final = """\
 a custom key generator names folders as it is told for each column, and here it is not told; write column:SIMPLE or \
 column:TIMESTAMP there for each, as the options of the table's JVM writers have it"""
@@ -204,8 +202,7 @@ def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Ref
 def _find_metadata_parts(config: TableConfig) -> Iterator[_Refusal]:
     key = table_keys.METADATA_PARTITIONS.name
     value = config.extra.get(key, "")
-    known = _METADATA_PARTS - (_COPY_ON_WRITE_PARTS if config.table_type == "MERGE_ON_READ" else set())
-    if not known.issuperset(config.metadata_parts):
+    if not _METADATA_PARTS.issuperset(config.metadata_parts):
         yield _Refusal(key, value, _METADATA_TABLE, is_curable=True)
 
 

@@ -16,13 +16,24 @@ from hudi_locks.format.metadata_keys import NO_PARTITION, group_numbers
 from hudi_locks.format.metadata_record import ColumnStatistics
 from hudi_locks.metadata_table import LocatedKeys, MetadataTable, MetadataView, hides_some, read_ranges
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import RECORD_KEY, BaseFile, DataFiles, LogFile, read_base_file, slice_file_groups
+from hudi_locks.table import (
+    RECORD_KEY,
+    BaseFile,
+    DataFiles,
+    FileSlice,
+    LogFile,
+    MergeRule,
+    add_meta_schema,
+    read_slice,
+    slice_file_groups,
+)
 from hudi_locks.verification.survey import Survey
 
 __all__ = ["check_metadata_table"]
 
 _File = TypeVar("_File", bound=BaseFile | LogFile)
 _KIND: Final = "metadata-table"
+_FILE_KINDS: Final = ("base-file", "log-file")
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 _LOGS: Final = "statistics of logs in the metadata table"
 _READ: Final = frozenset(part.value for part in MetadataPartition if part is not MetadataPartition.BLOOM_FILTERS)
@@ -94,20 +105,29 @@ def _check_statistics(survey: Survey, view: MetadataView) -> None:
 
 
 def _check_record_index(survey: Survey, view: MetadataView) -> None:
-    """Whether each record key in the newest base files is where the record index says."""
+    """Whether the key of each row is where the record index says."""
     if _KEYS.value not in view.table.names:
         return
     if not survey.reads_keys:
         survey.book.leave_out(_UNREAD_KEYS)
         return
     index = map_in_threads(lambda piece: LocatedKeys.open(survey.storage, piece), view.list_slices(_KEYS))
-    for file in _list_newest(survey):
-        with suppress(NoSuchFile), survey.book.reading("base-file", file.path, "a file that can be read"):
-            for rows in read_base_file(survey.storage, file.path, columns=[RECORD_KEY]):
+    rule = survey.table.config.merge_rule
+    columns = _choose_columns(survey, rule)
+    for piece in _list_slices(survey):
+        file = piece.base or piece.logs[0]
+        with suppress(NoSuchFile), survey.book.reading(_FILE_KINDS[piece.base is None], file.path, "rows to be read"):
+            for rows in read_slice(survey.storage, piece, columns, rule=rule):
                 _look_up_keys(survey, file, rows.column(RECORD_KEY).combine_chunks(), index)
 
 
-def _look_up_keys(survey: Survey, file: BaseFile, keys: pa.Array, index: Sequence[LocatedKeys]) -> None:
+def _choose_columns(survey: Survey, rule: MergeRule) -> pa.Schema:
+    """Record keys, and what decides which of two rows with one key is there."""
+    schema = add_meta_schema(survey.table.schema(survey.timeline) or pa.schema([]))
+    return pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.deciding)])
+
+
+def _look_up_keys(survey: Survey, file: BaseFile | LogFile, keys: pa.Array, index: Sequence[LocatedKeys]) -> None:
     survey.book.checked["record keys in the metadata table"] += len(keys)
     numbers = group_numbers(keys, len(index))
     for number, group in enumerate(index):
@@ -157,10 +177,15 @@ def _list_completed(survey: Survey, files: Iterable[_File]) -> list[_File]:
 
 def _list_newest(survey: Survey) -> list[BaseFile]:
     """The base file of the newest slice of each file group."""
+    return [piece.base for piece in _list_slices(survey) if piece.base is not None]
+
+
+def _list_slices(survey: Survey) -> list[FileSlice]:
+    """The newest of each file group."""
     bases, logs = _list_completed(survey, survey.files.bases), _list_completed(survey, survey.files.logs)
     groups = slice_file_groups(bases, logs, survey.completion)
     ended = survey.replaced_groups()
-    return [slices[0].base for group, slices in groups.items() if group not in ended and slices[0].base is not None]
+    return [slices[0] for group, slices in groups.items() if group not in ended]
 
 
 def _compare_ranges(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from metadata_turns import name_options
+from metadata_turns import BY_KEY, name_options
 from other_readers import DEADLINE_S, OURS, SCHEMA
 from record_places import list_places, read_index
 from table_lives import collect
 
+from hudi_locks.errors import ConfigError
 from hudi_locks.spark import HoodieTable
+from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
 
@@ -19,6 +21,8 @@ INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
 }
+COMPACTING = {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "1"}
+WITHOUT = {"hoodie__write__set__null__for__missing__columns": "true"}
 MOVING = "hoodie.record.index.update.partition.path"
 FIRST = [("a", "eu", 1, 1.0, "x"), ("b", "eu", 1, 2.0, "x"), ("c", "us", 1, 3.0, "x"), ("é", "us", 1, 4.0, "x")]
 
@@ -32,10 +36,10 @@ class IndexedTable:
         path: Of the table.
     """
 
-    kind = "COPY_ON_WRITE"
-
-    def __init__(self, jvm: Any, spark: Any, path: str, *, partitioned_by: str = "region") -> None:
-        self.jvm, self.spark, self.path, self.partitioned_by = jvm, spark, path, partitioned_by
+    def __init__(
+        self, jvm: Any, spark: Any, path: str, *, kind: str = "COPY_ON_WRITE", partitioned_by: str = "region"
+    ) -> None:
+        self.jvm, self.spark, self.path, self.kind, self.partitioned_by = jvm, spark, path, kind, partitioned_by
 
     def theirs(self, *rows: tuple[Any, ...], operation: str = "upsert", **changes: str) -> None:
         options = {**name_options(self, operation, changes), **INDEX}
@@ -49,6 +53,10 @@ class IndexedTable:
     def frame(self, *rows: tuple[Any, ...]) -> Any:
         return self.spark.createDataFrame(list(rows), SCHEMA)
 
+    def marked(self, *rows: tuple[Any, ...]) -> Any:
+        """Rows that say at their end whether they are deletes."""
+        return self.spark.createDataFrame(list(rows), f"{SCHEMA}, _hoodie_is_deleted boolean").coalesce(1)
+
     def check(self) -> dict[str, tuple[Any, ...]]:
         """The rows by key, once the index is right for each; both readers see the same."""
         table = self.open()
@@ -58,12 +66,17 @@ class IndexedTable:
         found = {row[0]: row for row in shown}
         assert len(found) == len(shown), "a key has more than one row"
         assert read_index(table) == list_places(table)
+        assert verify_table(table.table.storage, reads_keys=True).damages == ()
         return found
 
+    def places(self) -> dict[str, str]:
+        """The partition of each key, as `check` finds it."""
+        return {key: row[1] for key, row in self.check().items()}
 
-@pytest.fixture
-def table(jvm: Any, spark: Any, path: str) -> IndexedTable:
-    made = IndexedTable(jvm, spark, path)
+
+@pytest.fixture(params=["COPY_ON_WRITE", BY_KEY], ids=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(jvm: Any, spark: Any, path: str, request: pytest.FixtureRequest) -> IndexedTable:
+    made = IndexedTable(jvm, spark, path, kind=request.param)
     made.theirs(*FIRST)
     return made
 
@@ -102,10 +115,42 @@ def test_rows_move_and_file_groups_end_and_the_index_follows(table: IndexedTable
     table.theirs(("a", "eu", 4, 1.0, "theirs"), ("o", "us", 4, 1.0, "theirs"), ("z", "us", 4, 1.0, "theirs"))
     assert table.check()["o"][1] == "eu"
     ours.upsert(table.frame(("y", "us", 5, 1.0, "ours")))
-    ours.clustering.run()
+    (ours.compaction if table.kind == BY_KEY else ours.clustering).run()
     table.check()
     table.theirs(("y", "eu", 6, 1.0, "theirs"), ("b", "us", 6, 1.0, "theirs"))
     assert {key: row[1] for key, row in table.check().items() if key in "yb"} == {"y": "us", "b": "eu"}
+
+
+@pytest.mark.parametrize("table", [BY_KEY], indirect=True, ids=["MERGE_ON_READ"])
+def test_logs_tell_which_keys_they_take_out(table: IndexedTable) -> None:
+    ours = table.open()
+    ours.upsert(
+        table.marked(("a", "eu", 2, 2.0, "ours", False), ("c", "us", 0, 0.0, "", True), ("é", "x", 5, 0.0, "", True))
+    )
+    assert {key: row[4] for key, row in table.check().items()} == {"a": "ours", "b": "x", "c": "x"}
+    table.theirs(("é", "eu", 6, 1.0, "theirs"), ("a", "us", 6, 1.0, "theirs"), ("k", "us", 6, 1.0, "theirs"), **WITHOUT)
+    assert table.places() == {"a": "eu", "b": "eu", "c": "us", "k": "us", "é": "eu"}
+    ours.delete(table.frame(("k", "us", 0, 0.0, ""), ("b", "eu", 0, 0.0, "")))
+    table.theirs(("k", "eu", 7, 1.0, "back"), ("a", "eu", 7, 1.0, "theirs"), **WITHOUT, **COMPACTING)
+    assert table.places() == {"a": "eu", "c": "us", "k": "eu", "é": "eu"}
+    moving = table.open(**{MOVING.replace(".", "__"): "true"})
+    given = [("k", "us", 8, 1.0, "moved", False), ("c", "us", 8, 1.0, "", False), ("b", "us", 8, 1.0, "back", False)]
+    moving.upsert(table.marked(*given, ("a", "new", 3, 1.0, "older", True)))
+    assert table.places() == {"a": "eu", "b": "us", "c": "us", "k": "us", "é": "eu"}
+    ours.insert_overwrite(table.marked(("o", "us", 9, 1.0, "over", False)))
+    assert table.places() == {"a": "eu", "o": "us", "é": "eu"}
+    back = ("c", "new", 10, 1.0, "theirs"), ("o", "eu", 10, 1.0, "theirs")
+    table.theirs(("k", "eu", 10, 1.0, "theirs"), *back, **WITHOUT)
+    assert table.places() == {"a": "eu", "c": "new", "k": "eu", "o": "us", "é": "eu"}
+
+
+@pytest.mark.parametrize("table", [BY_KEY], indirect=True, ids=["MERGE_ON_READ"])
+def test_an_index_that_looks_into_base_files_alone_is_refused(table: IndexedTable) -> None:
+    with pytest.raises(ConfigError, match="SIMPLE does not keep the record index") as caught:
+        table.open(hoodie__index__type="SIMPLE").upsert(table.frame(("a", "eu", 2, 1.0, "ours")))
+    assert caught.value.facts["value"] == "SIMPLE"
+    table.open(hoodie__index__type="GLOBAL_SIMPLE").upsert(table.frame(("a", "us", 2, 1.0, "ours")))
+    assert table.check()["a"][1] == "us"  # as this index does by default
 
 
 def test_a_table_without_partitions_has_such_an_index_too(jvm: Any, spark: Any, path: str) -> None:

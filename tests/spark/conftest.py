@@ -37,8 +37,10 @@ _IN_PAIRS = frozenset(
         "test_rows_of_one_key_in_several_partitions_become_one_row[staying]",
         "test_the_later_of_two_writers_gives_up_before_it_writes[bloom]",
         "test_the_later_of_two_writers_gives_up_before_it_writes[transaction]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[delete]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[upsert]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[copy on write-delete]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[copy on write-upsert]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[merge on read-move]",
+        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[merge on read-serve]",
         "test_writers_of_different_file_groups_go_on[bloom]",
         "test_writers_of_different_file_groups_go_on[transaction]",
     }

@@ -1,4 +1,4 @@
-"""The record index of a table that JVM Hudi 1.2.0 made: keys are found by it, and it is told what a write brings."""
+"""The record index of tables that JVM Hudi 1.2.0 made: keys are found by it, and it is told what a write brings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import shared_table
 from record_places import list_places, read_index
 
-from hudi_locks.errors import BadInput, UnsupportedTable
+from hudi_locks.errors import BadInput, ConfigError, UnsupportedTable
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -25,9 +25,9 @@ OPTIONS = {
 MOVING = {"hoodie.record.index.update.partition.path": "true"}
 
 
-@pytest.fixture
-def load(spark: Any, golden: Any) -> Callable[..., HoodieTable]:
-    base = golden("v9_record_index").base
+@pytest.fixture(params=["v9_record_index", "v9_mor_record_index"], ids=["copy on write", "merge on read"])
+def load(spark: Any, golden: Any, request: pytest.FixtureRequest) -> Callable[..., HoodieTable]:
+    base = golden(request.param).base
 
     def make(**changes: str) -> HoodieTable:
         return HoodieTable.load(spark, base, options={**OPTIONS, **changes})
@@ -38,6 +38,11 @@ def load(spark: Any, golden: Any) -> Callable[..., HoodieTable]:
 @pytest.fixture
 def rows(spark: Any) -> Callable[..., Any]:
     return lambda *rows: spark.createDataFrame(list(rows), COLUMNS).coalesce(1)
+
+
+def serve(table: HoodieTable) -> None:
+    """Small file groups end and others begin, or logs become base files."""
+    (table.compaction if table.table.is_merge_on_read else table.clustering).run()
 
 
 def name_partitions(table: HoodieTable) -> dict[str, str]:
@@ -67,7 +72,7 @@ def test_what_moves_or_ends_is_told(load: Any, rows: Any) -> None:
     assert read_index(table) == list_places(table)
     table.insert_overwrite(rows(("a", "us", 10, 1.0, "over"), ("z", "us", 10, 1.0, "over")))
     assert sorted(read_index(table)) == ["a", "c", "e", "n", "z"]
-    table.clustering.run()
+    serve(table)
     assert read_index(table) == list_places(table)
     table.delete_partitions(["region=us"])
     assert sorted(read_index(table)) == ["c", "e", "n"]
@@ -91,7 +96,7 @@ def test_a_row_without_a_key_is_refused_as_ever(load: Any, rows: Any) -> None:
         load().upsert(rows((None, "eu", 9, 1.0, "ours"), ("b", "eu", 9, 1.0, "ours")))
 
 
-@pytest.mark.parametrize("other", ["upsert", "move", "cluster", "delete"])
+@pytest.mark.parametrize("other", ["upsert", "move", "serve", "delete"])
 def test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key(
     load: Any, rows: Any, after_job: Callable[..., None], other: str
 ) -> None:
@@ -100,22 +105,31 @@ def test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key(
     actions: dict[str, Callable[[], Any]] = {
         "upsert": lambda: theirs.upsert(rows(("n", "new", 9, 9.0, "theirs"), ("m", "eu", 9, 9.0, "theirs"))),
         "move": lambda: theirs.upsert(rows(("n", "us", 9, 9.0, "theirs"))),
-        "cluster": theirs.clustering.run,
+        "serve": lambda: serve(theirs),
         "delete": lambda: theirs.delete(rows(("n", "new", 9, 9.0, ""))),
     }
     after_job(actions[other])
     result = table.upsert(rows(("n", "new", 10, 10.0, "ours"), ("m", "us", 10, 10.0, "ours")))
-    assert result.retries == 1
+    assert result.retries == int(other != "serve" or not table.table.is_merge_on_read)
     labels = {row["id"]: row["label"] for row in table.read().select("id", "label").collect()}
     assert (labels["n"], labels["m"]) == ("ours", "ours")
     assert read_index(table) == list_places(table)
 
 
 def test_a_write_with_another_index_keeps_the_record_index_too(load: Any, rows: Any) -> None:
-    table = load(**{"hoodie.index.type": "SIMPLE"})
+    table = load(**{"hoodie.index.type": "GLOBAL_SIMPLE" if load().table.is_merge_on_read else "SIMPLE"})
     table.upsert(rows(("a", "eu", 9, 1.0, "ours"), ("x", "us", 9, 1.0, "ours")))
     table.bulk_insert(rows(("y", "us", 9, 1.0, "ours")))
     assert read_index(table) == list_places(table)
+
+
+@pytest.mark.parametrize("load", ["v9_mor_record_index"], indirect=True, ids=["merge on read"])
+def test_an_index_that_does_not_see_what_logs_take_out_is_refused(load: Any, rows: Any) -> None:
+    table = load(**{"hoodie.index.type": "SIMPLE"})
+    before = table.table.timeline().paths
+    with pytest.raises(ConfigError, match="SIMPLE does not keep the record index"):
+        table.bulk_insert(rows(("y", "us", 9, 1.0, "ours")))
+    assert table.table.timeline().paths == before
 
 
 def test_a_restore_says_what_stands_in_its_way(load: Any, rows: Any) -> None:

@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
 from hudi_locks.spark.index.simple_index import LoggedKeys, MissedKeys, SimpleIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_stored, text_columns
+from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_merged, text_columns
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, FileSlice, add_meta_schema
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
 
-__all__ = ["PLACE", "GlobalIndex", "read_merged"]
+__all__ = ["PLACE", "GlobalIndex"]
 
 PLACE: Final = f"{RESERVED}place"
 """Column with the partition path under which a row's key was found, or null."""
@@ -50,7 +49,10 @@ class GlobalIndex(SimpleIndex):
         base_files = snapshot.base_files()
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
         with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
-            settled = _Moves(self, found, snapshot).settle(operation)
+            moves = _Moves(self, found, snapshot)
+            if operation is Operation.UPSERT and snapshot.table.is_merge_on_read and snapshot.has_record_index:
+                moves = moves.without_older_deletes()
+            settled = moves.settle(operation)
             with keep_persisted(settled) if MOVED in settled.columns else nullcontext(settled) as tagged:
                 lookup = self._look_up(operation, snapshot, None)
                 placement = lookup.place(operation, tagged.drop(PLACE), base_files)
@@ -124,6 +126,21 @@ class _Moves:
         leaving = moving.withColumn(PARTITION_PATH, F.col(PLACE)).withColumn(MOVED, F.lit(True))
         return reduce(DataFrame.unionByName, (staying.withColumn(MOVED, F.lit(False)), arriving, leaving))
 
+    def without_older_deletes(self) -> _Moves:
+        """The same without rows that delete nothing, since the row that is there is newer.
+
+        A task that logs a delete does not see that row, and tells the record index that its key is gone.
+        """
+        ordering = self.index.settings.merge_rule(Operation.UPSERT, self.snapshot.table.config).ordering
+        is_held = self._is_delete() & F.col(GROUP).isNotNull()
+        if len(ordering) == 1:  # else it takes out every row that came before
+            is_held &= column_named(ordering[0]).isNotNull()
+        groups = self.found.where(is_held).select(PLACE, GROUP).distinct().collect() if ordering else []
+        if not groups:
+            return self
+        kept = self._drop_older(self.found.where(is_held), {(row[PLACE], row[GROUP]) for row in groups}, ordering)
+        return replace(self, found=self.found.where(~is_held).unionByName(kept))
+
     def _drop_older(self, moving: DataFrame, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
         """Those that are not behind the row that is there."""
         if not ordering:
@@ -149,7 +166,7 @@ class _Moves:
             return read_keys(spark, storage, some, stored, file_id=GROUP)
 
         if any(piece.logs for piece in slices):
-            rows = read_merged(spark, self.snapshot, slices, columns)
+            rows = read_merged(spark, self.snapshot, slices, columns, file_id=GROUP)
         else:
             files = [piece.base for piece in slices if piece.base is not None]
             rows = read_as_stored(storage, self.snapshot.timeline, files, columns, read=read)
@@ -169,15 +186,6 @@ class _Moves:
             " they are updated where they are"
         )
         return BadInput(message, key=key, partitions=sorted({partition for partition, _ in groups}))
-
-
-def read_merged(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-    """Columns of the rows that slices with logs show, and as GROUP the ids of their file groups."""
-    rule, schema = snapshot.table.config.merge_rule, add_meta_schema(snapshot.schema)
-    deciding = [field for field in schema if field.name in rule.deciding and field.name not in columns.names]
-    read = pa.schema([*columns, *deciding])
-    rows = read_stored(spark, snapshot.table.storage, slices, read, file_id=GROUP, rule=rule)
-    return rows.select(*(column_named(name) for name in columns.names), GROUP)
 
 
 def _is_marked(marker: DeleteMarker, kinds: dict[str, str]) -> Column:

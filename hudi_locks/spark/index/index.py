@@ -134,6 +134,8 @@ _MERGE_ON_READ = {
     "BLOOM": "hudi_locks.spark.index.logged_index:LoggedIndex",
     "GLOBAL_SIMPLE": "hudi_locks.spark.index.logged_index:LoggedGlobalIndex",
     "GLOBAL_BLOOM": "hudi_locks.spark.index.logged_index:LoggedGlobalIndex",
+    "RECORD_INDEX": "hudi_locks.spark.index.record_index:LoggedRecordIndex",
+    "GLOBAL_RECORD_LEVEL_INDEX": "hudi_locks.spark.index.record_index:LoggedRecordIndex",
     "BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex",
 }
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.spark.index.global_index import GlobalIndex, read_merged
+from hudi_locks.spark.index.global_index import GlobalIndex
 from hudi_locks.spark.index.simple_index import KeyLookup, SimpleIndex
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.reading.files import read_keys, text_columns
+from hudi_locks.spark.reading.files import read_live_keys
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice
+from hudi_locks.table import BaseFile, FileSlice
 
 __all__ = ["LoggedGlobalIndex", "LoggedIndex"]
 
@@ -54,12 +53,7 @@ class LoggedGlobalIndex(GlobalIndex, LoggedIndex):
 
     def _read_known(self, spark: SparkSession, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
         del base_files
-        slices, keys = snapshot.file_slices(), text_columns(RECORD_KEY, PARTITION_PATH)
-        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
-        logged = [piece for piece in slices if piece.logs]
-        read = [read_keys(spark, snapshot.table.storage, plain, keys, file_id=GROUP)] if plain else []
-        read += [read_merged(spark, snapshot, logged, keys)] if logged else []
-        return reduce(DataFrame.unionByName, read)
+        return read_live_keys(spark, snapshot, snapshot.file_slices(), file_id=GROUP)
 
 
 def _refuse_unfounded(slices: Iterable[FileSlice]) -> None:

@@ -15,16 +15,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import group_numbers
-from hudi_locks.metadata_table import LocatedKeys, MetadataView
+from hudi_locks.metadata_table import LocatedKeys
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.global_index import PLACE, GlobalIndex
+from hudi_locks.spark.index.logged_index import LoggedGlobalIndex
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import keep_persisted
 from hudi_locks.storage import Storage
 from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice
 
-__all__ = ["RecordIndex"]
+__all__ = ["LoggedRecordIndex", "RecordIndex"]
 
 _NUMBER: Final = "number"
 _TASKS_PER_CORE: Final = 2
@@ -73,7 +74,7 @@ class RecordIndex(GlobalIndex):
     def check(self, snapshot: Snapshot) -> None:
         """See `Index.check`."""
         super().check(snapshot)
-        if _find_index(snapshot) is None:
+        if not snapshot.has_record_index:
             message = f"{snapshot.table.storage.base} has no record index: keys are looked for in all of its files"
             warnings.warn(message, UserWarning, stacklevel=2)
 
@@ -84,8 +85,8 @@ class RecordIndex(GlobalIndex):
         The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
         lacks, as after a clustering, keys are looked for in the files of the snapshot.
         """
-        view = _find_index(snapshot)
-        if view is None:
+        view = snapshot.metadata
+        if view is None or not snapshot.has_record_index:
             with super().find(rows, snapshot, base_files) as found:
                 yield found
             return
@@ -99,10 +100,9 @@ class RecordIndex(GlobalIndex):
             yield found
 
 
-def _find_index(snapshot: Snapshot) -> MetadataView | None:
-    """The metadata table of a table, if it has a record index."""
-    view = snapshot.metadata
-    return view if view is not None and _PART.value in view.table.names else None
+@dataclass(frozen=True)
+class LoggedRecordIndex(RecordIndex, LoggedGlobalIndex):
+    """The same of a merge-on-read table: rows whose key is found are logged to its file group."""
 
 
 def _look_up(rows: DataFrame, task: _FindTask) -> DataFrame:

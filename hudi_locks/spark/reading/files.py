@@ -19,9 +19,20 @@ from pyspark.sql import types as T  # noqa: N812
 from hudi_locks.errors import DamagedTable
 from hudi_locks.spark._compat import FileIndexes, ask_connector_for_bytes, is_on, run_in_workers
 from hudi_locks.spark.reading.merged_reading import MergeTask, SlicePart, pack_slices
+from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, convert, to_spark
 from hudi_locks.storage import Storage
-from hudi_locks.table import BaseFile, FileSlice, MergeRule, PartitionValues, StoredTypes, find_stored_types
+from hudi_locks.table import (
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFile,
+    FileSlice,
+    MergeRule,
+    PartitionValues,
+    StoredTypes,
+    add_meta_schema,
+    find_stored_types,
+)
 from hudi_locks.timeline import Timeline
 
 __all__ = [
@@ -33,6 +44,8 @@ __all__ = [
     "read_by_arrow",
     "read_files",
     "read_keys",
+    "read_live_keys",
+    "read_merged",
     "read_packs",
     "read_stored",
     "text_columns",
@@ -249,3 +262,27 @@ def read_stored(
     return read_packs(
         spark, MergeTask(storage, packs, columns, rule or MergeRule(), tuple(columns.names), told, file_id)
     )
+
+
+def read_merged(
+    spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema, *, file_id: str
+) -> DataFrame:
+    """Columns of the rows that slices with logs show, and as `file_id` the ids of their file groups."""
+    rule, schema = snapshot.table.config.merge_rule, add_meta_schema(snapshot.schema)
+    deciding = [field for field in schema if field.name in rule.deciding and field.name not in columns.names]
+    read = pa.schema([*columns, *deciding])
+    rows = read_stored(spark, snapshot.table.storage, slices, read, file_id=file_id, rule=rule)
+    return rows.select(*(column_named(name) for name in columns.names), file_id)
+
+
+def read_live_keys(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], *, file_id: str) -> DataFrame:
+    """Record keys and partition paths of the rows that some slices show, and as `file_id` the ids of their file groups.
+
+    Base files alone have keys that a log took out again.
+    """
+    keys = text_columns(RECORD_KEY, PARTITION_PATH)
+    plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+    logged = [piece for piece in slices if piece.logs]
+    read = [read_keys(spark, snapshot.table.storage, plain, keys, file_id=file_id)] if plain else []
+    read += [read_merged(spark, snapshot, logged, keys, file_id=file_id)] if logged else []
+    return reduce(DataFrame.unionByName, read)

@@ -193,7 +193,7 @@ class ScheduledService(Generic[P]):
             report(f"{self._job.doing} {len(plan.file_groups)} file groups")
             indexed, logs = transaction.indexed, None
             if indexed and indexed.key_groups:
-                logs = KeyLogs.of(transaction, self._job.table, spark=self._job.spark)
+                logs = KeyLogs.of(transaction, self._job.table)
             metadata = self._job.write(transaction, plan, logs)
             report("publishing")
             published = transaction.publish(metadata, key_logs=None if logs is None else logs.staged)

@@ -22,10 +22,11 @@ from hudi_locks.format.metadata_keys import KEY_CHANGES
 from hudi_locks.metadata_table import StagedLog, encode_record_log, log_path
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, KeyReport, decode_report
-from hudi_locks.spark.reading.files import read_keys, text_columns
+from hudi_locks.spark.reading.files import read_live_keys
+from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import keep_persisted
 from hudi_locks.storage import Storage
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, Table
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, FileSlice, Table
 from hudi_locks.transaction import Transaction
 
 __all__ = ["KeyLogs", "RecordLogTask"]
@@ -106,20 +107,17 @@ class KeyLogs:
         self.staged: tuple[StagedLog, ...] = ()
 
     @classmethod
-    def of(
-        cls, transaction: Transaction, table: Table, *, lost: Sequence[BaseFile] = (), spark: SparkSession
-    ) -> KeyLogs:
-        """Those of a transaction.
-
-        Args:
-            transaction: Of a write to a table with a record index.
-            table: The table.
-            lost: Base files of file groups that end with it.
-            spark: The session.
-        """
+    def of(cls, transaction: Transaction, table: Table) -> KeyLogs:
+        """Those of a write to a table with a record index, which ends no file group."""
         groups = transaction.indexed.key_groups if transaction.indexed else ()
-        task = RecordLogTask(table.storage, transaction.instant, groups, table.config.version)
-        return cls(task, _list_keys(spark, lost, task) if lost else None)
+        return cls(RecordLogTask(table.storage, transaction.instant, groups, table.config.version))
+
+    def take_out(self, snapshot: Snapshot, ended: Sequence[FileSlice], spark: SparkSession) -> KeyLogs:
+        """The same for a write that ends the file groups of some slices; their keys are read where they are used."""
+        if not ended:
+            return self
+        keys = read_live_keys(spark, snapshot, ended, file_id=_FILE_ID)
+        return KeyLogs(self._task, run_in_workers(keys, _LostTask(len(self._task.groups)), TOLD_KEYS))
 
     def take(self, reported: DataFrame) -> list[str]:
         """Upload the logs of all keys that tasks tell; the texts of the write stats that they report.
@@ -146,8 +144,3 @@ class KeyLogs:
         spread = changes.repartition(min(tasks, len(self._task.groups)), _NUMBER)
         rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
         self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)
-
-
-def _list_keys(spark: SparkSession, files: Sequence[BaseFile], task: RecordLogTask) -> DataFrame:
-    keys = read_keys(spark, task.storage, files, text_columns(RECORD_KEY, PARTITION_PATH), file_id=_FILE_ID)
-    return run_in_workers(keys, _LostTask(len(task.groups)), TOLD_KEYS)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat, choose_token
 from hudi_locks.markers import StagedFiles
+from hudi_locks.spark.operation import KeyReport
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.storage import StagedFile
 from hudi_locks.table import LogFormat, LogPart, LogWriter, create_partition_metadata
@@ -33,6 +34,7 @@ class LogGroupWriter:
         group: The file group.
         is_update: Whether its rows count as updates: nobody looks which of their keys are there.
         stands_for: Requested times of the writes whose logs a log compaction merges; else none.
+        keys: Is told which keys are taken out, if anybody wants to know.
     """
 
     def __init__(
@@ -43,10 +45,12 @@ class LogGroupWriter:
         group: FileGroup,
         is_update: bool,
         stands_for: Collection[str] = (),
+        keys: KeyReport | None = None,
     ) -> None:
         self._files = files
         self._group = group
         self._is_update = is_update
+        self._keys = keys or KeyReport()
         self._staged: list[StagedFile] = []
         self._is_finished = False
         named = {"instant": files.requested, "partition": group.partition}
@@ -59,6 +63,7 @@ class LogGroupWriter:
 
     def delete(self, keys: pa.ChunkedArray, orderings: Sequence[pa.ChunkedArray] = ()) -> None:
         """Take out the rows of these keys; see `LogWriter.delete`."""
+        self._keys.tell(keys, self._group.partition, self._group.file_id, is_gone=True)
         with self._files.while_inflight():
             self._writer.delete(keys, orderings)
 

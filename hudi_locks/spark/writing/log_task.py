@@ -81,10 +81,12 @@ class LogTask:
         names = [name_log_marker(group, self.files.requested) for group in groups.values()]
         return self.files.announce(names) if names else 0.0
 
-    def log(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None = None) -> list[WriteStat]:
+    def log(
+        self, group: FileGroup, rows: pa.Table, moved: pa.Array | None = None, told: KeyReport | None = None
+    ) -> list[WriteStat]:
         """Log the rows of an announced file group, and that some moved away; a stat for each log."""
         is_update = self.operation is Operation.UPSERT
-        with LogGroupWriter(self.files, self.form, group=group, is_update=is_update) as writer:
+        with LogGroupWriter(self.files, self.form, group=group, is_update=is_update, keys=told) as writer:
             self._fill(writer, group, rows)
             if moved is not None:
                 writer.delete(pa.chunked_array([moved]))
@@ -125,4 +127,4 @@ class LoggingWriteTask(WriteTask):
 
     def write(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> list[WriteStat]:
         """See `WriteTask.write`."""
-        return self.logs.log(group, rows, moved) if group.is_logged else super().write(group, rows, moved, told)
+        return self.logs.log(group, rows, moved, told) if group.is_logged else super().write(group, rows, moved, told)

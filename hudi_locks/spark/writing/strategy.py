@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from hudi_locks.config import datasource_keys
+from hudi_locks.config import datasource_keys, index_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import avro_schema
 from hudi_locks.format.claim import FileGroupId
@@ -63,6 +63,24 @@ class WriteStrategy(ABC):
         Raises:
             ConfigError: The message says why, and the way out.
         """
+
+    def refuse_record_index(self) -> None:
+        """Refuse a table whose metadata table has a record index, where this index cannot say what to tell it.
+
+        A base file has keys that a log took out again. By another index they may have come back in another file group.
+
+        Raises:
+            ConfigError: It is a merge-on-read table, and keys are looked for in base files or buckets alone.
+        """
+        named = self.settings.index_type
+        if self.config.table_type == "MERGE_ON_READ" and named in ("SIMPLE", "BLOOM", "BUCKET"):
+            key = index_keys.INDEX_TYPE.name
+            message = (
+                f"{key}={named} does not keep the record index of a merge-on-read table, since keys that a log took out"
+                f" are found by it in base files: set {key}=RECORD_INDEX, or GLOBAL_SIMPLE, or drop the record index"
+                " with JVM Hudi"
+            )
+            raise ConfigError(message, key=key, value=named)
 
     @abstractmethod
     def action(self, operation: Operation) -> str:

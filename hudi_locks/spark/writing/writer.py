@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BadInput, TableError
-from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
+from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import StagedLog, list_indexed
@@ -214,6 +214,8 @@ class Writer:
         )
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
+        if MetadataPartition.RECORD_INDEX.value in self.table.config.metadata_parts:
+            self.strategy.refuse_record_index()
         attempts: list[Attempt] = []
         while True:
             published, metadata = self._attempt(operation, work, report, attempts)
@@ -305,8 +307,9 @@ class Writer:
         return _Draft(metadata, reads, asked.terms.unless, made.avoided, made.rewritten)
 
     def _open_logs(self, transaction: Transaction, snapshot: Snapshot, asked: _Asked) -> KeyLogs:
-        lost, spark = snapshot.list_ended(asked.operation, asked.keyed.counts), asked.keyed.frame.sparkSession
-        return KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
+        self.strategy.refuse_record_index()
+        ended = snapshot.list_ended(asked.operation, asked.keyed.counts)
+        return KeyLogs.of(transaction, self.table).take_out(snapshot, ended, asked.keyed.frame.sparkSession)
 
     @contextmanager
     def _end_partitions(
@@ -317,8 +320,8 @@ class Writer:
         schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
         logs = None
         if transaction.indexed and transaction.indexed.key_groups:
-            lost = snapshot.list_ended(Operation.DELETE_PARTITION, partitions)
-            logs = KeyLogs.of(transaction, self.table, lost=lost, spark=spark)
+            ended = snapshot.list_ended(Operation.DELETE_PARTITION, partitions)
+            logs = KeyLogs.of(transaction, self.table).take_out(snapshot, ended, spark)
             logs.take_lost()
         metadata = CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced)
         yield _Draft(metadata, logs=logs)

@@ -209,8 +209,11 @@ def test_tables_of_the_jvm_are_sound(golden: Callable[[str], LocalStorage], name
     assert verify_table(golden(name)).findings == ()
 
 
-def test_the_record_index_of_the_jvm_is_sound_and_read_on_demand(golden: Callable[[str], LocalStorage]) -> None:
-    storage = golden("v9_record_index")
+@pytest.mark.parametrize("name", ["v9_record_index", "v9_mor_record_index"])
+def test_the_record_index_of_the_jvm_is_sound_and_read_on_demand(
+    golden: Callable[[str], LocalStorage], name: str
+) -> None:
+    storage = golden(name)
     report = verify_table(storage, reads_keys=True)
     assert (report.findings, report.checked["record keys in the metadata table"]) == ((), 5)
     assert any("the record index" in left for left in verify_table(storage).not_checked)
