@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -18,6 +18,10 @@ __all__ = ["command"]
 
 _KIND: Final = "metadata-table"
 _DAMAGED: Final = 1
+
+_Parts = Annotated[
+    list[str] | None, typer.Option("--part", metavar="NAME", help="Only this part, such as record_index; repeatable.")
+]
 
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -85,12 +89,20 @@ def _tell(path: str, made: MetadataMade | None) -> None:
 
 
 @command.command("drop")
-def run_drop(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
-    """Turn the metadata table off and delete it, under the table's lock. No row changes; readers list folders again.
+def run_drop(
+    path: BasePath,
+    part: _Parts = None,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+) -> None:
+    """Turn the metadata table off and delete it, or one of its parts, under the table's lock. No row changes.
 
-    Give the lock options of the table's writers. A JVM writer makes it anew unless it has hoodie.metadata.enable=false.
+    Give the lock options of the table's writers. Without a metadata table readers list folders. A JVM writer makes it
+    anew unless it has hoodie.metadata.enable=false, and a part if its options ask for that.
 
-    Example: hudi-locks metadata drop /data/trips --props writer.properties
+    Example: hudi-locks metadata drop /data/trips --part record_index --props writer.properties
     """
-    names = drop_metadata_table(path, read_options(option, config), zone=zone)
-    typer.echo(f"{path}: dropped the metadata table ({', '.join(names)})" if names else f"{path}: no metadata table")
+    names = drop_metadata_table(path, read_options(option, config), parts=part or (), zone=zone)
+    what = "of the metadata table" if part else "the metadata table"
+    typer.echo(f"{path}: dropped {what} ({', '.join(names)})" if names else f"{path}: no metadata table")

@@ -149,7 +149,7 @@ class MetadataTable:
         if strange := sorted(self.names - known):
             message = (
                 f"the metadata table has the part {', '.join(strange)}, which this package does not keep up to date:"
-                " drop that index with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
+                f" drop it with hudi-locks metadata drop --part {strange[0]}"
             )
             raise UnsupportedTable(message, parts=strange)
         if MetadataPartition.PARTITION_STATS.value in self.names and not self.indexed_columns:
@@ -208,8 +208,8 @@ class MetadataTable:
 
 def _refuse_part(part: str, what: str) -> UnsupportedTable:
     message = (
-        f"the metadata table has the part {part} {what}, which this package does not keep up to date: drop that index"
-        " with JVM Hudi, or the whole metadata table with hudi-locks metadata drop"
+        f"the metadata table has the part {part} {what}, which this package does not keep up to date: drop it with"
+        f" hudi-locks metadata drop --part {part}"
     )
     return UnsupportedTable(message, parts=[part])
 

@@ -1,41 +1,63 @@
-"""Taking the metadata table of a table away, so that readers list folders again and this package may write."""
+"""Taking the metadata table of a table away, or some of its parts, so that this package may write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from hudi_locks.config import add_defaults, check_options, lock_keys, table_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition
+from hudi_locks.format.records import interpreting
 from hudi_locks.lock import LockManager
-from hudi_locks.services.metadata_properties import refuse_pending, remove_metadata_table
+from hudi_locks.metadata_table import INDEXES_PATH
+from hudi_locks.services.metadata_properties import (
+    NAMED,
+    read_properties,
+    refuse_pending,
+    remove_metadata_table,
+    replace_properties,
+)
 from hudi_locks.services.table_writer import identify_table
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 from hudi_locks.table import Table
 
 __all__ = ["drop_metadata_table"]
 
+_FILES: Final = MetadataPartition.FILES.value
+_KEYS: Final = MetadataPartition.RECORD_INDEX.value
+_SECONDARY: Final = "secondary_index_"
+_RANGES: Final = frozenset({MetadataPartition.COLUMN_STATS.value, MetadataPartition.PARTITION_STATS.value})
 _OFF: Final = {table_keys.METADATA_ENABLE.name: "false"}
 
 
 def drop_metadata_table(
-    path: str, options: Mapping[str, object] | None = None, *, zone: str | None = None
+    path: str,
+    options: Mapping[str, object] | None = None,
+    *,
+    parts: Collection[str] = (),
+    zone: str | None = None,
 ) -> tuple[str, ...]:
-    """Turn the metadata table of a table off and delete it, under the table's lock. Rows stay as they are.
+    """Turn the metadata table of a table off and delete it, or some of its parts. Rows stay as they are.
 
-    Readers list folders from then on. A JVM writer makes the metadata table anew unless it is given
-    `hoodie.metadata.enable=false` too. If the process dies on the way, the same call goes on.
+    It is done under the table's lock. Without a metadata table readers list folders. A JVM writer makes it anew unless
+    it is given `hoodie.metadata.enable=false` too, and a part that its options ask for. If the process dies on the way,
+    the same call goes on.
 
     Args:
         path: Base path.
         options: Hudi's keys, those of the lock that the table's writers have among them.
+        parts: Names of the parts to delete, such as `record_index`; all of the metadata table if empty. Statistics of
+            files and of partitions go together, and secondary indexes with the record index.
         zone: Time zone of the writers of a table whose timeline is in LOCAL time.
 
     Returns:
-        Names of the parts that it had; none if there was no metadata table.
+        Names of the parts that were deleted; none if there was no metadata table.
 
     Raises:
         AcquireTimeout: Somebody else held the lock for as long as the options allow to wait.
-        ConfigError: An option cannot be used.
+        ConfigError: An option cannot be used; the metadata table has no such part, or cannot be without it.
         NotATable: There is no table.
         TableError: Something is under way that has begun with the metadata table.
         StorageError: The store failed.
@@ -45,12 +67,70 @@ def drop_metadata_table(
     refuse_unwritable(storage)
     table = Table.load(storage, zone=zone)
     if not checked.has(lock_keys.PROVIDER):
-        return _drop(storage, zone)
+        return _drop(storage, zone, parts)
     named = identify_table(checked, name=table.config.name, base_path=storage.base)
     with LockManager.from_options(named) as locks, locks.lock():
-        return _drop(storage, zone)
+        return _drop(storage, zone, parts)
 
 
-def _drop(storage: Storage, zone: str | None) -> tuple[str, ...]:
+def _drop(storage: Storage, zone: str | None, parts: Collection[str]) -> tuple[str, ...]:
     refuse_pending(storage, Table.load(storage, zone=zone).timeline(), "drop the metadata table")
-    return remove_metadata_table(storage, **_OFF)
+    if not parts:
+        return remove_metadata_table(storage, **_OFF)
+    known = _list_parts(storage)
+    _refuse_parts(storage, parts, known)
+    return _remove_parts(storage, _with_dependents(parts, known))
+
+
+def _list_parts(storage: Storage) -> set[str]:
+    """Those that the table names, and those that were dropped and are not deleted yet."""
+    named = {name for key in NAMED for name in _split(read_properties(storage).get(key, ""))}
+    return named | {name for name in storage.list_names(METADATA_FOLDER) if not name.startswith(".")}
+
+
+def _refuse_parts(storage: Storage, parts: Collection[str], known: Collection[str]) -> None:
+    if _FILES in parts:
+        message = f"without {_FILES} there is no metadata table: name no part, and all of it is dropped"
+        raise ConfigError(message, parts=sorted(parts))
+    if strange := sorted(set(parts).difference(known)):
+        has = ", ".join(sorted(known)) or "none"
+        message = f"{storage.base}: no part {', '.join(strange)} of a metadata table; it has {has}"
+        raise ConfigError(message, parts=strange)
+
+
+def _with_dependents(parts: Collection[str], known: Collection[str]) -> frozenset[str]:
+    """Ranges of partitions are made of those of files, and a secondary index leads to keys of the record index."""
+    ranges = _RANGES.intersection(known) if _RANGES.intersection(parts) else frozenset[str]()
+    leading = {name for name in known if name.startswith(_SECONDARY)} if _KEYS in parts else set[str]()
+    return frozenset(parts) | ranges | leading
+
+
+def _remove_parts(storage: Storage, chosen: Collection[str]) -> tuple[str, ...]:
+    """Nobody goes by them from the first step on."""
+    gone: set[str] = set()
+
+    def change(known: Mapping[str, str]) -> dict[str, str]:
+        told = {key: _split(known[key]) for key in NAMED if key in known}
+        gone.update(name for names in told.values() for name in names if name in chosen)
+        return {**known, **{key: ",".join(n for n in names if n not in chosen) for key, names in told.items()}}
+
+    replace_properties(storage, change)
+    _undefine(storage, chosen)
+    for name in sorted(chosen):
+        if storage.stat(f"{METADATA_FOLDER}/{name}") is not None:
+            storage.delete_folder(f"{METADATA_FOLDER}/{name}")
+            gone.add(name)
+    return tuple(sorted(gone))
+
+
+def _undefine(storage: Storage, chosen: Collection[str]) -> None:
+    data = storage.read(INDEXES_PATH)
+    with interpreting("definition of the indexed columns", INDEXES_PATH):
+        told = json.loads(data or b"{}")
+    kept = {name: one for name, one in told.get("indexDefinitions", {}).items() if name not in chosen}
+    if kept != told.get("indexDefinitions", {}):
+        storage.replace(INDEXES_PATH, json.dumps({**told, "indexDefinitions": kept}, indent=2).encode())
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]

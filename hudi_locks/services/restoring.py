@@ -93,8 +93,9 @@ class Restorer:
         indexed = self._table.describe_indexed()
         if indexed is not None and indexed.key_groups:
             message = (
-                "the metadata table has a record index, which a restore here does not take back: drop that index with"
-                " JVM Hudi, or the metadata table with hudi-locks metadata drop, or restore with JVM Hudi"
+                "the metadata table has a record index, which a restore here does not take back: drop it with"
+                " hudi-locks metadata drop --part record_index (JVM writers that want it make it anew), or restore with"
+                " JVM Hudi"
             )
             raise UnsupportedTable(message, path=self._storage.base)
 

@@ -31,9 +31,8 @@ class _Limit:
 _METADATA_PARTS: Final = frozenset(part.value for part in MetadataPartition)
 _METADATA_TABLE: Final = """\
 of a metadata table this package keeps files, column_stats, partition_stats, bloom_filters and record_index up to \
-date, and no other part. Drop that index with JVM Hudi, or turn the metadata table off: \
-`hudi-locks metadata drop PATH`, with the lock options of the table's writers; JVM writers make it anew unless they \
-have hoodie.metadata.enable=false"""
+date, and no other part. Drop that one with `hudi-locks metadata drop PATH --part {part}`, and the lock options of the \
+table's writers; JVM writers make it anew if their options ask for it"""
 _KINDLESS: Final = """\
 a custom key generator names folders as it is told for each column, and here it is not told; write column:SIMPLE or \
 column:TIMESTAMP there for each, as the options of the table's JVM writers have it"""
@@ -202,8 +201,8 @@ def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Ref
 def _find_metadata_parts(config: TableConfig) -> Iterator[_Refusal]:
     key = table_keys.METADATA_PARTITIONS.name
     value = config.extra.get(key, "")
-    if not _METADATA_PARTS.issuperset(config.metadata_parts):
-        yield _Refusal(key, value, _METADATA_TABLE, is_curable=True)
+    if strange := sorted(config.metadata_parts - _METADATA_PARTS):
+        yield _Refusal(key, value, _METADATA_TABLE.format(part=strange[0]), is_curable=True)
 
 
 def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:

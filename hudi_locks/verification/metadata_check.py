@@ -40,7 +40,8 @@ _READ: Final = frozenset(part.value for part in MetadataPartition if part is not
 _KEYS: Final = MetadataPartition.RECORD_INDEX
 _UNREAD_KEYS: Final = "the record index: keys are read if all values are asked for (--values), or by metadata verify"
 _INDEX_ANEW: Final = (
-    "drop the record index with JVM Hudi and let it make it anew; until then write with hoodie.index.type=GLOBAL_SIMPLE"
+    "drop it with hudi-locks metadata drop --part record_index, and let JVM Hudi make it anew; until then write with"
+    " hoodie.index.type=GLOBAL_SIMPLE"
 )
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"

@@ -74,6 +74,7 @@ _IN_PAIRS = frozenset(
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.2.0-v9-COPY_ON_WRITE]",
         "test_a_table_without_partitions_has_such_an_index_too[1.0.2-v8]",
         "test_logs_tell_which_keys_they_take_out[1.0.2-v8-MERGE_ON_READ]",
+        "test_an_index_that_is_dropped_is_made_anew_by_the_jvm[1.0.2-v8-MERGE_ON_READ]",
         "test_an_index_that_looks_into_base_files_alone_is_refused[1.0.2-v8-MERGE_ON_READ]",
         "test_rows_move_and_file_groups_end_and_the_index_follows[1.0.2-v8-MERGE_ON_READ]",
         "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9-COPY_ON_WRITE]",

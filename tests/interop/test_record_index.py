@@ -10,7 +10,8 @@ from other_readers import DEADLINE_S, OURS, SCHEMA
 from record_places import list_places, read_index
 from table_lives import collect
 
-from hudi_locks.errors import ConfigError
+from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
 
@@ -68,6 +69,18 @@ class IndexedTable:
         assert read_index(table) == list_places(table)
         assert verify_table(table.table.storage, reads_keys=True).damages == ()
         return found
+
+    def make_secondary_index(self, name: str, column: str) -> None:
+        """By SQL of the JVM."""
+        key = "hoodie.write.lock.provider"
+        for statement in (
+            f"set {key}=org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+            f"create table indexed using hudi location '{self.path}'",
+            f"create index {name} on indexed ({column})",
+            "drop table indexed",
+            f"reset {key}",
+        ):
+            self.jvm.ask("sql", statement=statement).result(DEADLINE_S)
 
     def places(self) -> dict[str, str]:
         """The partition of each key, as `check` finds it."""
@@ -161,3 +174,20 @@ def test_a_table_without_partitions_has_such_an_index_too(jvm: Any, spark: Any, 
     assert {key: row[4] for key, row in table.check().items()} == {
         "a": "ours", "b": "theirs", "c": "x", "m": "theirs", "n": "theirs", "é": "x",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [BY_KEY], indirect=True, ids=["MERGE_ON_READ"])
+def test_an_index_that_is_dropped_is_made_anew_by_the_jvm(table: IndexedTable) -> None:
+    if table.jvm.table_version >= 9:
+        table.make_secondary_index("by_label", "label")
+        with pytest.raises(UnsupportedTable, match="metadata drop PATH --part secondary_index_by_label"):
+            table.open().upsert(table.frame(("a", "eu", 2, 1.0, "ours")))
+    gone = drop_metadata_table(table.path, OURS, parts=["record_index"])
+    assert gone == ("record_index", *(["secondary_index_by_label"] if table.jvm.table_version >= 9 else []))
+    ours = table.open(hoodie__index__type="GLOBAL_SIMPLE")
+    before = ours.upsert(table.frame(("a", "eu", 2, 1.0, "ours"), ("n", "us", 2, 1.0, "ours")))
+    ours.services.restore(before.instant)
+    ours.upsert(table.frame(("b", "eu", 3, 1.0, "ours"), ("m", "us", 3, 1.0, "ours")))
+    assert table.jvm.read(ours, hoodie__metadata__enable="true") == collect(ours.read())
+    table.theirs(("m", "eu", 4, 1.0, "theirs"), ("k", "us", 4, 1.0, "theirs"))
+    assert sorted(table.check()) == ["a", "b", "c", "k", "m", "n", "é"]

@@ -78,7 +78,7 @@ class WriteStrategy(ABC):
             message = (
                 f"{key}={named} does not keep the record index of a merge-on-read table, since keys that a log took out"
                 f" are found by it in base files: set {key}=RECORD_INDEX, or GLOBAL_SIMPLE, or drop the record index"
-                " with JVM Hudi"
+                " with hudi-locks metadata drop --part record_index"
             )
             raise ConfigError(message, key=key, value=named)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hudi_locks import LockManager
 from hudi_locks.cli import main
-from hudi_locks.errors import AcquireTimeout, NotATable, StorageError, TableError
+from hudi_locks.errors import AcquireTimeout, ConfigError, NotATable, StorageError, TableError
 from hudi_locks.format import decode_properties
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.storage import LocalStorage
@@ -17,6 +18,8 @@ from hudi_locks.table import Table, TableConfig
 NAMES = "hoodie.table.metadata.partitions"
 PROPERTIES = ".hoodie/hoodie.properties"
 CHECKSUM = ".hoodie/.hoodie.properties.crc"
+INDEXES = ".hoodie/.index_defs/index.json"
+PARTS = ("files", "column_stats", "partition_stats", "bloom_filters", "record_index", "secondary_index_one")
 FILE = ".hoodie/metadata/files/files-0000-0_0-0-0_00000000000000000.hfile"
 
 
@@ -63,6 +66,76 @@ def test_one_that_died_on_the_way_is_gone_on_with(
     drop_metadata_table(storage.base)
     assert NAMES not in read(storage)
     assert storage.list_names(".hoodie/metadata") == []
+
+
+@pytest.fixture
+def indexed(storage: LocalStorage) -> LocalStorage:
+    """A table whose metadata table has more parts, and says of which columns."""
+    known = (storage.read(PROPERTIES) or b"").replace(b"=files,column_stats", f"={','.join(PARTS)}".encode())
+    storage.replace(PROPERTIES, known)
+    for part in PARTS:
+        storage.create_if_absent(f".hoodie/metadata/{part}/some.hfile", b"anything")
+    defined = {"column_stats": {"sourceFields": ["id"]}, "secondary_index_one": {"sourceFields": ["city"]}}
+    storage.create_if_absent(INDEXES, json.dumps({"indexDefinitions": defined}).encode())
+    return storage
+
+
+@pytest.mark.parametrize(
+    ("part", "gone"),
+    [
+        ("bloom_filters", {"bloom_filters"}),
+        ("record_index", {"record_index", "secondary_index_one"}),
+        ("secondary_index_one", {"secondary_index_one"}),
+        ("column_stats", {"column_stats", "partition_stats"}),
+        ("partition_stats", {"column_stats", "partition_stats"}),
+    ],
+)
+def test_a_part_goes_alone_with_what_rests_on_it(indexed: LocalStorage, part: str, gone: set[str]) -> None:
+    before = read(indexed)
+    assert drop_metadata_table(indexed.base, parts=[part]) == tuple(sorted(gone))
+    left = [name for name in PARTS if name not in gone]
+    assert read(indexed) == {**before, NAMES: ",".join(left)}
+    assert sorted(indexed.list_names(".hoodie/metadata")) == sorted(left)
+    defined = set(json.loads(indexed.read(INDEXES) or b"")["indexDefinitions"])
+    assert defined == {"column_stats", "secondary_index_one"} - gone
+
+
+@pytest.mark.parametrize("verb", ["delete", "replace", "delete_folder"])
+def test_a_part_that_was_half_dropped_is_gone_on_with(
+    indexed: LocalStorage, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("cut", path="")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalStorage, verb, fail)
+        with pytest.raises(StorageError, match="cut"):
+            drop_metadata_table(indexed.base, parts=["record_index"])
+    assert drop_metadata_table(indexed.base, parts=["record_index"])
+    assert "record_index" not in read(indexed)[NAMES]
+    assert "record_index" not in indexed.list_names(".hoodie/metadata")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("files", "without files there is no metadata table"),
+        ("other", "no part other"),
+        (".hoodie", r"no part \.hoodie"),
+    ],
+)
+def test_what_is_no_part_to_drop_is_refused(indexed: LocalStorage, part: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        drop_metadata_table(indexed.base, parts=["record_index", part])
+    assert part in caught.value.facts["parts"]
+    assert read(indexed)[NAMES] == ",".join(PARTS)
+
+
+def test_the_command_drops_a_part(indexed: LocalStorage, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["metadata", "drop", indexed.base, "--part", "record_index", "--part", "bloom_filters"])
+    assert ended.value.code == 0
+    assert "dropped of the metadata table (bloom_filters, record_index, secondary_index_one)" in capsys.readouterr().out
 
 
 def test_nothing_happens_while_a_write_is_under_way(storage: LocalStorage) -> None:
