@@ -106,11 +106,30 @@ def read_figures(store: str, groups: int) -> dict[str, int]:
 def test_an_upsert_asks_no_more_often_than_the_page_says(
     spark: Any, counted: tuple[str, dict[str, str], HttpProxy], monkeypatch: Any, groups: int
 ) -> None:
+    asked = count_upsert(spark, counted, monkeypatch, groups)
+    assert asked == read_figures(counted[0], groups)
+
+
+@pytest.mark.parametrize("counted", ["versitygw"], indirect=True)
+@pytest.mark.parametrize("told", ["beside JVM writers", "beside JVM writers, with a metadata table"])
+def test_a_metadata_table_costs_no_more_requests_than_the_page_says(
+    spark: Any, counted: tuple[str, dict[str, str], HttpProxy], monkeypatch: Any, tmp_path: Path, told: str
+) -> None:
+    lock = {"hoodie.write.lock.provider": "filesystem", "hoodie.write.lock.filesystem.path": str(tmp_path)}
+    kept = {**lock, "hudi_locks.foreign_writers": "true", "hoodie.metadata.enable": str(told.endswith("table")).lower()}
+    asked = count_upsert(spark, counted, monkeypatch, 8, **kept)
+    assert asked == read_figures(f"{counted[0]}, {told}", 8)
+
+
+def count_upsert(
+    spark: Any, counted: tuple[str, dict[str, str], HttpProxy], monkeypatch: Any, groups: int, **changes: str
+) -> dict[str, int]:
+    """The requests of the fourth upsert into a new table, sorted out."""
     monkeypatch.setattr("hudi_locks.transaction.known_timeline._LISTED_S", -1.0)  # as if each step took a second
     monkeypatch.setattr("hudi_locks.timeline.claims._SPACING_S", 0.0)
-    store, options, proxy = counted
+    _, options, proxy = counted
     base, names = options[ROOT], {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
-    table = HoodieTable.create(spark, base, options={**options, **ALONE}, **names)
+    table = HoodieTable.create(spark, base, options={**options, **ALONE, **changes}, **names)
 
     def upsert(ts: int) -> None:
         rows = [(f"{number:03}", f"r{number % groups}", ts, 1.0, "x") for number in range(40)]
@@ -120,4 +139,4 @@ def test_an_upsert_asks_no_more_often_than_the_page_says(
         upsert(ts)
     proxy.requests.clear()
     upsert(4)
-    assert sort_out(proxy.requests, base.rpartition("/")[2]) == read_figures(store, groups)
+    return sort_out(proxy.requests, base.rpartition("/")[2])
