@@ -72,8 +72,8 @@ class Snapshot:
 
     @property
     def has_record_index(self) -> bool:
-        """Whether its metadata table tells where each key lies."""
-        return self.metadata is not None and MetadataPartition.RECORD_INDEX.value in self.metadata.table.names
+        """Whether its metadata table told where each key lies when the table was loaded."""
+        return MetadataPartition.RECORD_INDEX.value in self.table.config.metadata_parts
 
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""

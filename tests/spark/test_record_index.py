@@ -10,6 +10,7 @@ import shared_table
 from record_places import list_places, read_index
 
 from hudi_locks.errors import BadInput, ConfigError, UnsupportedTable
+from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -22,6 +23,7 @@ OPTIONS = {
     "hoodie.write.num.retries.on.conflict.failures": "1",
     "hoodie.time.generator.max_expected_clock_skew_ms": "1",
 }
+PROPERTIES = ".hoodie/hoodie.properties"
 MOVING = {"hoodie.record.index.update.partition.path": "true"}
 
 
@@ -130,6 +132,28 @@ def test_an_index_that_does_not_see_what_logs_take_out_is_refused(load: Any, row
     with pytest.raises(ConfigError, match="SIMPLE does not keep the record index"):
         table.bulk_insert(rows(("y", "us", 9, 1.0, "ours")))
     assert table.table.timeline().paths == before
+
+
+@pytest.mark.parametrize("load", ["v9_mor_record_index"], indirect=True, ids=["merge on read"])
+def test_an_index_that_was_made_since_the_table_was_loaded_is_told(load: Any, rows: Any) -> None:
+    storage = load().table.storage
+    known = storage.read(PROPERTIES)
+    storage.replace(PROPERTIES, known.replace(b",record_index", b""))
+    table = load()
+    with pytest.warns(UserWarning, match="has no record index"):
+        table.upsert(rows(("a", "eu", 9, 1.0, "before")))
+    storage.replace(PROPERTIES, known)
+    with pytest.raises(UnsupportedTable, match="was made since it was loaded: load the table again"):
+        table.upsert(rows(("a", "eu", 10, 1.0, "ours")))
+    assert load().upsert(rows(("a", "eu", 10, 1.0, "ours"))).rows_updated == 1
+
+
+def test_an_index_that_was_dropped_since_the_table_was_loaded_is_done_without(load: Any, rows: Any) -> None:
+    table = load()
+    table.upsert(rows(("a", "eu", 9, 1.0, "before")))
+    assert drop_metadata_table(table.path, OPTIONS, parts=["record_index"]) == ("record_index",)
+    table.upsert(rows(("a", "eu", 10, 1.0, "ours"), ("n", "new", 10, 1.0, "ours")))
+    assert name_partitions(table) == {"a": "eu", "c": "us", "d": "us", "e": "eu", "n": "new"}
 
 
 def test_a_restore_says_what_stands_in_its_way(load: Any, rows: Any) -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from hudi_locks.errors import DamagedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import group_numbers
 from hudi_locks.metadata_table import LocatedKeys
@@ -23,7 +24,7 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import keep_persisted
 from hudi_locks.storage import Storage
-from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice
+from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice, Table
 
 __all__ = ["LoggedRecordIndex", "RecordIndex"]
 
@@ -85,12 +86,12 @@ class RecordIndex(GlobalIndex):
         The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
         lacks, as after a clustering, keys are looked for in the files of the snapshot.
         """
-        view = snapshot.metadata
-        if view is None or not snapshot.has_record_index:
+        slices = _list_slices(snapshot)
+        if not slices:
             with super().find(rows, snapshot, base_files) as found:
                 yield found
             return
-        task = _FindTask(view.table.storage, tuple(view.list_slices(_PART)))
+        task = _FindTask(snapshot.table.storage, slices)
         with keep_persisted(_look_up(rows, task)) as known:
             [told] = known.agg(F.collect_set(F.struct(PLACE, GROUP))).collect()
             if {tuple(place) for place in told[0]} <= {(file.partition, file.file_id) for file in base_files}:
@@ -103,6 +104,20 @@ class RecordIndex(GlobalIndex):
 @dataclass(frozen=True)
 class LoggedRecordIndex(RecordIndex, LoggedGlobalIndex):
     """The same of a merge-on-read table: rows whose key is found are logged to its file group."""
+
+
+def _list_slices(snapshot: Snapshot) -> tuple[FileSlice, ...]:
+    """Those of the index; none where there is none, or it was dropped since the table was loaded."""
+    view = snapshot.metadata
+    if view is None or not snapshot.has_record_index:
+        return ()
+    try:
+        return tuple(view.list_slices(_PART))
+    except DamagedTable:
+        now = Table.load(snapshot.table.storage, zone=snapshot.table.config.zone)
+        if _PART.value in now.config.metadata_parts:
+            raise
+        return ()
 
 
 def _look_up(rows: DataFrame, task: _FindTask) -> DataFrame:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from hudi_locks.config import datasource_keys, index_keys
-from hudi_locks.errors import ConfigError
-from hudi_locks.format import avro_schema
+from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.format import MetadataPartition, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.index.index import Index
@@ -71,9 +71,15 @@ class WriteStrategy(ABC):
 
         Raises:
             ConfigError: It is a merge-on-read table, and keys are looked for in base files or buckets alone.
+            UnsupportedTable: It is one, and did not have the record index when it was loaded.
         """
+        if self.config.table_type != "MERGE_ON_READ":
+            return
+        if MetadataPartition.RECORD_INDEX.value not in self.config.metadata_parts:
+            message = f"the record index of table {self.config.name} was made since it was loaded: load the table again"
+            raise UnsupportedTable(message, table=self.config.name)
         named = self.settings.index_type
-        if self.config.table_type == "MERGE_ON_READ" and named in ("SIMPLE", "BLOOM", "BUCKET"):
+        if named in ("SIMPLE", "BLOOM", "BUCKET"):
             key = index_keys.INDEX_TYPE.name
             message = (
                 f"{key}={named} does not keep the record index of a merge-on-read table, since keys that a log took out"
