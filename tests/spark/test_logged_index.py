@@ -209,12 +209,14 @@ def test_cleans_archival_and_savepoints_serve_such_a_table(create: Create, frame
     assert verify_table(table.table.storage).damages == ()
 
 
-def test_other_indexes_are_refused_before_anything_is_made(create: Create, path: str) -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"hoodie\.index\.type=SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, BUCKET only; it is RECORD_INDEX",
-    ):
-        create(table_type="MERGE_ON_READ", options={"hoodie.index.type": "RECORD_INDEX"})
+def test_without_a_record_index_keys_are_looked_for_everywhere_with_a_warning(
+    create: Create, frame: Frame, rows_of: RowsOf
+) -> None:
+    table = create(table_type="MERGE_ON_READ", options={"hoodie.index.type": "RECORD_INDEX"})
+    with pytest.warns(UserWarning, match="has no record index"):
+        table.upsert(frame([("a", "1", 1, 1.0)]))
+    table.upsert(frame([("a", "2", 2, 2.0)]))
+    assert rows_of(table, "id", "ts") == [("a", 2)]
 
 
 def test_writers_that_do_not_block_need_buckets(create: Create) -> None:

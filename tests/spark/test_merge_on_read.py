@@ -194,24 +194,9 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
         dropping.insert(frame(FIRST))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"hoodie.index.type": "RECORD_INDEX"},
-            "hoodie.index.type=SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, BUCKET only",
-        ),
-        (
-            {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
-            "hoodie.index.bucket.engine=CONSISTENT_HASHING is not offered",
-        ),
-    ],
-)
-def test_other_indexes_are_refused_before_anything_is_made(
-    create_mor: Create, path: str, options: dict[str, str], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        create_mor(options=options)
+def test_buckets_that_split_are_refused_before_anything_is_made(create_mor: Create, path: str) -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.index\.bucket\.engine=CONSISTENT_HASHING is not offered"):
+        create_mor(options={"hoodie.index.bucket.engine": "CONSISTENT_HASHING"})
     assert not Path(path, ".hoodie").exists()
 
 
