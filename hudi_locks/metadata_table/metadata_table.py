@@ -106,8 +106,7 @@ class MetadataTable:
             UnsupportedTable: It is of a version that is not read here.
             DamagedTable: The table says that it has one, and it is not there or cannot be read.
         """
-        told = config.extra.get(table_keys.METADATA_PARTITIONS.name, "")
-        names = frozenset(name.strip() for name in told.split(",") if name.strip())
+        names = config.metadata_parts
         if MetadataPartition.FILES.value not in names:
             return None
         data = storage.read(OWN_PROPERTIES)

@@ -12,7 +12,15 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH
 from hudi_locks.timeline import Timeline
 
-__all__ = ["NAMED", "read_properties", "refuse_pending", "remove_metadata_table", "replace_properties"]
+__all__ = [
+    "NAMED",
+    "list_named",
+    "read_properties",
+    "refuse_pending",
+    "remove_metadata_table",
+    "replace_properties",
+    "split_names",
+]
 
 _CHECKSUM: Final = ".hoodie/.hoodie.properties.crc"
 _COMMENT: Final = "Properties of an Apache Hudi table"
@@ -37,13 +45,23 @@ def remove_metadata_table(storage: Storage, **said: str) -> tuple[str, ...]:
     names: set[str] = set()
 
     def change(known: Mapping[str, str]) -> dict[str, str]:
-        names.update(name.strip() for key in NAMED for name in known.get(key, "").split(","))
+        names.update(list_named(known))
         return {key: value for key, value in known.items() if key not in NAMED} | said
 
     replace_properties(storage, change)
     if storage.stat(METADATA_FOLDER) is not None:
         storage.delete_folder(METADATA_FOLDER)
-    return tuple(sorted(names - {""}))
+    return tuple(sorted(names))
+
+
+def split_names(text: str) -> list[str]:
+    """The names in a value of one of the keys NAMED."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def list_named(known: Mapping[str, str]) -> set[str]:
+    """Names of all parts in a table's properties: those in use, and those that are being made."""
+    return {name for key in NAMED for name in split_names(known.get(key, ""))}
 
 
 def replace_properties(storage: Storage, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:

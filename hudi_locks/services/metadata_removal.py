@@ -14,10 +14,12 @@ from hudi_locks.lock import LockManager
 from hudi_locks.metadata_table import INDEXES_PATH
 from hudi_locks.services.metadata_properties import (
     NAMED,
+    list_named,
     read_properties,
     refuse_pending,
     remove_metadata_table,
     replace_properties,
+    split_names,
 )
 from hudi_locks.services.table_writer import identify_table
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
@@ -84,8 +86,9 @@ def _drop(storage: Storage, zone: str | None, parts: Collection[str]) -> tuple[s
 
 def _list_parts(storage: Storage) -> set[str]:
     """Those that the table names, and those that were dropped and are not deleted yet."""
-    named = {name for key in NAMED for name in _split(read_properties(storage).get(key, ""))}
-    return named | {name for name in storage.list_names(METADATA_FOLDER) if not name.startswith(".")}
+    return list_named(read_properties(storage)) | {
+        name for name in storage.list_names(METADATA_FOLDER) if not name.startswith(".")
+    }
 
 
 def _refuse_parts(storage: Storage, parts: Collection[str], known: Collection[str]) -> None:
@@ -110,7 +113,7 @@ def _remove_parts(storage: Storage, chosen: Collection[str]) -> tuple[str, ...]:
     gone: set[str] = set()
 
     def change(known: Mapping[str, str]) -> dict[str, str]:
-        told = {key: _split(known[key]) for key in NAMED if key in known}
+        told = {key: split_names(known[key]) for key in NAMED if key in known}
         gone.update(name for names in told.values() for name in names if name in chosen)
         return {**known, **{key: ",".join(n for n in names if n not in chosen) for key, names in told.items()}}
 
@@ -130,7 +133,3 @@ def _undefine(storage: Storage, chosen: Collection[str]) -> None:
     kept = {name: one for name, one in told.get("indexDefinitions", {}).items() if name not in chosen}
     if kept != told.get("indexDefinitions", {}):
         storage.replace(INDEXES_PATH, json.dumps({**told, "indexDefinitions": kept}, indent=2).encode())
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]

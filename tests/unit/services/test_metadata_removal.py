@@ -39,6 +39,18 @@ def read(storage: LocalStorage) -> dict[str, str]:
     return decode_properties(storage.read(PROPERTIES) or b"", PROPERTIES)
 
 
+def drop_until(storage: LocalStorage, verb: str, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
+    """Drop it, and die at the first call of that name."""
+
+    def fail(*_: object) -> None:
+        raise StorageError("cut", path="")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalStorage, verb, fail)
+        with pytest.raises(StorageError, match="cut"):
+            drop_metadata_table(storage.base, parts=parts)
+
+
 def test_the_table_is_one_that_may_be_written_afterwards(storage: LocalStorage) -> None:
     before = read(storage)
     assert drop_metadata_table(storage.base) == ("column_stats", "files")
@@ -54,13 +66,7 @@ def test_the_table_is_one_that_may_be_written_afterwards(storage: LocalStorage) 
 def test_one_that_died_on_the_way_is_gone_on_with(
     storage: LocalStorage, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError("cut", path="")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(LocalStorage, verb, fail)
-        with pytest.raises(StorageError, match="cut"):
-            drop_metadata_table(storage.base)
+    drop_until(storage, verb, monkeypatch)
     is_off = NAMES not in read(storage)
     assert is_off is (verb == "delete_folder")
     drop_metadata_table(storage.base)
@@ -104,13 +110,7 @@ def test_a_part_goes_alone_with_what_rests_on_it(indexed: LocalStorage, part: st
 def test_a_part_that_was_half_dropped_is_gone_on_with(
     indexed: LocalStorage, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError("cut", path="")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(LocalStorage, verb, fail)
-        with pytest.raises(StorageError, match="cut"):
-            drop_metadata_table(indexed.base, parts=["record_index"])
+    drop_until(indexed, verb, monkeypatch, "record_index")
     assert drop_metadata_table(indexed.base, parts=["record_index"])
     assert "record_index" not in read(indexed)[NAMES]
     assert "record_index" not in indexed.list_names(".hoodie/metadata")
