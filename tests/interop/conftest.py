@@ -113,6 +113,10 @@ _IN_PAIRS = frozenset(
         "test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on[1.2.0-v9-avro alone]",
         "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.2.0-v9-COPY_ON_WRITE]",
         "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-MERGE_ON_READ]",
+        "test_both_log_to_the_file_groups_that_buckets_have[1.0.2-v8]",
+        "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-COPY_ON_WRITE]",
+        "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.2.0-v9-COPY_ON_WRITE]",
+        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-COPY_ON_WRITE]",
     }
 )
 """Of these every run has the other bundle, and the nightly run all."""

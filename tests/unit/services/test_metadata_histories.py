@@ -29,7 +29,7 @@ from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
 from hudi_locks.transaction import StopPoint, TableCoordinator
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "6"))
+HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "15"))
 HOUR_S = 3_700.0
 OPTIONS = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 Patch = pytest.MonkeyPatch
@@ -177,7 +177,7 @@ def play(seed: int) -> History:
 
 
 def test_whatever_happens_the_metadata_table_tells_what_is_there() -> None:
-    for seed in range(HISTORIES * 5):
+    for seed in range(HISTORIES * 2):
         history = play(seed)
         assert history.wrong() == "", f"seed {seed}:\n" + "\n".join(history.trail)
 
