@@ -1,10 +1,12 @@
 """Every hoodie.* key once, and typed access to them.
 
 The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
-`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys` and `metrics_keys`.
+`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys`, `metrics_keys` and
+`catalog_keys`.
 """
 
 from hudi_locks.config import (
+    catalog_keys,
     clustering_keys,
     compaction_keys,
     datasource_keys,
@@ -42,6 +44,7 @@ __all__ = [
     "Options",
     "SourceKind",
     "add_defaults",
+    "catalog_keys",
     "check_options",
     "check_schema_provider",
     "check_writer_options",

@@ -159,26 +159,6 @@ WRITE_TABLE_VERSION = Key(
     since="1.0.0",
     minimum=6,
 )
-_NO_CATALOG = (
-    "no catalog is written to, so that what it tells of the table stays as it is; run JVM Hudi's HiveSyncTool or"
-    " AwsGlueCatalogSyncTool after the job"
-)
-HIVE_SYNC_ENABLE = Key(
-    "hoodie.datasource.hive_sync.enable",
-    bool,
-    False,
-    "whether a write brings the Hive Metastore up to date",
-    accepted=("false",),
-    no_effect=_NO_CATALOG,
-)
-META_SYNC_ENABLE = Key(
-    "hoodie.datasource.meta.sync.enable",
-    bool,
-    False,
-    "whether a write brings the catalogs of `hoodie.meta.sync.client.tool.class` up to date",
-    accepted=("false",),
-    no_effect=_NO_CATALOG,
-)
 AUTO_UPGRADE_VERSION = Key(
     "hoodie.write.auto.upgrade",
     bool,

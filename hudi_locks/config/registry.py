@@ -8,6 +8,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from hudi_locks.config import (
+    catalog_keys,
     clustering_keys,
     compaction_keys,
     datasource_keys,
@@ -38,6 +39,7 @@ _MODULES: Final = (
     time_partition_keys,
     ingest_keys,
     metrics_keys,
+    catalog_keys,
 )
 _TYPO_DISTANCE: Final = 2
 _SIMILAR: Final = 0.8

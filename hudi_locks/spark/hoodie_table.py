@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from hudi_locks.catalog import CatalogSync
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys, write_keys
 from hudi_locks.deprecation import RenamedMember
@@ -289,6 +290,7 @@ class HoodieTable(Readable):
             index = open_index(settings, snapshot, is_non_blocking=mode == write_keys.NON_BLOCKING)
             index.check(snapshot)
             self._strategy = open_strategy(table.config, index)
+            self._catalog_sync = CatalogSync.of(self.options, table)
             name = self.spark.sparkContext.applicationId
             options = add_lock_settings(self.spark, self.options, self.path)
             self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
@@ -326,7 +328,8 @@ class HoodieTable(Readable):
         """Run the services that the options ask for after a write, and add what all of them warn of."""
         for service in self._following:
             result = service.follow(result)
-        return replace(result, warnings=(*before, *result.warnings, *self._open().services.follow_write()))
+        said = (*before, *result.warnings, *self._open().services.follow_write())
+        return replace(result, warnings=(*said, *(self._catalog_sync.follow_write() if self._catalog_sync else ())))
 
     def _check_usable(self) -> None:
         if self._is_closed:

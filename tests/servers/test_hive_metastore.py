@@ -92,7 +92,7 @@ def test_file_groups_do_not_wait_for_the_table(make: Make) -> None:
 
 def test_a_lock_of_hive_itself_is_a_holder(make: Make) -> None:
     provider = make()
-    types = provider.metastore._types()
+    types = provider.metastore.types()
     part = types.LockComponent(
         type=types.LockType.SHARED_READ,
         level=types.LockLevel.TABLE,

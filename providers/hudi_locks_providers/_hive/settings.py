@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Key, Options, lock_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockScope
 from hudi_locks_providers._hive.site import find_uris_text
@@ -59,28 +59,28 @@ class HiveSettings:
         return f"{self.table[:_SHOWN_LETTERS].lower()}__hudi_locks_"
 
 
-def find_addresses(options: Options) -> list[Address]:
-    """Host and port of all metastores, in the order in which they are tried.
+def find_addresses(options: Options, key: Key[str]) -> list[Address]:
+    """Host and port of all metastores that a key names, in the order in which they are tried.
 
     Raises:
         ConfigError: Neither a key nor Hadoop's configuration names one, or not in the right form.
     """
-    text = options.find(lock_keys.HIVE_URIS) or find_uris_text()
+    text = options.find(key) or find_uris_text()
     if not text:
         raise ConfigError(
-            f"no metastore is named: give {lock_keys.HIVE_URIS.name}=thrift://host:port, or a hive-site.xml with"
+            f"no metastore is named: give {key.name}=thrift://host:port, or a hive-site.xml with"
             " hive.metastore.uris in HIVE_CONF_DIR or HADOOP_CONF_DIR",
-            key=lock_keys.HIVE_URIS.name,
+            key=key.name,
         )
-    return [_parse(part.strip()) for part in text.split(",") if part.strip()]
+    return [_parse(part.strip(), key) for part in text.split(",") if part.strip()]
 
 
-def _parse(uri: str) -> Address:
+def _parse(uri: str, key: Key[str]) -> Address:
     try:
         parts = urlsplit(uri)
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host or parts.scheme != "thrift":
-        raise ConfigError(f"{uri!r} is no metastore: it must be thrift://host:port", key=lock_keys.HIVE_URIS.name)
+        raise ConfigError(f"{uri!r} is no metastore: it must be thrift://host:port", key=key.name)
     return host, port or _DEFAULT_PORT

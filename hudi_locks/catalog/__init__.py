@@ -1,0 +1,19 @@
+"""Catalogs: what a Hive Metastore is told of a table, as JVM Hudi's sync tools tell it."""
+
+from hudi_locks.catalog.catalog import ENTRY_POINT_GROUP, Catalog, CatalogEntry
+from hudi_locks.catalog.columns import Column, read_columns
+from hudi_locks.catalog.description import CatalogTable, describe_table
+from hudi_locks.catalog.settings import SyncSettings
+from hudi_locks.catalog.sync import CatalogSync
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Catalog",
+    "CatalogEntry",
+    "CatalogSync",
+    "CatalogTable",
+    "Column",
+    "SyncSettings",
+    "describe_table",
+    "read_columns",
+]

@@ -1,0 +1,118 @@
+"""What a sync is told to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_locks.config import Options, catalog_keys, table_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.table import TableConfig, parse_partition_path
+
+__all__ = ["SyncSettings", "choose_tools", "read_properties"]
+
+_HMS: Final = "hms"
+_SLASHED_DAY: Final = "SlashEncodedDayPartitionValueExtractor"
+_NONE: Final = "NonPartitionedExtractor"
+_BY_FOLDER: Final = (
+    "SinglePartPartitionValueExtractor",
+    "MultiPartKeysValueExtractor",
+    "HiveStylePartitionValueExtractor",
+)
+_DAY_PARTS: Final = 3
+_ADVICE: Final = "no catalog is written to, so that what it tells of the table stays as it is; set"
+
+
+@dataclass(frozen=True)
+class SyncSettings:
+    """How the catalog describes a table.
+
+    Attributes:
+        database: Its database there.
+        name: Its name there.
+        partition_columns: Names of its partition columns there.
+        extractor: Class by which values are told from folders, without its package; "" as the table makes them.
+        options: The options themselves, for what is a plain switch.
+    """
+
+    database: str
+    name: str
+    partition_columns: tuple[str, ...]
+    extractor: str
+    options: Options
+
+    @classmethod
+    def of(cls, options: Options, config: TableConfig) -> SyncSettings:
+        """What the options of a writer ask for.
+
+        Raises:
+            ConfigError: Values of partition columns cannot be told as they ask.
+        """
+        named = _split(options.find(catalog_keys.PARTITION_FIELDS)) or config.partition_fields
+        given = (options.find(catalog_keys.EXTRACTOR) or "").rpartition(".")[2]
+        extractor = given or _find_extractor(config)
+        if extractor not in ("", *_BY_FOLDER, _SLASHED_DAY, _NONE):
+            key = catalog_keys.EXTRACTOR.name
+            message = f"{key}={given} is not offered; use one of {', '.join((*_BY_FOLDER, _SLASHED_DAY, _NONE))}"
+            raise ConfigError(message, key=key, value=given)
+        database = options.find(catalog_keys.DATABASE) or config.extra.get(table_keys.DATABASE_NAME.name) or "default"
+        name = options.find(catalog_keys.TABLE) or config.name
+        return cls(database.lower(), name.lower(), () if extractor == _NONE else tuple(named), extractor, options)
+
+    def read_values(self, folder: str, config: TableConfig) -> tuple[str, ...]:
+        """The values of the partition columns that a folder of the table stands for.
+
+        Raises:
+            DamagedTable: The folder does not belong to these columns.
+            ConfigError: There are more or fewer values than columns.
+        """
+        if self.extractor == _SLASHED_DAY:
+            values: Sequence[str | None] = _join_day(folder)
+        else:
+            style = {"hive_style": config.hive_style, "url_encode": config.url_encode}
+            values = parse_partition_path(folder, config.partition_fields, **style)
+        if len(values) != len(self.partition_columns):
+            key = catalog_keys.PARTITION_FIELDS.name
+            message = f"{key} names {len(self.partition_columns)} columns, and the folder {folder!r} has {len(values)}"
+            raise ConfigError(message, key=key, folder=folder)
+        return tuple("__HIVE_DEFAULT_PARTITION__" if value is None else value for value in values)
+
+
+def choose_tools(options: Options) -> tuple[bool, tuple[str, ...]]:
+    """Whether the options ask for a sync that can be had, and what to warn of otherwise."""
+    tools = [catalog_keys.HIVE_SYNC_TOOL] if options.get_value(catalog_keys.HIVE_SYNC_ENABLE) else []
+    if options.get_value(catalog_keys.META_SYNC_ENABLE):
+        tools += _split(options.get_value(catalog_keys.SYNC_TOOLS))
+    strange = [tool for tool in dict.fromkeys(tools) if tool != catalog_keys.HIVE_SYNC_TOOL]
+    key = catalog_keys.SYNC_TOOLS.name
+    warnings = [f"{key}={tool} is not offered: run that tool of JVM Hudi after the job" for tool in strange]
+    if catalog_keys.HIVE_SYNC_TOOL not in tools:
+        return False, tuple(warnings)
+    mode = options.find(catalog_keys.MODE) or ""
+    if mode.lower() == _HMS:
+        return True, tuple(warnings)
+    asked = f"{catalog_keys.MODE.name}={mode}" if mode else f"without {catalog_keys.MODE.name} Hudi asks by JDBC, which"
+    message = f"{asked} is not offered: {_ADVICE} {catalog_keys.MODE.name}={_HMS} and {catalog_keys.URIS.name}"
+    return False, (*warnings, message)
+
+
+def _find_extractor(config: TableConfig) -> str:
+    if not config.partition_fields:
+        return _NONE
+    return _SLASHED_DAY if config.splits_dates else ""
+
+
+def _join_day(folder: str) -> tuple[str, ...]:
+    parts = [part.rpartition("=")[2] for part in folder.split("/")]
+    return ("-".join(parts),) if len(parts) == _DAY_PARTS else tuple(parts)
+
+
+def _split(text: str | None) -> list[str]:
+    return [part for part in (part.strip() for part in (text or "").split(",")) if part]
+
+
+def read_properties(text: str) -> Mapping[str, str]:
+    """Properties of a text with `name=value` on each line, as Hudi's keys take them."""
+    pairs = (line.partition("=") for line in text.splitlines() if line.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,191 @@
+"""Bringing a catalog up to date with a table, as JVM Hudi's HiveSyncTool does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from hudi_locks.catalog.catalog import Catalog, CatalogEntry, open_catalog
+from hudi_locks.catalog.description import CatalogTable, describe_table
+from hudi_locks.catalog.settings import SyncSettings, choose_tools
+from hudi_locks.config import Options, catalog_keys
+from hudi_locks.errors import BackendRefused, HudiLocksError, NoEffectWarning
+from hudi_locks.format import Instant
+from hudi_locks.table import Table, list_partitions, read_commit
+from hudi_locks.timeline import Timeline
+
+__all__ = ["CatalogSync", "SyncResult"]
+
+LAST_SYNC: Final = "last_commit_time_sync"
+LAST_COMPLETION: Final = "last_commit_completion_time_sync"
+_HIVE: Final = "hive"
+_DELETED: Final = "DELETE_PARTITION"
+
+
+@dataclass(frozen=True)
+class SyncResult:
+    """What a sync did.
+
+    Attributes:
+        tables: Names of the tables in the catalog, `database.name`.
+        partitions_told: How many partitions it added, or found there when it asked to add them.
+        partitions_dropped: How many it took out.
+    """
+
+    tables: tuple[str, ...] = ()
+    partitions_told: int = 0
+    partitions_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """Folders of partitions that the catalog must be told of, and those that are gone."""
+
+    present: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    is_all: bool = False
+
+
+@dataclass(frozen=True)
+class CatalogSync:
+    """Syncs one table. Runs on the driver; each sync opens a connection of its own.
+
+    Mirrors `org.apache.hudi.hive.HiveSyncTool`. Two syncs at the same time leave the catalog right once either ran
+    again, or the next write did.
+
+    Attributes:
+        table: The table.
+        settings: What the catalog calls it.
+    """
+
+    table: Table
+    settings: SyncSettings
+    _options: Options = field(repr=False)
+
+    @classmethod
+    def of(cls, options: Options, table: Table) -> CatalogSync | None:
+        """The sync that the options of a writer ask for; None if they ask for none that is offered, with a warning.
+
+        Raises:
+            ConfigError: An option cannot be used.
+        """
+        is_wanted, said = choose_tools(options)
+        for text in said:
+            warnings.warn(text, NoEffectWarning, stacklevel=2)
+        return cls(table, SyncSettings.of(options, table.config), options) if is_wanted else None
+
+    def follow_write(self) -> tuple[str, ...]:
+        """Sync after a write, and return what to warn of: the write is completed, and no catalog undoes it."""
+        try:
+            self.run()
+        except HudiLocksError as error:
+            return (f"the catalog was not brought up to date, and the next write tries again: {error}",)
+        return ()
+
+    def run(self) -> SyncResult:
+        """Bring the catalog up to date.
+
+        Raises:
+            BackendUnavailable: The catalog cannot be reached.
+            BackendRefused: It refuses, or has another table of that name.
+        """
+        timeline = self.table.timeline()
+        described = describe_table(self.table, timeline, self.settings)
+        if not described:
+            return SyncResult()
+        with closing(open_catalog(_HIVE, self._options)) as catalog:
+            if self._options.get_value(catalog_keys.CREATE_DATABASE):
+                catalog.create_database(self.settings.database)
+            changes = [self._sync(catalog, one, timeline) for one in described]
+        names = tuple(f"{one.database}.{one.name}" for one in described)
+        told, gone = max(len(one.present) for one in changes), max(len(one.gone) for one in changes)
+        return SyncResult(names, told, gone)
+
+    def _sync(self, catalog: Catalog, described: CatalogTable, timeline: Timeline) -> _Changes:
+        entry = catalog.find(described.database, described.name)
+        if entry is None:
+            catalog.create(described)
+        else:
+            _refuse_other(entry, described)
+        changes = self._find_changes(timeline, entry) if described.partition_columns else _Changes()
+        self._tell_partitions(catalog, described, changes)
+        if self._is_news(entry, described, changes):
+            catalog.alter(described, _tell_time(timeline))
+        return changes
+
+    def _is_news(self, entry: CatalogEntry | None, described: CatalogTable, changes: _Changes) -> bool:
+        if entry is None or not self._options.get_value(catalog_keys.CONDITIONAL):
+            return True
+        columns = tuple((column.name, column.hive_type) for column in described.columns)
+        return bool(changes.present or changes.gone) or entry.columns != columns
+
+    def _find_changes(self, timeline: Timeline, entry: CatalogEntry | None) -> _Changes:
+        """All partitions, or those of the writes since the last sync where the timeline has them all."""
+        since = entry.properties.get(LAST_COMPLETION) if entry else None
+        last = timeline.get(entry.properties.get(LAST_SYNC, "")) if entry else None
+        if not (since and last and self._options.get_value(catalog_keys.INCREMENTAL)):
+            return _Changes(list_partitions(self.table.storage), is_all=True)
+        state: dict[str, bool] = {}
+        for instant in timeline.completed_between(since):
+            state |= self._read_states(timeline, instant)
+        present = tuple(sorted(folder for folder, is_there in state.items() if is_there))
+        return _Changes(present, tuple(sorted(state.keys() - set(present))))
+
+    def _read_states(self, timeline: Timeline, instant: Instant) -> Mapping[str, bool]:
+        """Whether each partition that a write touched is there after it."""
+        commit = read_commit(self.table.storage, timeline, requested=instant.requested)
+        deleted = commit.replaced_file_ids if (commit.operation or "").upper() == _DELETED else {}
+        return {**dict.fromkeys(commit.partition_to_write_stats, True), **dict.fromkeys(deleted, False)}
+
+    def _tell_partitions(self, catalog: Catalog, described: CatalogTable, changes: _Changes) -> None:
+        wanted = {self._read_values(folder): self._locate(folder) for folder in changes.present}
+        gone = {self._read_values(folder) for folder in changes.gone}
+        if changes.is_all:
+            known = catalog.list_partitions(described)
+            gone = known.keys() - wanted.keys()
+            wanted = {values: place for values, place in wanted.items() if values not in known}
+        for batch in _cut(wanted, self._options.get_value(catalog_keys.BATCH_SIZE)):
+            catalog.add_partitions(described, batch)
+        if gone:
+            catalog.drop_partitions(described, sorted(gone))
+
+    def _read_values(self, folder: str) -> tuple[str, ...]:
+        return self.settings.read_values(folder, self.table.config)
+
+    def _locate(self, folder: str) -> str:
+        return f"{self.table.storage.base.rstrip('/')}/{folder}"
+
+
+def _refuse_other(entry: CatalogEntry, described: CatalogTable) -> None:
+    """A table of that name whose files lie elsewhere is somebody else's."""
+    there, ours = (_strip_scheme(one.location) for one in (entry, described))
+    if there != ours:
+        name = f"{described.database}.{described.name}"
+        message = (
+            f"{name} is there with files in {entry.location}, and this table is in {described.location}: drop it, or"
+            f" give {catalog_keys.TABLE.name}"
+        )
+        raise BackendRefused(message, table=name, location=entry.location)
+
+
+def _strip_scheme(location: str) -> str:
+    """Of a local path, before which catalogs put `file:`."""
+    return (
+        "/" + location.removeprefix("file:").strip("/") if location.startswith(("/", "file:")) else location.strip("/")
+    )
+
+
+def _tell_time(timeline: Timeline) -> Mapping[str, str]:
+    by_completion = timeline.completed_between("")
+    last = max(instant.requested for instant in by_completion)
+    return {LAST_SYNC: last, LAST_COMPLETION: by_completion[-1].completion or last}
+
+
+def _cut(folders: Mapping[tuple[str, ...], str], size: int) -> Iterator[dict[tuple[str, ...], str]]:
+    rest = iter(folders.items())
+    while batch := dict(islice(rest, size)):
+        yield batch

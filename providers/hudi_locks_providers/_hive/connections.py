@@ -1,0 +1,165 @@
+"""Connections to a Hive Metastore over Thrift: one for each call at a time, and another metastore when one fails."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_locks.config import Key, Options
+from hudi_locks.errors import BackendRefused, BackendUnavailable
+from hudi_locks.lock import import_extra
+from hudi_locks.lock.lease import generation
+from hudi_locks.redaction import open_log
+from hudi_locks_providers._hive.settings import Address, find_addresses
+
+__all__ = ["UNKNOWN_METHOD", "MetastoreConnections"]
+
+_logger = open_log(__name__)
+_CONNECT_MS: Final = 4_000
+_ANSWER_MS: Final = 20_000
+_MOST_IDLE: Final = 8
+_PROVIDER: Final = "hive_metastore"
+_STUBS: Final = "thrift_files.libraries.thrift_hive_metastore_client"
+UNKNOWN_METHOD: Final = 1
+
+
+@dataclass(frozen=True)
+class _Link:
+    """One connection: the generated client, and the Thrift socket below it."""
+
+    client: Any
+    socket: Any
+
+    def is_open(self) -> bool:
+        """Whether the other side has not closed it while it was idle, as a metastore that was restarted has."""
+        handle = self.socket.handle
+        handle.setblocking(False)
+        try:
+            handle.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            handle.settimeout(_ANSWER_MS / 1000)
+        return False  # closed, or with an answer that nobody waits for
+
+
+class MetastoreConnections:
+    """All connections of one provider or catalog. Thread-safe.
+
+    Two calls at a time use two connections, so that a slow one holds up no heartbeat. A forked child opens its own.
+
+    Args:
+        options: For the addresses, which are looked for when the first call is made.
+        key: That names them.
+    """
+
+    def __init__(self, options: Options, key: Key[str]) -> None:
+        self._options = options
+        self._key = key
+        self._lock = threading.Lock()
+        self._generation = generation()
+        self._idle: list[_Link] = []
+        self._addresses: list[Address] = []
+
+    @property
+    def place(self) -> str:
+        """The metastores, for a person."""
+        return ", ".join(f"thrift://{host}:{port}" for host, port in self._addresses)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Make one call.
+
+        Raises:
+            BackendUnavailable: No metastore could be reached, or one did not answer; the call may have taken effect.
+            BackendRefused: It does not offer this call, or refuses it.
+        """
+        transport = import_extra("thrift.transport.TTransport", provider=_PROVIDER)
+        thrift = import_extra("thrift.Thrift", provider=_PROVIDER)
+        link = self._take()
+        keep = False
+        try:
+            answer = self.pass_on(method, lambda: getattr(link.client, method)(*arguments))
+            keep = True
+        except (transport.TTransportException, OSError, EOFError) as error:
+            raise BackendUnavailable(
+                f"the metastore ({self.place}) did not answer {method}: {error}", uris=self.place, method=method
+            ) from error
+        except thrift.TException as error:
+            keep = True
+            raise self._translate(method, error) from error
+        finally:
+            self._give_back(link, keep=keep)
+        return answer
+
+    def pass_on(self, method: str, request: Callable[[], Any]) -> Any:  # noqa: ARG002  # for whoever stands between
+        """Make one call over a connection: all of them pass here."""
+        return request()
+
+    def _translate(self, method: str, error: Exception) -> Exception:
+        """What an answer that is an error means."""
+        facts = {"uris": self.place, "method": method}
+        said = getattr(error, "message", None) or str(error)
+        if type(error).__name__ == "TApplicationException" and getattr(error, "type", None) != UNKNOWN_METHOD:
+            return BackendUnavailable(f"the metastore ({self.place}) failed at {method}: {said}", **facts)
+        return BackendRefused(f"the metastore ({self.place}) does not do {method}: {said}", **facts)
+
+    def types(self) -> Any:
+        return import_extra(f"{_STUBS}.ttypes", provider=_PROVIDER)
+
+    def _take(self) -> _Link:
+        if self._generation != generation():
+            self._lock, self._generation, self._idle = threading.Lock(), generation(), []
+        while True:
+            with self._lock:
+                link = self._idle.pop() if self._idle else None
+            if link is None:
+                return self._connect()
+            if link.is_open():
+                return link
+            link.socket.close()
+
+    def _give_back(self, link: _Link, *, keep: bool) -> None:
+        with self._lock:
+            if keep and len(self._idle) < _MOST_IDLE:
+                self._idle.append(link)
+                return
+        link.socket.close()
+
+    def _connect(self) -> _Link:
+        """A connection to the first metastore that accepts one, which is asked first from then on."""
+        addresses = self._addresses = self._addresses or find_addresses(self._options, self._key)
+        for address in addresses:
+            link = self._try_open(*address)
+            if link is not None:
+                self._addresses = [address, *(other for other in addresses if other != address)]
+                return link
+        raise BackendUnavailable(f"no metastore can be reached: {self.place}", uris=self.place)
+
+    def _try_open(self, host: str, port: int) -> _Link | None:
+        sockets = import_extra("thrift.transport.TSocket", provider=_PROVIDER)
+        transport = import_extra("thrift.transport.TTransport", provider=_PROVIDER)
+        protocol = import_extra("thrift.protocol.TBinaryProtocol", provider=_PROVIDER)
+        stubs = import_extra(f"{_STUBS}.ThriftHiveMetastore", provider=_PROVIDER)
+        opened = sockets.TSocket(host, port)
+        opened.setTimeout(_CONNECT_MS)
+        try:
+            opened.open()
+        except (transport.TTransportException, OSError) as error:
+            _logger.warning("thrift://%s:%d cannot be reached: %s", host, port, error)
+            return None
+        opened.setTimeout(_ANSWER_MS)
+        opened.handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return _Link(stubs.Client(protocol.TBinaryProtocol(transport.TBufferedTransport(opened))), opened)
+
+    def close(self) -> None:
+        """Close the idle connections; a later call opens new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        if self._generation == generation():
+            for link in idle:
+                link.socket.close()
