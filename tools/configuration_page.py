@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hudi_locks.config import (
     Key,
+    catalog_keys,
     clustering_keys,
     compaction_keys,
     datasource_keys,
@@ -41,6 +42,7 @@ _SECTIONS: Final[Mapping[str, tuple[ModuleType, ...]]] = MappingProxyType(
         "Writing and reading rows": (datasource_keys, time_partition_keys, file_keys, index_keys),
         "Ingest jobs": (ingest_keys,),
         "Metrics": (metrics_keys,),
+        "Catalogs": (catalog_keys,),
     }
 )
 _HEAD: Final = "| key | type | default | since | meaning | here |\n|---|---|---|---|---|---|\n"

@@ -35,7 +35,7 @@ class StreamerOption:
     accepted: str = ""
 
 
-_SYNC: Final = "tables are not registered in catalogs; run Hudi's sync tool (HiveSyncTool) after the job"
+_EMPTY_SYNC: Final = "catalogs are told after each batch that writes; run HiveSyncTool where nothing was written"
 _BOOTSTRAP: Final = "bootstrap the table with JVM Hudi, or load its rows with --op BULK_INSERT"
 _SCHEDULING: Final = "table services share no scheduler pool of Spark with the writes"
 _MERGER: Final = "rows are merged without Java; use --merge-mode EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING"
@@ -64,10 +64,10 @@ STREAMER_OPTIONS: Final[Mapping[str, StreamerOption]] = {
         refusal="rows are written as they come; transform the stream in a Python program and hand it to IngestJob"
     ),
     "--commit-on-errors": StreamerOption(refusal="a batch is written whole or not at all; mend its rows", is_flag=True),
-    "--enable-sync": StreamerOption(refusal=_SYNC, is_flag=True),
-    "--enable-hive-sync": StreamerOption(refusal=_SYNC, is_flag=True),
-    "--force-empty-sync": StreamerOption(refusal=_SYNC, is_flag=True),
-    "--sync-tool-classes": StreamerOption(no_effect=_SYNC),
+    "--enable-sync": StreamerOption(("hoodie.datasource.meta.sync.enable=true",), is_flag=True),
+    "--enable-hive-sync": StreamerOption(("hoodie.datasource.hive_sync.enable=true",), is_flag=True),
+    "--force-empty-sync": StreamerOption(refusal=_EMPTY_SYNC, is_flag=True),
+    "--sync-tool-classes": StreamerOption(("hoodie.meta.sync.client.tool.class",)),
     "--run-bootstrap": StreamerOption(refusal=_BOOTSTRAP, is_flag=True),
     "--bootstrap-overwrite": StreamerOption(refusal=_BOOTSTRAP, is_flag=True),
     "--bootstrap-index-class": StreamerOption(refusal=_BOOTSTRAP),
