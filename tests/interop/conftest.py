@@ -24,6 +24,7 @@ BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), 
 _OLDER = "1.0.2"
 _BY_THE_NEWEST = (
     "test_bloom_filters",
+    "test_catalogs",
     "test_change_logs",
     "test_dropped_columns",
     "test_column_types",
@@ -117,6 +118,10 @@ _IN_PAIRS = frozenset(
         "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-COPY_ON_WRITE]",
         "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.2.0-v9-COPY_ON_WRITE]",
         "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-COPY_ON_WRITE]",
+        "test_both_write_in_turns[1.0.2-v8-custom-COPY_ON_WRITE]",
+        "test_both_write_in_turns[1.0.2-v8-numbers-MERGE_ON_READ]",
+        "test_both_write_in_turns[1.0.2-v8-texts-COPY_ON_WRITE]",
+        "test_the_jvm_goes_on_with_a_table_that_we_made[1.0.2-v8]",
     }
 )
 """Of these every run has the other bundle, and the nightly run all."""

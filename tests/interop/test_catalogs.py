@@ -89,7 +89,15 @@ def sync(table: HoodieTable, options: dict[str, str]) -> tuple[str, ...]:
     return found.run().tables
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "copy on write",
+        "merge on read",
+        "as owners tell it",
+        *(pytest.param(kind, marks=pytest.mark.nightly) for kind in [*KINDS][1:-1] if kind != "merge on read"),
+    ],
+)
 def test_the_metastore_has_what_the_sync_of_the_jvm_puts_there(
     spark: Any, jvm: Jvm, path: str, metastore: str, database: str, kind: str
 ) -> None:
@@ -121,7 +129,7 @@ def forgive(jvm: Jvm, dump: Mapping[str, Any]) -> str:
     return repr({**dump, "partitions": partitions}).replace("'containsNull': False", "'containsNull': True")
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.nightly), "MERGE_ON_READ"])
 def test_spark_reads_by_what_writers_of_both_kinds_told(
     spark: Any, jvm_on_hive: tuple[Jvm, str], path: str, database: str, kind: str
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_readers import ONE_CLOCK, THEIRS, Jvm
+from other_readers import MANY, ONE_CLOCK, THEIRS, Jvm
 
 from hudi_locks import LockManager
 from hudi_locks.errors import AcquireTimeout, WriteConflict, WriteError
@@ -145,13 +145,13 @@ def test_keys_of_tables_with_two_partition_fields_are_the_same_to_both(
     assert all_read(table) == in_order([(*row[:2], 3, 3.0, row[4]) for row in rows])
 
 
-def test_writers_of_both_kinds_alternate_for_twenty_commits(
+def test_writers_of_both_kinds_alternate_for_many_commits(
     jvm: Any, create: Create, frame: Frame, all_read: AllRead
 ) -> None:
     table = create()
     table.bulk_insert(frame(ROWS))
     state = {row[0]: row for row in ROWS}
-    for number in range(2, 22):
+    for number in range(2, 2 + MANY):
         rows = [newer(ROWS[number % len(ROWS)], number, f"commit {number}"), (f"k{number}", "eu", number, 0.0, "new")]
         if number % 2:
             jvm.write(table, rows)
@@ -159,7 +159,7 @@ def test_writers_of_both_kinds_alternate_for_twenty_commits(
             table.upsert(frame(rows))
         state |= {row[0]: row for row in rows}
     assert all_read(table) == in_order(state.values())
-    assert len(table.table.timeline().completed(("commit",))) == 21
+    assert len(table.table.timeline().completed(("commit",))) == 1 + MANY
     assert not Path(table.path, ".hoodie/lock").exists()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bucketed_tables import KEYS, THEIRS, TOGETHER, in_order, rows, run_compaction
-from other_readers import DEADLINE_S, OURS, JvmError, read_rust
+from other_readers import DEADLINE_S, MANY, OURS, JvmError, read_rust
 from paused_writes import paused
 from small_tables import KEEP, THEIR_SERVICES, archive_now, archived
 
@@ -181,11 +181,11 @@ def test_a_jvm_writer_beside_ours_on_one_file_group_meets_no_conflict(
 
 
 @pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])
-def test_twenty_commits_of_each_side_meet_no_conflict_while_either_compacts(
+def test_many_commits_of_each_side_meet_no_conflict_while_either_compacts(
     jvm: Any, create_mor: Create, frame: Frame, all_read: AllRead
 ) -> None:
     """Of each key the greatest ordering value is left; ours are even and theirs odd, in an order that is their own."""
-    table, count = create_mor(**KEEP), 20
+    table, count = create_mor(**KEEP), MANY
     table.insert(frame(rows(KEYS, 0, "ours")))
     order = [(7 * number) % count for number in range(count)]
     changes = {side: [rows(KEYS[n % 5 :: 3], 2 * n + side, f"{side} {n}") for n in order] for side in (0, 1)}
@@ -204,9 +204,9 @@ def test_twenty_commits_of_each_side_meet_no_conflict_while_either_compacts(
 
     beside = threading.Thread(target=write_theirs)
     beside.start()
-    results = [table.upsert(frame(change)) for change in changes[0][:10]]
+    results = [table.upsert(frame(change)) for change in changes[0][: count // 2]]
     assert table.compaction.run() is not None
-    results += [table.upsert(frame(change)) for change in changes[0][10:]]
+    results += [table.upsert(frame(change)) for change in changes[0][count // 2 :]]
     beside.join(DEADLINE_S)
     assert failed == []
     assert [(result.retries, result.conflicts) for result in results] == [(0, ())] * count

@@ -35,7 +35,7 @@ def expect_equal(tmp_path: Path, service: LockService, readers: Readers, jvm: An
     assert outcome.course.stops
 
 
-@pytest.mark.nightly  # it waits for the end of leases of a minute; the one with ZooKeeper plays the same
+@pytest.mark.nightly  # it waits for the end of leases of a minute; test_soak_stores plays the same on S3
 def test_killed_and_stopped_writers_with_the_file_lock_leave_what_a_serial_replay_gives(
     tmp_path: Path, readers: Readers, jvm: Any
 ) -> None:
@@ -43,6 +43,7 @@ def test_killed_and_stopped_writers_with_the_file_lock_leave_what_a_serial_repla
         expect_equal(tmp_path, service, readers, jvm)
 
 
+@pytest.mark.nightly  # test_soak_stores plays the same on S3
 def test_killed_and_stopped_writers_with_zookeeper_leave_what_a_serial_replay_gives(
     tmp_path: Path, readers: Readers, jvm: Any, zookeeper: Server
 ) -> None:

@@ -27,7 +27,7 @@ CASES: Mapping[str, tuple[ServerKind, str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=[pytest.param("redis", marks=pytest.mark.nightly), "postgresql"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind, client = CASES[request.param]
     pytest.importorskip(client, reason=f"pip install {client}")

@@ -16,7 +16,12 @@ COLUMNS = "id string, month string, ts long, value double"
 FAST = {"hoodie.upsert.shuffle.parallelism": "2", "hoodie.time.generator.max_expected_clock_skew_ms": "1"}
 """Few tasks, since the rows of a test are few, and no wait for the clocks of other machines."""
 
-SESSIONS = [(zone, ansi) for zone in ("UTC", "America/New_York") for ansi in ("true", "false")]
+SESSIONS = [
+    ("UTC", "true"),
+    ("America/New_York", "false"),
+    pytest.param(("UTC", "false"), marks=pytest.mark.nightly),
+    pytest.param(("America/New_York", "true"), marks=pytest.mark.nightly),
+]
 
 _IN_PAIRS = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from hudi_locks.spark import HoodieTable
 __all__ = [
     "COLUMNS",
     "DEADLINE_S",
+    "MANY",
     "ONE_CLOCK",
     "OURS",
     "SCHEMA",
@@ -34,6 +36,8 @@ __all__ = [
 ]
 
 DEADLINE_S = 300
+MANY = 20 if os.environ.get("HUDI_LOCKS_NIGHTLY") else 10
+"""So many commits of each side show that nothing depends on how many there are."""
 SCHEMA = "id string, region string, ts long, value double, label string"
 COLUMNS = ("id", "region", "ts", "value", "label")
 ONE_CLOCK = {"hoodie.time.generator.max_expected_clock_skew_ms": "1"}
