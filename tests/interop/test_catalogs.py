@@ -123,8 +123,8 @@ def test_the_metastore_has_what_the_sync_of_the_jvm_puts_there(
 
 
 def forgive(jvm: Jvm, dump: Mapping[str, Any]) -> str:
-    """Bundle 1.0.2 tells Spark that elements of each array may be null, and gives some partitions no path."""
-    assert jvm.version == "1.0.2"
+    """Older bundles tell Spark that elements of each array may be null, and give some partitions no path."""
+    assert jvm.version != "1.2.0"
     partitions = {values: {**store, "serde": ""} for values, store in dump["partitions"].items()}
     return repr({**dump, "partitions": partitions}).replace("'containsNull': False", "'containsNull': True")
 
