@@ -140,6 +140,17 @@ class HdfsStorage(Storage):
         with reporting("create", path):
             return self._write(path, data)
 
+    def create_transient(self, path: str, data: bytes) -> bool:
+        """See `Storage.create_transient`. What is empty is whole from the begin, and nobody reads what is staged."""
+        if data and not path.startswith(f"{TICKETS_FOLDER}/"):
+            return self.create_if_absent(path, data)
+        with reporting("create", path):
+            try:
+                self.hdfs.create(self._locate(path), data)
+            except FileExistsError:
+                return False
+            return True
+
     def replace(self, path: str, data: bytes) -> None:
         """See `Storage.replace`."""
         with reporting("replace", path):

@@ -37,6 +37,8 @@ LISTINGS = ("ListObjectsV2", "LIST", "LISTSTATUS")
 READS = ("GetObject", "HeadObject", "GET", "HEAD", "OPEN", "OPEN at a data node", "GETFILESTATUS")
 REMOVAL = "POST"
 STAGED = "/.hudi_locks/staging/"
+STAGED_TOO = "/completed"
+"""Within such a folder, a file of the timeline."""
 ROOT = "hoodie.base.path"
 
 
@@ -85,7 +87,7 @@ def sort_one(kind: str, path: str) -> str:
     if kind in LISTINGS:
         return "metadata" if path.startswith("/.hoodie") else "partitions"
     if kind == REMOVAL or STAGED in path:
-        return "written"
+        return "metadata" if STAGED_TOO in path else "written"
     if not path.endswith(".parquet"):
         return "metadata"
     return "read" if kind in READS else "written"
