@@ -4,7 +4,7 @@ from hudi_locks.catalog.catalog import ENTRY_POINT_GROUP, Catalog, CatalogEntry
 from hudi_locks.catalog.columns import Column, read_columns
 from hudi_locks.catalog.description import CatalogTable, describe_table
 from hudi_locks.catalog.settings import SyncSettings
-from hudi_locks.catalog.sync import CatalogSync
+from hudi_locks.catalog.sync import CatalogSync, SyncResult
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -13,6 +13,7 @@ __all__ = [
     "CatalogSync",
     "CatalogTable",
     "Column",
+    "SyncResult",
     "SyncSettings",
     "describe_table",
     "read_columns",

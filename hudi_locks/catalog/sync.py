@@ -60,11 +60,12 @@ class CatalogSync:
     Attributes:
         table: The table.
         settings: What the catalog calls it.
+        options: Of the writer.
     """
 
     table: Table
     settings: SyncSettings
-    _options: Options = field(repr=False)
+    options: Options = field(repr=False)
 
     @classmethod
     def of(cls, options: Options, table: Table) -> CatalogSync | None:
@@ -97,8 +98,8 @@ class CatalogSync:
         described = describe_table(self.table, timeline, self.settings)
         if not described:
             return SyncResult()
-        with closing(open_catalog(_HIVE, self._options)) as catalog:
-            if self._options.get_value(catalog_keys.CREATE_DATABASE):
+        with closing(open_catalog(_HIVE, self.options)) as catalog:
+            if self.options.get_value(catalog_keys.CREATE_DATABASE):
                 catalog.create_database(self.settings.database)
             changes = [self._sync(catalog, one, timeline) for one in described]
         names = tuple(f"{one.database}.{one.name}" for one in described)
@@ -118,7 +119,7 @@ class CatalogSync:
         return changes
 
     def _is_news(self, entry: CatalogEntry | None, described: CatalogTable, changes: _Changes) -> bool:
-        if entry is None or not self._options.get_value(catalog_keys.CONDITIONAL):
+        if entry is None or not self.options.get_value(catalog_keys.CONDITIONAL):
             return True
         columns = tuple((column.name, column.hive_type) for column in described.columns)
         return bool(changes.present or changes.gone) or entry.columns != columns
@@ -127,7 +128,7 @@ class CatalogSync:
         """All partitions, or those of the writes since the last sync where the timeline has them all."""
         since = entry.properties.get(LAST_COMPLETION) if entry else None
         last = timeline.get(entry.properties.get(LAST_SYNC, "")) if entry else None
-        if not (since and last and self._options.get_value(catalog_keys.INCREMENTAL)):
+        if not (since and last and self.options.get_value(catalog_keys.INCREMENTAL)):
             return _Changes(list_partitions(self.table.storage), is_all=True)
         state: dict[str, bool] = {}
         for instant in timeline.completed_between(since):
@@ -148,7 +149,7 @@ class CatalogSync:
             known = catalog.list_partitions(described)
             gone = known.keys() - wanted.keys()
             wanted = {values: place for values, place in wanted.items() if values not in known}
-        for batch in _cut(wanted, self._options.get_value(catalog_keys.BATCH_SIZE)):
+        for batch in _cut(wanted, self.options.get_value(catalog_keys.BATCH_SIZE)):
             catalog.add_partitions(described, batch)
         if gone:
             catalog.drop_partitions(described, sorted(gone))

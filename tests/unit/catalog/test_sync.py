@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from memory_catalog import MemoryCatalog
 
-from hudi_locks.catalog import CatalogEntry, CatalogSync, CatalogTable, SyncSettings, describe_table
+from hudi_locks.catalog import CatalogEntry, CatalogSync, SyncSettings, describe_table
 from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable, ConfigError, NoEffectWarning
 from hudi_locks.storage import LocalStorage
@@ -19,51 +20,6 @@ ASKED = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.datasource.hive_s
 TOOL = "org.apache.hudi.hive.HiveSyncTool"
 EXTRACTOR = "hoodie.datasource.hive_sync.partition_extractor_class"
 Golden = Callable[[str], LocalStorage]
-
-
-@dataclass
-class MemoryCatalog:
-    """Remembers what it is told."""
-
-    tables: dict[str, CatalogEntry] = field(default_factory=dict)
-    partitions: dict[str, dict[tuple[str, ...], str]] = field(default_factory=dict)
-    databases: list[str] = field(default_factory=list)
-    batches: list[int] = field(default_factory=list)
-
-    def create_database(self, name: str) -> None:
-        self.databases.append(name)
-
-    def find(self, database: str, name: str) -> CatalogEntry | None:
-        return self.tables.get(f"{database}.{name}")
-
-    def create(self, table: CatalogTable) -> None:
-        self.alter(table, {})
-
-    def alter(self, table: CatalogTable, properties: Mapping[str, str]) -> None:
-        columns = tuple((column.name, column.hive_type) for column in table.columns)
-        entry = CatalogEntry(table.location, columns, {**table.properties, **properties})
-        self.tables[f"{table.database}.{table.name}"] = entry
-
-    def list_partitions(self, table: CatalogTable) -> Mapping[tuple[str, ...], str]:
-        return self.partitions.get(table.name, {})
-
-    def add_partitions(self, table: CatalogTable, folders: Mapping[tuple[str, ...], str]) -> None:
-        self.batches.append(len(folders))
-        self.partitions.setdefault(table.name, {}).update(folders)
-
-    def drop_partitions(self, table: CatalogTable, values: Iterable[tuple[str, ...]]) -> None:
-        for one in values:
-            del self.partitions[table.name][one]
-
-    def close(self) -> None:
-        self.batches.append(0)
-
-
-@pytest.fixture
-def catalog(monkeypatch: pytest.MonkeyPatch) -> MemoryCatalog:
-    made = MemoryCatalog()
-    monkeypatch.setattr("hudi_locks.catalog.sync.open_catalog", lambda _kind, _options: made)
-    return made
 
 
 def sync_of(table: Table, **more: str) -> CatalogSync:

@@ -1,0 +1,58 @@
+"""`sync`: a catalog is brought up to date with a table, as a job of its own, without Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Final
+
+import typer
+
+from hudi_locks.catalog import CatalogSync, SyncResult, SyncSettings
+from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.services import BasePath, Zone
+from hudi_locks.config import Options, catalog_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table
+
+__all__ = ["command"]
+
+_MODE: Final = "hms"
+
+command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@command.command()
+def run_sync(
+    path: BasePath,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
+) -> None:
+    """Tell a Hive Metastore of a table's columns and partitions, as a write with hoodie.datasource.hive_sync.* does.
+
+    For what such writes did not tell: those of before, a restore, or a catalog that was made anew. Takes no lock, and
+    changes nothing in the table. The metastore is that of hive-site.xml unless an option names one.
+
+    Exit status: 0 the catalog is up to date; 1 it could not be reached, or refused; 2 the command line is wrong.
+
+    Example: hudi-locks sync /data/trips -o hoodie.datasource.hive_sync.metastore.uris=thrift://metastore:9083
+    """
+    given = Options(read_options(option, config))
+    mode = given.find(catalog_keys.MODE) or _MODE
+    if mode.lower() != _MODE:
+        key = catalog_keys.MODE.name
+        raise ConfigError(f"{key}={mode} is not offered here: leave it out, or set it to {_MODE}", key=key, value=mode)
+    asked = Options({**given, catalog_keys.MODE.name: _MODE, catalog_keys.HIVE_SYNC_ENABLE.name: "true"})
+    table = Table.load(open_storage(path, given), zone=zone)
+    result = CatalogSync(table, SyncSettings.of(asked, table.config), asked).run()
+    typer.echo(json.dumps(asdict(result)) if as_json else _describe(result))
+
+
+def _describe(result: SyncResult) -> str:
+    if not result.tables:
+        return "nothing was written to the table yet, so that there are no columns to tell of"
+    partitions = f"{result.partitions_told} partitions told, {result.partitions_dropped} dropped"
+    return f"{', '.join(result.tables)}: up to date; {partitions}"
