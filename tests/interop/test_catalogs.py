@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -111,7 +112,7 @@ def test_the_metastore_has_what_the_sync_of_the_jvm_puts_there(
         assert look.list_tables(ours) == names
         for name in names:
             dumps = [look.dump(database, name) for database in (ours, theirs)]
-            assert dumps[0] == dumps[1] or forgive(jvm, dumps[0]) == forgive(jvm, dumps[1]), name
+            assert forgive(jvm, dumps[0]) == forgive(jvm, dumps[1]), name
         return names
 
     options = {**told, **ask_for(metastore, theirs)}
@@ -122,11 +123,20 @@ def test_the_metastore_has_what_the_sync_of_the_jvm_puts_there(
     compare()
 
 
-def forgive(jvm: Jvm, dump: Mapping[str, Any]) -> str:
-    """Older bundles tell Spark that elements of each array may be null, and give some partitions no path."""
-    assert jvm.version != "1.2.0"
-    partitions = {values: {**store, "serde": ""} for values, store in dump["partitions"].items()}
-    return repr({**dump, "partitions": partitions}).replace("'containsNull': False", "'containsNull': True")
+def forgive(jvm: Jvm, dump: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What must be equal.
+
+    Where Spark is told nothing, partitions that the JVM adds as it makes the table lack its path, and later ones have
+    it. Older bundles tell Spark that elements of each array may be null.
+    """
+    if not dump["schema"]:
+        return {**dump, "partitions": {values: {**store, "serde": ""} for values, store in dump["partitions"].items()}}
+    if jvm.version == "1.2.0":
+        return dump
+    return {
+        **dump,
+        "schema": json.loads(json.dumps(dump["schema"]).replace('"containsNull": false', '"containsNull": true')),
+    }
 
 
 @pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.nightly), "MERGE_ON_READ"])
