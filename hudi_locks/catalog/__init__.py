@@ -1,9 +1,9 @@
-"""Catalogs: what a Hive Metastore is told of a table, as JVM Hudi's sync tools tell it."""
+"""Catalogs: what a Hive Metastore or AWS Glue is told of a table, as JVM Hudi's sync tools tell it."""
 
 from hudi_locks.catalog.catalog import ENTRY_POINT_GROUP, Catalog, CatalogEntry
 from hudi_locks.catalog.columns import Column, read_columns
 from hudi_locks.catalog.description import CatalogTable, describe_table
-from hudi_locks.catalog.settings import SyncSettings
+from hudi_locks.catalog.settings import SyncSettings, choose_tools
 from hudi_locks.catalog.sync import CatalogSync, SyncResult
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Column",
     "SyncResult",
     "SyncSettings",
+    "choose_tools",
     "describe_table",
     "read_columns",
 ]

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from hudi_locks.catalog.columns import Column, read_columns
-from hudi_locks.catalog.settings import SyncSettings, read_properties
+from hudi_locks.catalog.settings import GLUE, SyncSettings, read_properties
 from hudi_locks.config import catalog_keys
 from hudi_locks.format import META_COLUMNS
 from hudi_locks.table import Table, read_commit
@@ -19,6 +19,7 @@ __all__ = ["CatalogTable", "describe_table"]
 
 _PLAIN: Final = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 _MERGED: Final = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+_ATHENA_LISTING: Final = "hudi.metadata-listing-enabled"
 _PROVIDER: Final = "spark.sql.sources.provider"
 
 
@@ -110,9 +111,15 @@ def _describe(
         kept,
         partitions,
         _MERGED if is_merged else _PLAIN,
-        {**read_properties(options.get_value(catalog_keys.TABLE_PROPERTIES)), **spark},
+        {**read_properties(options.get_value(catalog_keys.TABLE_PROPERTIES)), **spark, **_tell_athena(settings)},
         {**read_properties(options.get_value(catalog_keys.SERDE_PROPERTIES)), **serde},
     )
+
+
+def _tell_athena(settings: SyncSettings) -> dict[str, str]:
+    if settings.kind != GLUE:
+        return {}
+    return {_ATHENA_LISTING: str(settings.options.get_value(catalog_keys.GLUE_METADATA_LISTING)).upper()}
 
 
 def _make_text_column(name: str) -> Column:

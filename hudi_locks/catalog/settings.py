@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_locks.config import Options, catalog_keys, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.table import TableConfig, parse_partition_path
 
-__all__ = ["SyncSettings", "choose_tools", "read_properties"]
+__all__ = ["GLUE", "HIVE", "SyncSettings", "choose_tools", "read_properties"]
 
+HIVE, GLUE = "hive", "glue"
+"""Kinds of catalogs."""
 _HMS: Final = "hms"
+_KINDS: Final = {catalog_keys.HIVE_SYNC_TOOL: HIVE, catalog_keys.GLUE_SYNC_TOOL: GLUE}
 _SLASHED_DAY: Final = "SlashEncodedDayPartitionValueExtractor"
 _NONE: Final = "NonPartitionedExtractor"
 _BY_FOLDER: Final = (
@@ -29,6 +32,7 @@ class SyncSettings:
     """How the catalog describes a table.
 
     Attributes:
+        kind: Of the catalog.
         database: Its database there.
         name: Its name there.
         partition_columns: Names of its partition columns there.
@@ -36,15 +40,16 @@ class SyncSettings:
         options: The options themselves, for what is a plain switch.
     """
 
+    kind: str
     database: str
     name: str
     partition_columns: tuple[str, ...]
     extractor: str
-    options: Options
+    options: Options = field(repr=False)
 
     @classmethod
-    def of(cls, options: Options, config: TableConfig) -> SyncSettings:
-        """What the options of a writer ask for.
+    def of(cls, options: Options, config: TableConfig, *, kind: str = HIVE) -> SyncSettings:
+        """What the options of a writer ask of this kind of catalog.
 
         Raises:
             ConfigError: Values of partition columns cannot be told as they ask.
@@ -56,9 +61,8 @@ class SyncSettings:
             key = catalog_keys.EXTRACTOR.name
             message = f"{key}={given} is not offered; use one of {', '.join((*_BY_FOLDER, _SLASHED_DAY, _NONE))}"
             raise ConfigError(message, key=key, value=given)
-        database = options.find(catalog_keys.DATABASE) or config.extra.get(table_keys.DATABASE_NAME.name) or "default"
-        name = options.find(catalog_keys.TABLE) or config.name
-        return cls(database.lower(), name.lower(), () if extractor == _NONE else tuple(named), extractor, options)
+        database, name = _name_table(options, config, kind)
+        return cls(kind, database.lower(), name.lower(), () if extractor == _NONE else tuple(named), extractor, options)
 
     def read_values(self, folder: str, config: TableConfig) -> tuple[str, ...]:
         """The values of the partition columns that a folder of the table stands for.
@@ -79,22 +83,32 @@ class SyncSettings:
         return tuple("__HIVE_DEFAULT_PARTITION__" if value is None else value for value in values)
 
 
-def choose_tools(options: Options) -> tuple[bool, tuple[str, ...]]:
-    """Whether the options ask for a sync that can be had, and what to warn of otherwise."""
+def choose_tools(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds of catalogs that the options ask for and that can be had, and what to warn of otherwise."""
     tools = [catalog_keys.HIVE_SYNC_TOOL] if options.get_value(catalog_keys.HIVE_SYNC_ENABLE) else []
     if options.get_value(catalog_keys.META_SYNC_ENABLE):
         tools += _split(options.get_value(catalog_keys.SYNC_TOOLS))
-    strange = [tool for tool in dict.fromkeys(tools) if tool != catalog_keys.HIVE_SYNC_TOOL]
     key = catalog_keys.SYNC_TOOLS.name
+    strange = [tool for tool in dict.fromkeys(tools) if tool not in _KINDS]
     warnings = [f"{key}={tool} is not offered: run that tool of JVM Hudi after the job" for tool in strange]
-    if catalog_keys.HIVE_SYNC_TOOL not in tools:
-        return False, tuple(warnings)
+    kinds = [_KINDS[tool] for tool in dict.fromkeys(tools) if tool in _KINDS]
     mode = options.find(catalog_keys.MODE) or ""
-    if mode.lower() == _HMS:
-        return True, tuple(warnings)
-    asked = f"{catalog_keys.MODE.name}={mode}" if mode else f"without {catalog_keys.MODE.name} Hudi asks by JDBC, which"
-    message = f"{asked} is not offered: {_ADVICE} {catalog_keys.MODE.name}={_HMS} and {catalog_keys.URIS.name}"
-    return False, (*warnings, message)
+    if HIVE in kinds and mode.lower() != _HMS:
+        kinds.remove(HIVE)
+        asked = (
+            f"{catalog_keys.MODE.name}={mode}" if mode else f"without {catalog_keys.MODE.name} Hudi asks by JDBC, which"
+        )
+        advice = f"{_ADVICE} {catalog_keys.MODE.name}={_HMS} and {catalog_keys.URIS.name}"
+        warnings.append(f"{asked} is not offered: {advice}")
+    return tuple(kinds), tuple(warnings)
+
+
+def _name_table(options: Options, config: TableConfig, kind: str) -> tuple[str, str]:
+    """Its database and its name there."""
+    own = (catalog_keys.GLUE_DATABASE, catalog_keys.GLUE_TABLE) if kind == GLUE else ()
+    database, name = (options.find(key) for key in own) if own else (None, None)
+    database = database or options.find(catalog_keys.DATABASE) or config.extra.get(table_keys.DATABASE_NAME.name)
+    return database or "default", name or options.find(catalog_keys.TABLE) or config.name
 
 
 def _find_extractor(config: TableConfig) -> str:

@@ -1,11 +1,11 @@
-"""Bringing a catalog up to date with a table, as JVM Hudi's HiveSyncTool does."""
+"""Bringing catalogs up to date with a table, as JVM Hudi's sync tools do."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -22,7 +22,6 @@ __all__ = ["CatalogSync", "SyncResult"]
 
 LAST_SYNC: Final = "last_commit_time_sync"
 LAST_COMPLETION: Final = "last_commit_completion_time_sync"
-_HIVE: Final = "hive"
 _DELETED: Final = "DELETE_PARTITION"
 
 
@@ -52,39 +51,38 @@ class _Changes:
 
 @dataclass(frozen=True)
 class CatalogSync:
-    """Syncs one table. Runs on the driver; each sync opens a connection of its own.
+    """Syncs one table with one catalog. Runs on the driver; each sync opens a connection of its own.
 
-    Mirrors `org.apache.hudi.hive.HiveSyncTool`. Two syncs at the same time leave the catalog right once either ran
-    again, or the next write did.
+    Mirrors `org.apache.hudi.hive.HiveSyncTool` and `org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool`. Two syncs at the
+    same time leave the catalog right once either ran again, or the next write did.
 
     Attributes:
         table: The table.
-        settings: What the catalog calls it.
-        options: Of the writer.
+        settings: What the catalog calls it, and the options of the writer.
     """
 
     table: Table
     settings: SyncSettings
-    options: Options = field(repr=False)
 
     @classmethod
-    def of(cls, options: Options, table: Table) -> CatalogSync | None:
-        """The sync that the options of a writer ask for; None if they ask for none that is offered, with a warning.
+    def of(cls, options: Options, table: Table) -> tuple[CatalogSync, ...]:
+        """The syncs that the options of a writer ask for; it warns of each that is not offered.
 
         Raises:
             ConfigError: An option cannot be used.
         """
-        is_wanted, said = choose_tools(options)
+        kinds, said = choose_tools(options)
         for text in said:
             warnings.warn(text, NoEffectWarning, stacklevel=2)
-        return cls(table, SyncSettings.of(options, table.config), options) if is_wanted else None
+        return tuple(cls(table, SyncSettings.of(options, table.config, kind=kind)) for kind in kinds)
 
     def follow_write(self) -> tuple[str, ...]:
         """Sync after a write, and return what to warn of: the write is completed, and no catalog undoes it."""
         try:
             self.run()
         except HudiLocksError as error:
-            return (f"the catalog was not brought up to date, and the next write tries again: {error}",)
+            kind = self.settings.kind
+            return (f"the catalog ({kind}) was not brought up to date, and the next write tries again: {error}",)
         return ()
 
     def run(self) -> SyncResult:
@@ -98,8 +96,8 @@ class CatalogSync:
         described = describe_table(self.table, timeline, self.settings)
         if not described:
             return SyncResult()
-        with closing(open_catalog(_HIVE, self.options)) as catalog:
-            if self.options.get_value(catalog_keys.CREATE_DATABASE):
+        with closing(open_catalog(self.settings.kind, self.settings.options)) as catalog:
+            if self.settings.options.get_value(catalog_keys.CREATE_DATABASE):
                 catalog.create_database(self.settings.database)
             changes = [self._sync(catalog, one, timeline) for one in described]
         names = tuple(f"{one.database}.{one.name}" for one in described)
@@ -119,7 +117,7 @@ class CatalogSync:
         return changes
 
     def _is_news(self, entry: CatalogEntry | None, described: CatalogTable, changes: _Changes) -> bool:
-        if entry is None or not self.options.get_value(catalog_keys.CONDITIONAL):
+        if entry is None or not self.settings.options.get_value(catalog_keys.CONDITIONAL):
             return True
         columns = tuple((column.name, column.hive_type) for column in described.columns)
         return bool(changes.present or changes.gone) or entry.columns != columns
@@ -128,7 +126,7 @@ class CatalogSync:
         """All partitions, or those of the writes since the last sync where the timeline has them all."""
         since = entry.properties.get(LAST_COMPLETION) if entry else None
         last = timeline.get(entry.properties.get(LAST_SYNC, "")) if entry else None
-        if not (since and last and self.options.get_value(catalog_keys.INCREMENTAL)):
+        if not (since and last and self.settings.options.get_value(catalog_keys.INCREMENTAL)):
             return _Changes(list_partitions(self.table.storage), is_all=True)
         state: dict[str, bool] = {}
         for instant in timeline.completed_between(since):
@@ -149,7 +147,7 @@ class CatalogSync:
             known = catalog.list_partitions(described)
             gone = known.keys() - wanted.keys()
             wanted = {values: place for values, place in wanted.items() if values not in known}
-        for batch in _cut(wanted, self.options.get_value(catalog_keys.BATCH_SIZE)):
+        for batch in _cut(wanted, self.settings.options.get_value(catalog_keys.BATCH_SIZE)):
             catalog.add_partitions(described, batch)
         if gone:
             catalog.drop_partitions(described, sorted(gone))

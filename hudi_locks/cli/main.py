@@ -46,7 +46,7 @@ _SUMMARIES: Final = {
     "metadata": "Compare the metadata table of a table with its files, or drop it.",
     "restore": "Take a table back to a savepoint, or to a write that is still whole.",
     "savepoint": "Keep what a write of a table shows; list savepoints, or let go of one.",
-    "sync": "Tell a Hive Metastore of a table's columns and partitions.",
+    "sync": "Tell a Hive Metastore, or AWS Glue, of a table's columns and partitions.",
     "table": "Show what a table is, how many files it has, and what is under way.",
     "timeline": "List what happened to a table lately, and who did it.",
     "verify": "Look at every file of a table, and name what is damaged; changes nothing.",

@@ -8,7 +8,7 @@ from typing import Final
 
 import typer
 
-from hudi_locks.catalog import CatalogSync, SyncResult, SyncSettings
+from hudi_locks.catalog import CatalogSync, SyncResult, SyncSettings, choose_tools
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.config import Options, catalog_keys
@@ -31,24 +31,27 @@ def run_sync(
     zone: Zone = None,
     as_json: Json = False,  # noqa: FBT002  # typer's way of a flag
 ) -> None:
-    """Tell a Hive Metastore of a table's columns and partitions, as a write with hoodie.datasource.hive_sync.* does.
+    """Tell a Hive Metastore, or AWS Glue, of a table's columns and partitions, as a write with the same options does.
 
     For what such writes did not tell: those of before, a restore, or a catalog that was made anew. Takes no lock, and
-    changes nothing in the table. The metastore is that of hive-site.xml unless an option names one.
+    changes nothing in the table. The metastore is that of hive-site.xml unless an option names one. For AWS Glue name
+    its tool: -o hoodie.meta.sync.client.tool.class=org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool
 
     Exit status: 0 the catalog is up to date; 1 it could not be reached, or refused; 2 the command line is wrong.
 
     Example: hudi-locks sync /data/trips -o hoodie.datasource.hive_sync.metastore.uris=thrift://metastore:9083
     """
     given = Options(read_options(option, config))
-    mode = given.find(catalog_keys.MODE) or _MODE
-    if mode.lower() != _MODE:
-        key = catalog_keys.MODE.name
-        raise ConfigError(f"{key}={mode} is not offered here: leave it out, or set it to {_MODE}", key=key, value=mode)
-    asked = Options({**given, catalog_keys.MODE.name: _MODE, catalog_keys.HIVE_SYNC_ENABLE.name: "true"})
+    tools = given.find(catalog_keys.SYNC_TOOLS)
+    wanted = catalog_keys.META_SYNC_ENABLE if tools else catalog_keys.HIVE_SYNC_ENABLE
+    asked = Options({catalog_keys.MODE.name: _MODE, **given, wanted.name: "true"})
+    kinds, refused = choose_tools(asked)
+    if refused:
+        raise ConfigError("; ".join(refused), tools=tools)
     table = Table.load(open_storage(path, given), zone=zone)
-    result = CatalogSync(table, SyncSettings.of(asked, table.config), asked).run()
-    typer.echo(json.dumps(asdict(result)) if as_json else _describe(result))
+    results = [CatalogSync(table, SyncSettings.of(asked, table.config, kind=kind)).run() for kind in kinds]
+    shown = [asdict(result) if as_json else _describe(result) for result in results]
+    typer.echo(json.dumps(shown) if as_json else "\n".join(map(str, shown)))
 
 
 def _describe(result: SyncResult) -> str:

@@ -1,4 +1,4 @@
-"""Keys of catalog sync: what a write tells the Hive Metastore of its table."""
+"""Keys of catalog sync: what a write tells the Hive Metastore or AWS Glue of its table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final
 from hudi_locks.config.key import Key
 
 HIVE_SYNC_TOOL: Final = "org.apache.hudi.hive.HiveSyncTool"
-"""The sync tool of JVM Hudi that is followed here."""
+GLUE_SYNC_TOOL: Final = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
+"""Sync tools of JVM Hudi that are followed here."""
 ALL, READ_OPTIMIZED, REAL_TIME = "ALL", "RO", "RT"
 
 HIVE_SYNC_ENABLE = Key(
@@ -26,8 +27,8 @@ SYNC_TOOLS = Key(
     "hoodie.meta.sync.client.tool.class",
     str,
     HIVE_SYNC_TOOL,
-    f"tools that `hoodie.datasource.meta.sync.enable` asks for, with commas between; `{HIVE_SYNC_TOOL}` is followed"
-    " here, and a write warns of any other",
+    f"tools that `hoodie.datasource.meta.sync.enable` asks for, with commas between; `{HIVE_SYNC_TOOL}` and"
+    f" `{GLUE_SYNC_TOOL}` are followed here, and a write warns of any other",
 )
 MODE = Key(
     "hoodie.datasource.hive_sync.mode",
@@ -169,4 +170,46 @@ BUCKETS = Key(
     "whether Hive is told of buckets",
     accepted=("false",),
     no_effect="Hive is not told of buckets",
+)
+GLUE_REGION = Key(
+    "hoodie.aws.glue.region", str, None, "region of AWS Glue; AWS's default chain decides if absent", since="0.15.0"
+)
+GLUE_ENDPOINT = Key("hoodie.aws.glue.endpoint", str, None, "URL of AWS Glue, if not its region's own", since="0.15.0")
+GLUE_CATALOG = Key(
+    "hoodie.datasource.meta.sync.glue.catalogId", str, None, "account whose AWS Glue is meant; the own if absent"
+)
+GLUE_DATABASE = Key(
+    "hoodie.datasource.meta.sync.glue.database_name",
+    str,
+    None,
+    "database of the table in AWS Glue, in place of `hoodie.datasource.hive_sync.database`",
+)
+GLUE_TABLE = Key(
+    "hoodie.datasource.meta.sync.glue.table_name",
+    str,
+    None,
+    "name of the table in AWS Glue, in place of `hoodie.datasource.hive_sync.table`",
+)
+GLUE_SKIP_ARCHIVE = Key(
+    "hoodie.datasource.meta.sync.glue.skip_table_archive",
+    bool,
+    True,
+    "whether AWS Glue keeps no older version of the table at each change: it has a limit of them",
+    since="0.14.0",
+)
+GLUE_METADATA_LISTING = Key(
+    "hoodie.datasource.meta.sync.glue.metadata_file_listing",
+    bool,
+    False,
+    "whether Athena is told to list files by the metadata table",
+    since="0.14.0",
+)
+GLUE_INDEX = Key(
+    "hoodie.datasource.meta.sync.glue.partition_index_fields.enable",
+    bool,
+    False,
+    "whether AWS Glue indexes partition columns",
+    since="0.15.0",
+    accepted=("false",),
+    no_effect="no partition index is made; make it once with `aws glue create-partition-index`",
 )

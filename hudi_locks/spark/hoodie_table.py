@@ -290,7 +290,7 @@ class HoodieTable(Readable):
             index = open_index(settings, snapshot, is_non_blocking=mode == write_keys.NON_BLOCKING)
             index.check(snapshot)
             self._strategy = open_strategy(table.config, index)
-            self._catalog_sync = CatalogSync.of(self.options, table)
+            self._catalog_syncs = CatalogSync.of(self.options, table)
             name = self.spark.sparkContext.applicationId
             options = add_lock_settings(self.spark, self.options, self.path)
             self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
@@ -329,7 +329,8 @@ class HoodieTable(Readable):
         for service in self._following:
             result = service.follow(result)
         said = (*before, *result.warnings, *self._open().services.follow_write())
-        return replace(result, warnings=(*said, *(self._catalog_sync.follow_write() if self._catalog_sync else ())))
+        told = [text for sync in self._catalog_syncs for text in sync.follow_write()]
+        return replace(result, warnings=(*said, *told))
 
     def _check_usable(self) -> None:
         if self._is_closed:

@@ -85,8 +85,7 @@ def database() -> str:
 
 def sync(table: HoodieTable, options: dict[str, str]) -> tuple[str, ...]:
     """As a job of its own."""
-    found = CatalogSync.of(Options(options), Table.load(table.table.storage))
-    assert found is not None
+    [found] = CatalogSync.of(Options(options), Table.load(table.table.storage))
     return found.run().tables
 
 

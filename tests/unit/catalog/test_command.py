@@ -32,7 +32,7 @@ def test_it_tells_a_catalog_and_says_what(
         capsys.readouterr().out == f"{told}: up to date; {len(catalog.partitions[name])} partitions told, 0 dropped\n"
     )
     assert run(storage.base, "-o", "hoodie.datasource.hive_sync.database=lake", "--json") == 0
-    record = {"tables": told.split(", "), "partitions_told": 0, "partitions_dropped": 0}
+    record = [{"tables": told.split(", "), "partitions_told": 0, "partitions_dropped": 0}]
     assert json.loads(capsys.readouterr().out) == record
 
 
@@ -49,7 +49,7 @@ def test_another_way_to_ask_is_a_wrong_command_line(
     golden: Callable[[str], LocalStorage], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(golden("v9_cow").base, "-o", f"{MODE}=jdbc") == 2
-    assert f"{MODE}=jdbc is not offered here: leave it out, or set it to hms" in capsys.readouterr().err
+    assert f"{MODE}=jdbc is not offered: " in capsys.readouterr().err
 
 
 def test_a_catalog_that_cannot_be_reached_is_one_line(

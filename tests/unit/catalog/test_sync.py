@@ -23,8 +23,9 @@ Golden = Callable[[str], LocalStorage]
 
 
 def sync_of(table: Table, **more: str) -> CatalogSync:
-    found = CatalogSync.of(Options({**ASKED, **{key.replace("__", "."): value for key, value in more.items()}}), table)
-    assert found is not None
+    [found] = CatalogSync.of(
+        Options({**ASKED, **{key.replace("__", "."): value for key, value in more.items()}}), table
+    )
     return found
 
 
@@ -182,30 +183,30 @@ def test_what_does_not_fit_is_refused_by_its_key(golden: Golden) -> None:
             "hoodie.datasource.hive_sync.mode=jdbc is not offered",
         ),
         (
-            {"hoodie.datasource.meta.sync.enable": "true", "hoodie.meta.sync.client.tool.class": "a.Glue"},
-            "hoodie.meta.sync.client.tool.class=a.Glue is not offered: run that tool",
+            {"hoodie.datasource.meta.sync.enable": "true", "hoodie.meta.sync.client.tool.class": "a.BigQuery"},
+            "hoodie.meta.sync.client.tool.class=a.BigQuery is not offered: run that tool",
         ),
     ],
 )
 def test_a_sync_that_is_not_offered_is_said(golden: Golden, options: dict[str, str], said: str) -> None:
     with pytest.warns(NoEffectWarning, match=said):
-        assert CatalogSync.of(Options(options), Table.load(golden("v9_cow"))) is None
+        assert CatalogSync.of(Options(options), Table.load(golden("v9_cow"))) == ()
 
 
 def test_one_tool_of_several_is_followed(golden: Golden) -> None:
     asked = {
         "hoodie.datasource.meta.sync.enable": "true",
-        "hoodie.meta.sync.client.tool.class": f"a.Glue, {TOOL}",
+        "hoodie.meta.sync.client.tool.class": f"a.BigQuery, {TOOL}",
         "hoodie.datasource.hive_sync.mode": "HMS",
     }
-    with pytest.warns(NoEffectWarning, match=r"a\.Glue"):
-        assert CatalogSync.of(Options(asked), Table.load(golden("v9_cow"))) is not None
+    with pytest.warns(NoEffectWarning, match=r"a\.BigQuery"):
+        assert [one.settings.kind for one in CatalogSync.of(Options(asked), Table.load(golden("v9_cow")))] == ["hive"]
 
 
 def test_nothing_is_asked_and_nothing_said_by_default(golden: Golden) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert CatalogSync.of(Options({}), Table.load(golden("v9_cow"))) is None
+        assert CatalogSync.of(Options({}), Table.load(golden("v9_cow"))) == ()
 
 
 def test_a_sync_that_fails_is_told_and_fails_nothing(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
