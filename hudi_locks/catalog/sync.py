@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+from urllib.parse import urlsplit
 
 from hudi_locks.catalog.catalog import Catalog, CatalogEntry, open_catalog
 from hudi_locks.catalog.description import CatalogTable, describe_table
@@ -23,6 +24,8 @@ __all__ = ["CatalogSync", "SyncResult"]
 LAST_SYNC: Final = "last_commit_time_sync"
 LAST_COMPLETION: Final = "last_commit_completion_time_sync"
 _DELETED: Final = "DELETE_PARTITION"
+_ONE_PLACE: Final = ("", "file", "hdfs", "webhdfs", "swebhdfs")
+"""Schemes of which the host is no part of the place: this machine, or the one cluster."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,10 @@ class CatalogSync:
     def _is_news(self, entry: CatalogEntry | None, described: CatalogTable, changes: _Changes) -> bool:
         if entry is None or not self.settings.options.get_value(catalog_keys.CONDITIONAL):
             return True
-        columns = tuple((column.name, column.hive_type) for column in described.columns)
-        return bool(changes.present or changes.gone) or entry.columns != columns
+        # Catalogs spell names of columns in small letters.
+        columns = [(column.name.lower(), column.hive_type.lower()) for column in described.columns]
+        known = [(name.lower(), kind.lower()) for name, kind in entry.columns]
+        return bool(changes.present or changes.gone) or known != columns
 
     def _find_changes(self, timeline: Timeline, entry: CatalogEntry | None) -> _Changes:
         """All partitions, or those of the writes since the last sync where the timeline has them all."""
@@ -161,7 +166,7 @@ class CatalogSync:
 
 def _refuse_other(entry: CatalogEntry, described: CatalogTable) -> None:
     """A table of that name whose files lie elsewhere is somebody else's."""
-    there, ours = (_strip_scheme(one.location) for one in (entry, described))
+    there, ours = (_find_place(one.location) for one in (entry, described))
     if there != ours:
         name = f"{described.database}.{described.name}"
         message = (
@@ -171,11 +176,10 @@ def _refuse_other(entry: CatalogEntry, described: CatalogTable) -> None:
         raise BackendRefused(message, table=name, location=entry.location)
 
 
-def _strip_scheme(location: str) -> str:
-    """Of a local path, before which catalogs put `file:`."""
-    return (
-        "/" + location.removeprefix("file:").strip("/") if location.startswith(("/", "file:")) else location.strip("/")
-    )
+def _find_place(location: str) -> str:
+    """The bucket and path, whatever scheme a client calls them by: `s3a` is `s3`, and a cluster has many names."""
+    parts = urlsplit(location)
+    return f"{'' if parts.scheme in _ONE_PLACE else parts.netloc}{parts.path.rstrip('/')}"
 
 
 def _tell_time(timeline: Timeline) -> Mapping[str, str]:

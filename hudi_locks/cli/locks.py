@@ -86,6 +86,7 @@ def unlock(
     option: Settings = None,
     config: ConfigFile = None,
     file_group: FileGroup = None,
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Remove the hold that `show` showed, and no other: check first that its holder is dead.
 
@@ -97,8 +98,11 @@ def unlock(
     with make_provider(key, provider, settings=option, config=config) as asked:
         broken = asked.break_if(scope, if_token)
         now = None if broken else asked.holder(scope)
-    if broken:
+    if as_json:
+        typer.echo(json.dumps({"removed": broken, "holder": now and dataclasses.asdict(now)}))
+    elif broken:
         typer.echo(f"removed the hold {if_token} on {scope}")
+    if broken:
         return
     said = f"it is held under {now.token} by {now.owner}" if now else "nobody holds it"
     typer.echo(f"nothing removed: the lock on {scope} is not held under {if_token}; {said}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Final
 
 import typer
@@ -53,7 +53,13 @@ def run_verify(
 
 
 @command.command("init")
-def run_init(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+def run_init(
+    path: BasePath,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
     """Make a metadata table: readers find files by it without listings, and filters pass over files by it.
 
     Give the lock options of the table's writers. JVM Hudi and this package keep it up to date from then on.
@@ -61,11 +67,17 @@ def run_init(path: BasePath, option: Settings = None, config: ConfigFile = None,
     Example: hudi-locks metadata init /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
-        _tell(path, writer.services.make_metadata_table())
+        _tell(path, writer.services.make_metadata_table(), as_json=as_json)
 
 
 @command.command("rebuild")
-def run_rebuild(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+def run_rebuild(
+    path: BasePath,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
     """Delete the metadata table and make it once more of the data files, under the table's lock. No row changes.
 
     Give the lock options of the table's writers. It is the way out where `verify` finds it wrong. An index of
@@ -74,10 +86,13 @@ def run_rebuild(path: BasePath, option: Settings = None, config: ConfigFile = No
     Example: hudi-locks metadata rebuild /data/trips --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
-        _tell(path, writer.services.make_metadata_table(anew=True))
+        _tell(path, writer.services.make_metadata_table(anew=True), as_json=as_json)
 
 
-def _tell(path: str, made: MetadataMade | None) -> None:
+def _tell(path: str, made: MetadataMade | None, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(made and asdict(made)))
+        return
     if made is None:
         typer.echo(f"{path}: it has a metadata table already; hudi-locks metadata rebuild makes it anew")
         return
@@ -95,6 +110,7 @@ def run_drop(
     option: Settings = None,
     config: ConfigFile = None,
     zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Turn the metadata table off and delete it, or one of its parts, under the table's lock. No row changes.
 
@@ -105,4 +121,5 @@ def run_drop(
     """
     names = drop_metadata_table(path, read_options(option, config), parts=part or (), zone=zone)
     what = "of the metadata table" if part else "the metadata table"
-    typer.echo(f"{path}: dropped {what} ({', '.join(names)})" if names else f"{path}: no metadata table")
+    said = f"{path}: dropped {what} ({', '.join(names)})" if names else f"{path}: no metadata table"
+    typer.echo(json.dumps({"dropped": names}) if as_json else said)

@@ -10,7 +10,7 @@ import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.errors import ConfigError
-from hudi_locks.services import Savepoints, TableWriter
+from hudi_locks.services import Savepoint, Savepoints, TableWriter
 
 __all__ = ["accept_times", "clean", "restore", "savepoint"]
 
@@ -70,29 +70,39 @@ def run_savepoint(
     option: Settings = None,
     config: ConfigFile = None,
     zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Keep what a write of a table shows, until it is deleted: no clean removes its files.
 
     Example: hudi-locks savepoint /data/trips --comments month-end --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
+        savepoints = writer.services.savepoints
         if list_all:
-            for found in writer.services.savepoints.list():
-                typer.echo(f"{found.instant}: {found.files} files, by {found.user or 'nobody named'}: {found.comments}")
+            found = savepoints.list()
+            said, record = [_describe(one) for one in found], [dataclasses.asdict(one) for one in found]
         elif delete:
-            _delete_savepoint(writer.services.savepoints, instant)
+            gone = _delete_savepoint(savepoints, instant)
+            said, record = [f"deleted the savepoint of {gone}"], [{"instant": gone}]
         else:
-            made = writer.services.savepoints.create(instant, user=user, comments=comments)
-            typer.echo(f"the savepoint of {made.instant} keeps {made.files} files")
+            made = savepoints.create(instant, user=user, comments=comments)
+            said = [f"the savepoint of {made.instant} keeps {made.files} files"]
+            record = [dataclasses.asdict(made)]
+    for line in [json.dumps(record if list_all else record[0])] if as_json else said:
+        typer.echo(line)
 
 
-def _delete_savepoint(savepoints: Savepoints, instant: str | None) -> None:
+def _describe(found: Savepoint) -> str:
+    return f"{found.instant}: {found.files} files, by {found.user or 'nobody named'}: {found.comments}"
+
+
+def _delete_savepoint(savepoints: Savepoints, instant: str | None) -> str:
     if instant is None:
         raise ConfigError("which savepoint? give --instant; --list shows them")
     if not savepoints.delete(instant):
         typer.echo(f"there is no savepoint of {instant}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"deleted the savepoint of {instant}")
+    return instant
 
 
 restore = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -105,6 +115,7 @@ def run_restore(
     option: Settings = None,
     config: ConfigFile = None,
     zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies.
 
@@ -112,14 +123,21 @@ def run_restore(
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         done = writer.services.restore(instant)
-    typer.echo(f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files")
+    said = f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files"
+    typer.echo(json.dumps(dataclasses.asdict(done)) if as_json else said)
 
 
 accept_times = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @accept_times.command()
-def run_accept_times(path: BasePath, option: Settings = None, config: ConfigFile = None, zone: Zone = None) -> None:
+def run_accept_times(
+    path: BasePath,
+    option: Settings = None,
+    config: ConfigFile = None,
+    zone: Zone = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
     """Let writers go on after a time that is far ahead of the store's clock; their times are later from then on.
 
     The write that brought it is kept. To undo it, restore the table instead.
@@ -128,4 +146,5 @@ def run_accept_times(path: BasePath, option: Settings = None, config: ConfigFile
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         newest = writer.transactions.accept_times()
-    typer.echo(f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock")
+    said = f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock"
+    typer.echo(json.dumps({"newest": newest}) if as_json else said)

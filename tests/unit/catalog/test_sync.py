@@ -229,6 +229,43 @@ def test_a_table_of_another_place_is_left_alone(golden: Golden, catalog: MemoryC
     assert list(catalog.tables.values()) == [there]
 
 
+@pytest.mark.parametrize(
+    ("there", "base", "is_ours"),
+    [
+        ("s3a://lake/trips", "s3://lake/trips", True),
+        ("s3://lake/trips/", "s3://lake/trips", True),
+        ("s3://other/trips", "s3://lake/trips", False),
+        ("hdfs://names:8020/trips", "webhdfs://names:9870/trips", True),
+        ("file:/data/trips", "/data/trips", True),
+        ("file:/data/rides", "/data/trips", False),
+    ],
+)
+def test_a_place_has_many_names(
+    golden: Golden, catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch, there: str, base: str, is_ours: bool
+) -> None:
+    table = Table.load(golden("v9_cow"))
+    monkeypatch.setattr(
+        "hudi_locks.catalog.sync.describe_table", lambda *how: [replace(describe_table(*how)[0], location=base)]
+    )
+    catalog.tables[f"default.{table.config.name}"] = CatalogEntry(there, (), {})
+    if is_ours:
+        assert sync_of(table).run().tables
+        return
+    with pytest.raises(BackendRefused, match=there):
+        sync_of(table).run()
+
+
+def test_columns_that_a_catalog_spells_in_small_letters_are_no_news(golden: Golden, catalog: MemoryCatalog) -> None:
+    table = Table.load(golden("v9_cow"))
+    sync_of(table).run()
+    name = f"default.{table.config.name}"
+    known = catalog.tables[name]
+    shouted = tuple((column.upper(), kind) for column, kind in known.columns)
+    catalog.tables[name] = replace(known, columns=shouted, properties={**known.properties, "mine": "stays"})
+    sync_of(table, hoodie__datasource__meta_sync__condition__sync="true").run()
+    assert catalog.tables[name].properties["mine"] == "stays"
+
+
 def test_a_table_without_commits_is_not_told(tmp_path: object, catalog: MemoryCatalog) -> None:
     table = Table.create(LocalStorage(f"{tmp_path}/t"), TableConfig("t", ("id",)))
     assert sync_of(table).run().tables == ()

@@ -68,6 +68,18 @@ def test_unlock_removes_what_was_shown_and_nothing_else(hudi_locks: Run, manager
     assert "nobody holds it" in err
 
 
+def test_programs_learn_whether_a_hold_was_removed(hudi_locks: Run, manager: LockManager, tmp_path: Path) -> None:
+    where = (str(tmp_path / "my table"), "-p", "filesystem", "--json")
+    manager.lock()
+    holder = manager.holder()
+    assert holder is not None
+    status, out, _ = hudi_locks("unlock", *where, "--if-token", "another")
+    told = json.loads(out)
+    assert (status, told["removed"], told["holder"]["token"]) == (1, False, holder.token)
+    status, out, err = hudi_locks("unlock", *where, "--if-token", holder.token)
+    assert (status, json.loads(out), err) == (0, {"removed": True, "holder": None}, "")
+
+
 def test_unlock_without_a_token_is_a_wrong_command_line(hudi_locks: Run) -> None:
     status, _, err = hudi_locks("unlock", "/t", "-p", "filesystem")
     assert status == 2

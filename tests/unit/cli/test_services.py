@@ -75,6 +75,19 @@ def test_a_savepoint_is_made_listed_restored_and_deleted(hudi_locks: Run, path: 
     assert hudi_locks("savepoint", path, "--delete")[0] == 2
 
 
+def test_programs_get_one_json_object_of_each(hudi_locks: Run, path: str) -> None:
+    first = Table.load(open_storage(path)).timeline().completed()[0].requested
+    made = json.loads(hudi_locks("savepoint", path, "--instant", first, "--user", "me", "--json")[1])
+    assert (made["instant"], made["user"], made["files"]) == (first, "me", 1)
+    assert json.loads(hudi_locks("savepoint", path, "--list", "--json")[1]) == [made]
+    done = json.loads(hudi_locks("restore", path, "--instant", first, "--json")[1])
+    assert (done["savepoint"], len(done["undone"]), done["deleted"]) == (first, 2, 2)
+    gone = hudi_locks("savepoint", path, "--instant", first, "--delete", "--json")
+    assert gone[:2] == (0, f'{{"instant": "{first}"}}\n')
+    assert hudi_locks("savepoint", path, "--list", "--json")[1] == "[]\n"
+    assert hudi_locks("accept-times", path, "--json")[1] == '{"newest": null}\n'
+
+
 def test_a_restore_to_an_unknown_write_is_refused(hudi_locks: Run, path: str) -> None:
     status, _, told = hudi_locks("restore", path, "--instant", "20200101000000000")
     assert status == 1

@@ -279,3 +279,20 @@ def test_the_commands_make_it_verify_it_and_drop_it(whole: WholeTable, capsys: p
             main(["metadata", command, path])
         assert done.value.code in (0, None)
         assert told in capsys.readouterr().out
+
+
+def test_programs_get_one_json_object_of_each(whole: WholeTable, capsys: pytest.CaptureFixture[str]) -> None:
+    path, parts = whole.table.storage.base, ["files", "column_stats", "partition_stats"]
+
+    def run(command: str) -> Any:
+        with pytest.raises(SystemExit) as done:
+            main(["metadata", command, path, "--json"])
+        assert not done.value.code
+        return json.loads(capsys.readouterr().out)
+
+    made = run("init")
+    assert (made["parts"], made["files"], made["lost"]) == (parts, 3, [])
+    assert run("init") is None
+    assert run("rebuild") == made
+    assert run("drop") == {"dropped": sorted(parts)}
+    assert run("drop") == {"dropped": []}
