@@ -16,11 +16,13 @@ from hudi_locks.catalog.settings import SyncSettings, choose_tools
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import BackendRefused, HudiLocksError, NoEffectWarning
 from hudi_locks.format import Instant
+from hudi_locks.redaction import open_log
 from hudi_locks.table import Table, list_partitions, read_commit
 from hudi_locks.timeline import Timeline
 
 __all__ = ["CatalogSync", "SyncResult"]
 
+_logger = open_log(__name__)
 LAST_SYNC: Final = "last_commit_time_sync"
 LAST_COMPLETION: Final = "last_commit_completion_time_sync"
 _DELETED: Final = "DELETE_PARTITION"
@@ -83,9 +85,10 @@ class CatalogSync:
         """Sync after a write, and return what to warn of: the write is completed, and no catalog undoes it."""
         try:
             self.run()
-        except HudiLocksError as error:
-            kind = self.settings.kind
-            return (f"the catalog ({kind}) was not brought up to date, and the next write tries again: {error}",)
+        except Exception as error:  # whatever it is, the write has to tell that it was completed
+            kind, said = self.settings.kind, str(error) if isinstance(error, HudiLocksError) else repr(error)
+            _logger.warning("sync with the catalog (%s)", kind, exc_info=error)
+            return (f"the catalog ({kind}) was not brought up to date, and the next write tries again: {said}",)
         return ()
 
     def run(self) -> SyncResult:
@@ -131,13 +134,14 @@ class CatalogSync:
         """All partitions, or those of the writes since the last sync where the timeline has them all."""
         since = entry.properties.get(LAST_COMPLETION) if entry else None
         last = timeline.get(entry.properties.get(LAST_SYNC, "")) if entry else None
-        if not (since and last and self.settings.options.get_value(catalog_keys.INCREMENTAL)):
-            return _Changes(list_partitions(self.table.storage), is_all=True)
+        is_all = not (since and last and self.settings.options.get_value(catalog_keys.INCREMENTAL))
         state: dict[str, bool] = {}
-        for instant in timeline.completed_between(since):
+        for instant in timeline.completed_between("" if is_all else since or ""):
             state |= self._read_states(timeline, instant)
-        present = tuple(sorted(folder for folder, is_there in state.items() if is_there))
-        return _Changes(present, tuple(sorted(state.keys() - set(present))))
+        # A deleted partition has its folder until it is cleaned.
+        folders = list_partitions(self.table.storage) if is_all else sorted(state)
+        present = tuple(folder for folder in folders if state.get(folder, True))
+        return _Changes(present, tuple(sorted(state.keys() - set(present))), is_all)
 
     def _read_states(self, timeline: Timeline, instant: Instant) -> Mapping[str, bool]:
         """Whether each partition that a write touched is there after it."""

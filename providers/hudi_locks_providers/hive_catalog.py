@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from hudi_locks.catalog import CatalogEntry, CatalogTable, Column
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import BackendRefused
-from hudi_locks_providers._hive.connections import MetastoreConnections
+from hudi_locks_providers._hive.connections import MetastoreConnections, find_user
 
 __all__ = ["HiveCatalog"]
 
@@ -79,7 +78,7 @@ class HiveCatalog:
         made = self._calls.types().Table(
             tableName=table.name,
             dbName=table.database,
-            owner=getpass.getuser(),
+            owner=find_user(),
             sd=self._store(table),
             partitionKeys=self._list_columns(table.partition_columns),
             parameters={"EXTERNAL": "TRUE", **table.properties},

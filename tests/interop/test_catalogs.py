@@ -167,6 +167,8 @@ def test_spark_reads_by_what_writers_of_both_kinds_told(
         table.delete_partitions(["region=us"])
     told = Metastore(uris).dump(database, "trips")
     assert sorted(told["partitions"]) == [("eu",), ("last",), ("new",)]
+    sync(HoodieTable.load(spark, path), {**options, **ask_for(uris, f"{database}_anew")})
+    assert Metastore(uris).dump(f"{database}_anew", "trips")["partitions"] == told["partitions"]
     assert seen() == [["a", "eu", 2], ["c", "new", 1], ["d", "last", 1]]
 
 

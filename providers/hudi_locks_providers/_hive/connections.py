@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import socket
 import threading
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from hudi_locks.lock import import_extra
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._hive.settings import Address, find_addresses
+from hudi_locks_providers._wire.hive_lock import MOST_LETTERS
 
-__all__ = ["UNKNOWN_METHOD", "MetastoreConnections"]
+__all__ = ["MetastoreConnections", "find_user"]
 
 _logger = open_log(__name__)
 _CONNECT_MS: Final = 4_000
@@ -23,7 +25,7 @@ _ANSWER_MS: Final = 20_000
 _MOST_IDLE: Final = 8
 _PROVIDER: Final = "hive_metastore"
 _STUBS: Final = "thrift_files.libraries.thrift_hive_metastore_client"
-UNKNOWN_METHOD: Final = 1
+_UNKNOWN_METHOD: Final = 1
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class MetastoreConnections:
         """What an answer that is an error means."""
         facts = {"uris": self.place, "method": method}
         said = getattr(error, "message", None) or str(error)
-        if type(error).__name__ == "TApplicationException" and getattr(error, "type", None) != UNKNOWN_METHOD:
+        if type(error).__name__ == "TApplicationException" and getattr(error, "type", None) != _UNKNOWN_METHOD:
             return BackendUnavailable(f"the metastore ({self.place}) failed at {method}: {said}", **facts)
         return BackendRefused(f"the metastore ({self.place}) does not do {method}: {said}", **facts)
 
@@ -163,3 +165,11 @@ class MetastoreConnections:
         if self._generation == generation():
             for link in idle:
                 link.socket.close()
+
+
+def find_user() -> str:
+    """As the JVM's `user.name`; a user without a name is no reason to fail."""
+    try:
+        return getpass.getuser()[:MOST_LETTERS]
+    except (KeyError, OSError):
+        return "unknown"

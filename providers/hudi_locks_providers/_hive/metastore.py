@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
 from typing import Final
 
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable
-from hudi_locks_providers._hive.connections import MetastoreConnections
+from hudi_locks_providers._hive.connections import MetastoreConnections, find_user
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS, LockRow
 
 __all__ = ["LockGone", "Metastore"]
@@ -46,7 +45,7 @@ class Metastore(MetastoreConnections):
             for table in tables
         ]
         answer = self.call(
-            "lock", types.LockRequest(component=parts, user=_user(), hostname=host[:MOST_LETTERS], agentInfo=agent)
+            "lock", types.LockRequest(component=parts, user=find_user(), hostname=host[:MOST_LETTERS], agentInfo=agent)
         )
         return answer.lockid, answer.state == types.LockState.ACQUIRED
 
@@ -121,11 +120,3 @@ class Metastore(MetastoreConnections):
             " cannot be used: take the dynamodb, storage or zookeeper provider",
             **facts,
         )
-
-
-def _user() -> str:
-    """As the JVM's `user.name`; a user without a name is no reason to fail."""
-    try:
-        return getpass.getuser()[:MOST_LETTERS]
-    except (KeyError, OSError):
-        return "unknown"

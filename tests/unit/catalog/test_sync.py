@@ -221,6 +221,15 @@ def test_a_sync_that_fails_is_told_and_fails_nothing(golden: Golden, monkeypatch
         sync.run()
 
 
+def test_no_failure_of_a_sync_fails_a_write(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_kind: str, _options: Options) -> None:
+        raise KeyError("uid 1000")
+
+    monkeypatch.setattr("hudi_locks.catalog.sync.open_catalog", fail)
+    [said] = sync_of(Table.load(golden("v9_cow"))).follow_write()
+    assert said.endswith("tries again: KeyError('uid 1000')")
+
+
 def test_a_table_of_another_place_is_left_alone(golden: Golden, catalog: MemoryCatalog) -> None:
     table = Table.load(golden("v9_cow"))
     there = catalog.tables[f"default.{table.config.name}"] = CatalogEntry("file:/elsewhere", (), {})
