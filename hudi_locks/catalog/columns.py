@@ -28,10 +28,11 @@ _LOGICAL: Final[Mapping[str, tuple[str, _Json]]] = {
     "date": ("date", "date"),
     "timestamp-micros": ("bigint", "timestamp"),
     "timestamp-millis": ("bigint", "timestamp"),
-    "local-timestamp-micros": ("bigint", "long"),
-    "local-timestamp-millis": ("bigint", "long"),
+    "local-timestamp-micros": ("bigint", "timestamp_ntz"),
+    "local-timestamp-millis": ("bigint", "timestamp_ntz"),
+    "uuid": ("binary", "string"),
 }
-_TIMES: Final = ("timestamp-micros",)
+_TIMES: Final = tuple(name for name in _LOGICAL if "timestamp" in name)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def read_columns(avro: str, path: str, *, with_timestamps: bool) -> tuple[Column
     Args:
         avro: JSON of a record.
         path: Where it was found, for the error.
-        with_timestamps: Whether Hive gets timestamps of microseconds as such, not as numbers.
+        with_timestamps: Whether Hive gets timestamps as such, not as numbers.
 
     Raises:
         DamagedTable: It is no Avro record schema.
@@ -100,9 +101,8 @@ class _Types:
         if logical == "decimal":
             text = f"decimal({avro['precision']},{avro.get('scale', 0)})"
             return text, text
-        if self.with_timestamps and logical in _TIMES:
-            return "timestamp", "timestamp"
-        return _LOGICAL.get(logical)
+        found = _LOGICAL.get(logical)
+        return ("timestamp", found[1]) if found and self.with_timestamps and logical in _TIMES else found
 
     def _read_complex(self, avro: Mapping[str, _Json]) -> tuple[str, _Json]:
         kind = avro["type"]

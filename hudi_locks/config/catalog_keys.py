@@ -97,7 +97,7 @@ SUPPORT_TIMESTAMP = Key(
     "hoodie.datasource.hive_sync.support_timestamp",
     bool,
     False,
-    "whether timestamps of microseconds are `timestamp` to Hive, and not `bigint`; Spark sees timestamps either way",
+    "whether timestamps are `timestamp` to Hive, and not `bigint`; Spark sees timestamps either way",
 )
 AS_DATASOURCE = Key(
     "hoodie.datasource.hive_sync.sync_as_datasource",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -9,11 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from catalog_dumps import Metastore
 from every_type import FROM_AVRO, FROM_SPARK, avro_row, avro_schema_of, spark_query
+from hudi_locks_conformance.servers import LocalServer
 from other_readers import DEADLINE_S, OURS
 
+from hudi_locks.catalog import CatalogSync
+from hudi_locks.config import Options
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark import HoodieTable
+from hudi_locks.table import Table
 
 pytestmark = pytest.mark.interop
 
@@ -50,6 +56,35 @@ def show(jvm: Any, path: str, columns: Any) -> list[Any]:
 def show_ours(spark: Any, path: str, columns: Any) -> list[Any]:
     shown = [f"to_json(struct(id, ts, {','.join(columns)}))", *(f"typeof({name})" for name in columns)]
     return sorted(list(row) for row in HoodieTable.load(spark, path).read().selectExpr(*shown).collect())
+
+
+@pytest.mark.parametrize("timestamps", ["false", "true"])
+def test_a_catalog_is_told_the_types_that_the_jvm_tells(
+    jvm: Any, create: Create, path: str, hive_metastore: LocalServer, timestamps: str
+) -> None:
+    if jvm.version != "1.2.0":
+        pytest.skip("unsupported: older bundles tell some of these types otherwise, or fail at them")
+    plain = {"hoodie.datasource.write.hive_style_partitioning": "false"}
+    table = create(table_type="MERGE_ON_READ", options={**BUCKETS, **plain})
+    given = {"rows": [avro_row("a", 1, FROM_AVRO)], "schema": avro_schema_of(FROM_AVRO), "options": THEIRS | plain}
+    jvm.ask("write_avro", path=path, **given).result(DEADLINE_S)
+    uris = hive_metastore.options["hoodie.write.lock.hivemetastore.uris"]
+    told = {
+        "hoodie.datasource.hive_sync.enable": "true",
+        "hoodie.datasource.hive_sync.mode": "hms",
+        "hoodie.datasource.hive_sync.metastore.uris": uris,
+        "hoodie.datasource.hive_sync.support_timestamp": timestamps,
+        "hoodie.datasource.hive_sync.partition_fields": "region",
+        "hoodie.datasource.hive_sync.table": "t",
+    }
+    theirs, ours = (f"types_{who}_{uuid.uuid4().hex[:12]}" for who in ("theirs", "ours"))
+    database = "hoodie.datasource.hive_sync.database"
+    jvm.ask("sync", path=path, options={**told, database: theirs}).result(DEADLINE_S)
+    [sync] = CatalogSync.of(Options({**told, database: ours}), Table.load(table.table.storage))
+    sync.run()
+    dumps = [Metastore(uris).dump(name, "t_rt") for name in (ours, theirs)]
+    assert dumps[0]["store"] == dumps[1]["store"]
+    assert dumps[0]["schema"] == dumps[1]["schema"]
 
 
 @pytest.mark.parametrize("form", FORMS)

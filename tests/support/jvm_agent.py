@@ -112,6 +112,15 @@ class Agent:
             client.close()
         return str(instant)
 
+    def sync(self, path: str, options: dict[str, str]) -> None:
+        """Bring a Hive Metastore up to date, as a job of its own."""
+        jvm = self.spark._jvm
+        properties = jvm.java.util.Properties()
+        properties.putAll({**options, "hoodie.datasource.meta.sync.base.path": path})
+        tool = jvm.org.apache.hudi.hive.HiveSyncTool(properties, self.spark._jsc.hadoopConfiguration())
+        tool.syncHoodieTable()
+        tool.close()
+
     def read(self, path: str, options: dict[str, str], columns: list[str], where: str = "true") -> list[list[Any]]:
         rows = self.spark.read.format("hudi").options(**options).load(path).where(where)
         return [list(row) for row in rows.selectExpr(*columns).collect()]

@@ -29,7 +29,9 @@ def read(*fields: dict[str, Any], with_timestamps: bool = False) -> tuple[Column
         ({"type": "bytes", "logicalType": "decimal", "precision": 6}, "decimal(6,0)", "decimal(6,0)"),
         ({"type": "int", "logicalType": "date"}, "date", "date"),
         ({"type": "long", "logicalType": "timestamp-micros"}, "bigint", "timestamp"),
-        ({"type": "string", "logicalType": "uuid"}, "string", "string"),
+        ({"type": "string", "logicalType": "uuid"}, "binary", "string"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, "bigint", "timestamp"),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, "bigint", "timestamp_ntz"),
         (
             {"type": "array", "items": "int"},
             "array<int>",
@@ -47,9 +49,11 @@ def test_each_type_has_a_name_of_hive_and_one_of_spark(avro: Any, hive: str, spa
     assert read({"name": "c", "type": ["null", avro]}) == (Column("c", hive, spark, nullable=True),)
 
 
-def test_timestamps_are_such_to_hive_if_asked() -> None:
-    micros = {"name": "c", "type": {"type": "long", "logicalType": "timestamp-micros"}}
-    assert read(micros, with_timestamps=True)[0].hive_type == "timestamp"
+@pytest.mark.parametrize("logical", ["timestamp-micros", "timestamp-millis", "local-timestamp-micros"])
+def test_timestamps_are_such_to_hive_if_asked(logical: str) -> None:
+    [column] = read({"name": "c", "type": {"type": "long", "logicalType": logical}}, with_timestamps=True)
+    assert column.hive_type == "timestamp"
+    assert str(column.spark_type).startswith("timestamp")
 
 
 def test_records_nest_and_are_named_again() -> None:
