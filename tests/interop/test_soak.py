@@ -59,6 +59,7 @@ def test_writers_of_both_kinds_under_one_zookeeper_lock_leave_what_a_serial_repl
     assert outcome.ok, render_outcome(outcome)
 
 
+@pytest.mark.nightly  # test_streaming has restarts in every run, and the soak of streams plays more of these
 def test_streams_that_are_killed_share_a_table_and_are_followed(tmp_path: Path, jvm: Any, zookeeper: Server) -> None:
     lock = describe_service("zookeeper", zookeeper.options).options
     plan = StreamsPlan(tmp_path, lock, streams=2, minutes=0.5, rate=10, calm_s=(12.0, 14.0))
