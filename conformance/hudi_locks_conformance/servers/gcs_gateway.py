@@ -218,6 +218,12 @@ def _answers(port: int) -> bool:
     return True
 
 
+class _Server(ThreadingHTTPServer):
+    """Takes many connections at once: one that finds the queue full is tried again after 1, 3 and 7 seconds."""
+
+    request_queue_size = 256
+
+
 def main(arguments: list[str]) -> None:
     """Serve until the process is ended."""
     program, port, inner_port = arguments[0], int(arguments[1]), int(arguments[2])
@@ -226,7 +232,7 @@ def main(arguments: list[str]) -> None:
     _Gateway.server_port = inner_port
     try:
         _await_program(running, inner_port)
-        ThreadingHTTPServer(("127.0.0.1", port), _Gateway).serve_forever()
+        _Server(("127.0.0.1", port), _Gateway).serve_forever()
     finally:
         running.kill()
         running.wait()
