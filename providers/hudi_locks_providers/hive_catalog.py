@@ -89,7 +89,7 @@ class HiveCatalog:
             self._calls.call("create_table", made)
         except _Present:
             self.alter(table, {})
-        except BackendRefused as error:
+        except (BackendRefused, _Missing) as error:
             if self._has_database(table.database):
                 raise
             key = catalog_keys.CREATE_DATABASE.name
@@ -98,7 +98,7 @@ class HiveCatalog:
 
     def alter(self, table: CatalogTable, properties: Mapping[str, str]) -> None:
         """See `Catalog.alter`. Partitions get the columns too."""
-        found = self._calls.call("get_table", table.database, table.name)
+        found = self._ask(table, "get_table", table.database, table.name)
         store = self._store(table)
         found.sd.cols, found.sd.inputFormat, found.sd.outputFormat = store.cols, store.inputFormat, store.outputFormat
         found.sd.serdeInfo.serializationLib = _SERDE
@@ -106,11 +106,11 @@ class HiveCatalog:
         kept = {name: text for name, text in found.parameters.items() if not name.startswith(_SPARK_COLUMNS)}
         found.parameters = {**kept, **table.properties, **properties}
         context = self._calls.types().EnvironmentContext(properties=dict(_CASCADE))
-        self._calls.call("alter_table_with_environment_context", table.database, table.name, found, context)
+        self._ask(table, "alter_table_with_environment_context", table.database, table.name, found, context)
 
     def list_partitions(self, table: CatalogTable) -> Mapping[tuple[str, ...], str]:
         """See `Catalog.list_partitions`."""
-        found = self._calls.call("get_partitions", table.database, table.name, _ALL)
+        found = self._ask(table, "get_partitions", table.database, table.name, _ALL)
         return {tuple(one.values): one.sd.location for one in found}
 
     def add_partitions(self, table: CatalogTable, folders: Mapping[tuple[str, ...], str]) -> None:
@@ -129,7 +129,7 @@ class HiveCatalog:
         request = types.AddPartitionsRequest(
             dbName=table.database, tblName=table.name, parts=made, ifNotExists=True, needResult=False
         )
-        self._calls.call("add_partitions_req", request)
+        self._ask(table, "add_partitions_req", request)
 
     def drop_partitions(self, table: CatalogTable, values: Iterable[tuple[str, ...]]) -> None:
         """See `Catalog.drop_partitions`."""
@@ -140,6 +140,15 @@ class HiveCatalog:
     def close(self) -> None:
         """See `Catalog.close`."""
         self._calls.close()
+
+    def _ask(self, table: CatalogTable, method: str, *arguments: Any) -> Any:
+        """A call about a table that was there a moment ago."""
+        try:
+            return self._calls.call(method, *arguments)
+        except _Missing as error:
+            name = f"{table.database}.{table.name}"
+            message = f"the metastore ({self._calls.place}) has no table {name} any more: somebody dropped it meanwhile"
+            raise BackendRefused(message, table=name, method=method) from error
 
     def _store(self, table: CatalogTable, location: str = "") -> Any:
         types = self._calls.types()
