@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from itertools import islice
+from typing import Final, Protocol, TypeVar
 
 from hudi_locks.catalog.description import CatalogTable
 from hudi_locks.config import Options
 from hudi_locks.errors import ProviderLoadError
 
-__all__ = ["ENTRY_POINT_GROUP", "Catalog", "CatalogEntry", "open_catalog"]
+__all__ = ["ENTRY_POINT_GROUP", "Catalog", "CatalogEntry", "cut", "open_catalog"]
+
+_Item = TypeVar("_Item")
 
 ENTRY_POINT_GROUP: Final = "hudi_locks.catalogs"
 
@@ -75,3 +78,10 @@ def open_catalog(kind: str, options: Options) -> Catalog:
         raise ProviderLoadError(message, catalog=kind)
     opened: Catalog = point.load()(options)
     return opened
+
+
+def cut(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items in lists of at most so many."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -15,12 +15,17 @@ from hudi_locks.format import META_COLUMNS
 from hudi_locks.table import Table, read_commit
 from hudi_locks.timeline import Timeline
 
-__all__ = ["CatalogTable", "describe_table"]
+__all__ = ["OUTPUT_FORMAT", "SERDE", "SERDE_FORMAT", "CatalogTable", "describe_table"]
 
+OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+SERDE_FORMAT: Final = {"serialization.format": "1"}
+"""By which Hive writes and reads the rows of each table."""
 _PLAIN: Final = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 _MERGED: Final = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
 _ATHENA_LISTING: Final = "hudi.metadata-listing-enabled"
 _PROVIDER: Final = "spark.sql.sources.provider"
+_SCHEMA: Final = "spark.sql.sources.schema."
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class CatalogTable:
     input_format: str
     properties: Mapping[str, str]
     serde: Mapping[str, str]
+
+    def merge_properties(self, known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+        """Its properties and more over those that a catalog has, of which Spark's columns go: others may be longer."""
+        kept = {name: text for name, text in known.items() if not name.startswith(_SCHEMA)}
+        return {**kept, **self.properties, **more}
 
 
 def describe_table(table: Table, timeline: Timeline, settings: SyncSettings) -> tuple[CatalogTable, ...]:
@@ -131,11 +141,11 @@ def _tell_spark(columns: tuple[Column, ...], partitions: tuple[Column, ...], let
     fields = [column.to_spark() for column in (*columns, *partitions)]
     text = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False)
     pieces = [text[begin : begin + letters] for begin in range(0, len(text), letters)]
-    told = {_PROVIDER: "hudi", "spark.sql.sources.schema.numParts": str(len(pieces)), **dict(_find_version())}
-    told |= {f"spark.sql.sources.schema.part.{number}": piece for number, piece in enumerate(pieces)}
+    told = {_PROVIDER: "hudi", f"{_SCHEMA}numParts": str(len(pieces)), **dict(_find_version())}
+    told |= {f"{_SCHEMA}part.{number}": piece for number, piece in enumerate(pieces)}
     if partitions:
-        told["spark.sql.sources.schema.numPartCols"] = str(len(partitions))
-    return told | {f"spark.sql.sources.schema.partCol.{n}": column.name for n, column in enumerate(partitions)}
+        told[f"{_SCHEMA}numPartCols"] = str(len(partitions))
+    return told | {f"{_SCHEMA}partCol.{n}": column.name for n, column in enumerate(partitions)}
 
 
 def _find_version() -> Iterator[tuple[str, str]]:

@@ -8,13 +8,12 @@ from typing import Final
 
 from hudi_locks.config import Options, catalog_keys, table_keys
 from hudi_locks.errors import ConfigError
-from hudi_locks.table import TableConfig, parse_partition_path
+from hudi_locks.table import DEFAULT_PARTITION, TableConfig, parse_partition_path
 
 __all__ = ["GLUE", "HIVE", "SyncSettings", "choose_tools", "read_properties"]
 
 HIVE, GLUE = "hive", "glue"
 """Kinds of catalogs."""
-_HMS: Final = "hms"
 _KINDS: Final = {catalog_keys.HIVE_SYNC_TOOL: HIVE, catalog_keys.GLUE_SYNC_TOOL: GLUE}
 _SLASHED_DAY: Final = "SlashEncodedDayPartitionValueExtractor"
 _NONE: Final = "NonPartitionedExtractor"
@@ -80,7 +79,7 @@ class SyncSettings:
             key = catalog_keys.PARTITION_FIELDS.name
             message = f"{key} names {len(self.partition_columns)} columns, and the folder {folder!r} has {len(values)}"
             raise ConfigError(message, key=key, folder=folder)
-        return tuple("__HIVE_DEFAULT_PARTITION__" if value is None else value for value in values)
+        return tuple(DEFAULT_PARTITION if value is None else value for value in values)
 
 
 def choose_tools(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -93,12 +92,12 @@ def choose_tools(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     warnings = [f"{key}={tool} is not offered: run that tool of JVM Hudi after the job" for tool in strange]
     kinds = [_KINDS[tool] for tool in dict.fromkeys(tools) if tool in _KINDS]
     mode = options.find(catalog_keys.MODE) or ""
-    if HIVE in kinds and mode.lower() != _HMS:
+    if HIVE in kinds and mode.lower() != catalog_keys.HMS:
         kinds.remove(HIVE)
         asked = (
             f"{catalog_keys.MODE.name}={mode}" if mode else f"without {catalog_keys.MODE.name} Hudi asks by JDBC, which"
         )
-        advice = f"{_ADVICE} {catalog_keys.MODE.name}={_HMS} and {catalog_keys.URIS.name}"
+        advice = f"{_ADVICE} {catalog_keys.MODE.name}={catalog_keys.HMS} and {catalog_keys.URIS.name}"
         warnings.append(f"{asked} is not offered: {advice}")
     return tuple(kinds), tuple(warnings)
 

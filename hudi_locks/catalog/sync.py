@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
 
-from hudi_locks.catalog.catalog import Catalog, CatalogEntry, open_catalog
+from hudi_locks.catalog.catalog import Catalog, CatalogEntry, cut, open_catalog
 from hudi_locks.catalog.description import CatalogTable, describe_table
 from hudi_locks.catalog.settings import SyncSettings, choose_tools
 from hudi_locks.config import Options, catalog_keys
@@ -156,8 +155,8 @@ class CatalogSync:
             known = catalog.list_partitions(described)
             gone = known.keys() - wanted.keys()
             wanted = {values: place for values, place in wanted.items() if values not in known}
-        for batch in _cut(wanted, self.settings.options.get_value(catalog_keys.BATCH_SIZE)):
-            catalog.add_partitions(described, batch)
+        for batch in cut(wanted.items(), self.settings.options.get_value(catalog_keys.BATCH_SIZE)):
+            catalog.add_partitions(described, dict(batch))
         if gone:
             catalog.drop_partitions(described, sorted(gone))
 
@@ -190,9 +189,3 @@ def _tell_time(timeline: Timeline) -> Mapping[str, str]:
     by_completion = timeline.completed_between("")
     last = max(instant.requested for instant in by_completion)
     return {LAST_SYNC: last, LAST_COMPLETION: by_completion[-1].completion or last}
-
-
-def _cut(folders: Mapping[tuple[str, ...], str], size: int) -> Iterator[dict[tuple[str, ...], str]]:
-    rest = iter(folders.items())
-    while batch := dict(islice(rest, size)):
-        yield batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Final
 
 import typer
 
@@ -17,8 +16,6 @@ from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
 
 __all__ = ["command"]
-
-_MODE: Final = "hms"
 
 command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -44,7 +41,7 @@ def run_sync(
     given = Options(read_options(option, config))
     tools = given.find(catalog_keys.SYNC_TOOLS)
     wanted = catalog_keys.META_SYNC_ENABLE if tools else catalog_keys.HIVE_SYNC_ENABLE
-    asked = Options({catalog_keys.MODE.name: _MODE, **given, wanted.name: "true"})
+    asked = Options({catalog_keys.MODE.name: catalog_keys.HMS, **given, wanted.name: "true"})
     kinds, refused = choose_tools(asked)
     if refused:
         raise ConfigError("; ".join(refused), tools=tools)

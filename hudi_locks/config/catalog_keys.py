@@ -9,6 +9,8 @@ from hudi_locks.config.key import Key
 HIVE_SYNC_TOOL: Final = "org.apache.hudi.hive.HiveSyncTool"
 GLUE_SYNC_TOOL: Final = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
 """Sync tools of JVM Hudi that are followed here."""
+HMS: Final = "hms"
+"""The one way of asking a metastore that is offered."""
 ALL, READ_OPTIMIZED, REAL_TIME = "ALL", "RO", "RT"
 
 HIVE_SYNC_ENABLE = Key(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from hudi_locks.catalog import CatalogEntry, CatalogTable, Column
+from hudi_locks.catalog import OUTPUT_FORMAT, SERDE, SERDE_FORMAT, CatalogEntry, CatalogTable, Column, cut
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable
 from hudi_locks.lock import import_extra
@@ -15,17 +14,11 @@ from hudi_locks_providers._aws import open_session
 __all__ = ["GlueCatalog"]
 
 _PROVIDER: Final = "glue"
-_OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
-_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-_FORMAT: Final = {"serialization.format": "1"}
-_SPARK_COLUMNS: Final = "spark.sql.sources.schema."
 _MOST_ADDED: Final = 100
 _MOST_DROPPED: Final = 25
 """Partitions that one request of Glue takes."""
 _KEPT: Final = ("Description", "Owner", "Retention", "PartitionKeys", "TableType")
 """What Glue tells of a table and takes back as it is."""
-
-_Item = TypeVar("_Item")
 
 
 class GlueCatalog:
@@ -86,12 +79,11 @@ class GlueCatalog:
         if found is None:
             self._refuse_missing(table)
         known: Mapping[str, Any] = (found or {})["Table"]
-        kept = {name: text for name, text in known["Parameters"].items() if not name.startswith(_SPARK_COLUMNS)}
         changed = {
             **{name: known[name] for name in _KEPT if name in known},
             "Name": table.name,
             "StorageDescriptor": {**known["StorageDescriptor"], **self._describe_store(table, table.location)},
-            "Parameters": {**kept, **table.properties, **properties},
+            "Parameters": table.merge_properties(known["Parameters"], properties),
         }
         self._ask("update_table", DatabaseName=table.database, TableInput=changed, SkipArchive=self._skips_archive)
 
@@ -114,12 +106,12 @@ class GlueCatalog:
             {"Values": list(values), "StorageDescriptor": self._describe_store(table, location)}
             for values, location in folders.items()
         ]
-        for batch in _cut(made, _MOST_ADDED):
+        for batch in cut(made, _MOST_ADDED):
             self._ask_for_partitions("batch_create_partition", table, PartitionInputList=batch)
 
     def drop_partitions(self, table: CatalogTable, values: Iterable[tuple[str, ...]]) -> None:
         """See `Catalog.drop_partitions`."""
-        for batch in _cut([{"Values": list(one)} for one in values], _MOST_DROPPED):
+        for batch in cut([{"Values": list(one)} for one in values], _MOST_DROPPED):
             self._ask_for_partitions("batch_delete_partition", table, PartitionsToDelete=batch)
 
     def close(self) -> None:
@@ -162,12 +154,12 @@ class GlueCatalog:
 
     @staticmethod
     def _describe_store(table: CatalogTable, location: str) -> dict[str, Any]:
-        serde = {"SerializationLibrary": _SERDE, "Parameters": {**table.serde, **_FORMAT}}
+        serde = {"SerializationLibrary": SERDE, "Parameters": {**table.serde, **SERDE_FORMAT}}
         return {
             "Columns": _list_columns(table.columns),
             "Location": location,
             "InputFormat": table.input_format,
-            "OutputFormat": _OUTPUT_FORMAT,
+            "OutputFormat": OUTPUT_FORMAT,
             "SerdeInfo": serde,
         }
 
@@ -182,9 +174,3 @@ def _name_error(failed: Mapping[str, Any]) -> str:
 
 def _list_columns(columns: Sequence[Column]) -> list[dict[str, str]]:
     return [{"Name": column.name, "Type": column.hive_type, "Comment": ""} for column in columns]
-
-
-def _cut(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch

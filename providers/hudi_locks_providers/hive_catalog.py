@@ -6,20 +6,16 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from hudi_locks.catalog import CatalogEntry, CatalogTable, Column
+from hudi_locks.catalog import OUTPUT_FORMAT, SERDE, SERDE_FORMAT, CatalogEntry, CatalogTable, Column
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import BackendRefused
 from hudi_locks_providers._hive.connections import MetastoreConnections, find_user
 
 __all__ = ["HiveCatalog"]
 
-_OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
-_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-_FORMAT: Final = {"serialization.format": "1"}
 _EXTERNAL: Final = "EXTERNAL_TABLE"
 _CASCADE: Final = {"CASCADE": "true"}
 _ALL: Final = -1
-_SPARK_COLUMNS: Final = "spark.sql.sources.schema."
 
 
 class _Missing(Exception):  # an answer of the metastore, never seen outside
@@ -101,10 +97,9 @@ class HiveCatalog:
         found = self._ask(table, "get_table", table.database, table.name)
         store = self._store(table)
         found.sd.cols, found.sd.inputFormat, found.sd.outputFormat = store.cols, store.inputFormat, store.outputFormat
-        found.sd.serdeInfo.serializationLib = _SERDE
+        found.sd.serdeInfo.serializationLib = SERDE
         found.sd.serdeInfo.parameters = {**found.sd.serdeInfo.parameters, **store.serdeInfo.parameters}
-        kept = {name: text for name, text in found.parameters.items() if not name.startswith(_SPARK_COLUMNS)}
-        found.parameters = {**kept, **table.properties, **properties}
+        found.parameters = table.merge_properties(found.parameters, properties)
         context = self._calls.types().EnvironmentContext(properties=dict(_CASCADE))
         self._ask(table, "alter_table_with_environment_context", table.database, table.name, found, context)
 
@@ -152,12 +147,12 @@ class HiveCatalog:
 
     def _store(self, table: CatalogTable, location: str = "") -> Any:
         types = self._calls.types()
-        serde = types.SerDeInfo(serializationLib=_SERDE, parameters={**table.serde, **_FORMAT})
+        serde = types.SerDeInfo(serializationLib=SERDE, parameters={**table.serde, **SERDE_FORMAT})
         return types.StorageDescriptor(
             cols=self._list_columns(table.columns),
             location=location or table.location,
             inputFormat=table.input_format,
-            outputFormat=_OUTPUT_FORMAT,
+            outputFormat=OUTPUT_FORMAT,
             compressed=False,
             numBuckets=0,
             serdeInfo=serde,
