@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -150,10 +150,15 @@ class Shared:
         assert self.read_by_rust() == self.expected
         if NIGHTLY or self.turn % 2:
             assert self.read(WITH_IT) == self.read({"hoodie.metadata.enable": "false"}) == self.expected
-        for where in self._name_filters():
+        self.check_filters(self._name_filters())
+        assert verify_table(table.table.storage).damages == ()
+
+    def check_filters(self, filters: Iterable[str] = tuple(FILTERS)) -> None:
+        """What both find by these conditions, the JVM by the metadata table."""
+        table = self.open()
+        for where in filters:
             wanted = [row for row in self.expected if FILTERS[where](row)]
             assert self.read(WITH_IT, where) == collect(table.read(where=where)) == wanted, where
-        assert verify_table(table.table.storage).damages == ()
 
     def _name_filters(self) -> list[str]:
         """Those of this turn."""

@@ -211,18 +211,19 @@ def compact_what_may_be_rolled_back(patch: Patch) -> None:
     patch.setattr(MetadataServices, "_is_unsettled", lambda *_: False)
 
 
-PLANTS = (
-    take_a_time_without_a_claim,
-    list_before_the_last_claim_is_settled,
-    say_nothing_of_a_restore,
-    compact_what_may_be_rolled_back,
-)
+PLANTS: list[tuple[Callable[[Patch], None], int]] = [
+    (take_a_time_without_a_claim, 20),
+    (list_before_the_last_claim_is_settled, 18),
+    (say_nothing_of_a_restore, 2),
+    (compact_what_may_be_rolled_back, 36),
+]
 
 
-@pytest.mark.parametrize("plant", PLANTS)
-def test_a_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(("plant", "likely"), PLANTS)
+def test_a_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
+    """First by the seed that was found when this was written, then by others."""
     plant(monkeypatch)
-    assert any(fails(seed) for seed in range(400))
+    assert any(fails(seed) for seed in (likely, *range(400)))
 
 
 def fails(seed: int) -> bool:
