@@ -106,12 +106,14 @@ class Storage(ABC):
             by `open_input`.
         is_service: Whether a service keeps the files of which nobody knows kind and release: what it promises is tried
             once for each table before it is written; see `check_service`.
+        is_remote: Whether every request goes through a network, so that what this process wrote is not read back.
     """
 
     base: str
     capabilities: StorageCapabilities = StorageCapabilities()
     is_read_by_spark: bool = True
     is_service: bool = False
+    is_remote: bool = False
 
     @property
     def place(self) -> Hashable:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_locks.config import write_keys
-from hudi_locks.errors import SecondWriterRefused, StorageError, UnsupportedTable, WriteAborted
+from hudi_locks.errors import DamagedTable, SecondWriterRefused, StorageError, UnsupportedTable, WriteAborted
 from hudi_locks.format import Instant, State, encode_requested_replace
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import drop_staged
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times, refuse_forgotten
+from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive, find_expired
 from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.context import TableContext, View
@@ -135,9 +136,21 @@ class Begin:
     def _read(self) -> View:
         head = self._table.forward.to_head()
         self._table.trace(StopPoint.BEGIN_FORWARDED)
-        timeline = self._table.follow_timeline(head, for_begin=True)
+        timeline = self._follow(head)
         self._table.trace(StopPoint.BEGIN_LISTED)
-        return View(head, timeline)
+        return self._read() if timeline is None else View(head, timeline)
+
+    def _follow(self, head: ClaimEntry) -> Timeline | None:
+        """None if it lacks what this process published last: the next look makes that again, or says why it cannot."""
+        forward = self._table.forward
+        try:
+            timeline = self._table.follow_timeline(head, for_begin=True)
+        except DamagedTable:
+            if forward.distrust(head):
+                return None
+            raise
+        is_shown = head.claim is None or timeline.is_completed(head.claim.instant)
+        return timeline if is_shown or not forward.distrust(head) else None
 
     def _clean_one(self, timeline: Timeline) -> list[str]:
         """Roll back the last of the expired writes; what was looked at again and lives or is done counts as none."""

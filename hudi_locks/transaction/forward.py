@@ -34,6 +34,8 @@ _NAMING_THREADS: Final = 32
 
 _HAVE_TASKS: Final = ("clustering", "compaction", "logcompaction")
 
+_NO_CLAIM: Final = -1
+
 
 class Filled(enum.Enum):
     """What became of a file that was to be made: this call made it, it was there, or nobody wants it any more."""
@@ -120,6 +122,8 @@ class RollForward:
         self._log = context.log
         self._rollback = rollback
         self._seen_to = 0
+        self._own = _NO_CLAIM
+        """Number of the claim that this process has settled, and not looked at since."""
 
     def to_head(self) -> ClaimEntry:
         """Read forward to the last claim and see to it.
@@ -138,6 +142,13 @@ class RollForward:
                 self._seen_to = head.number
                 return head
 
+    def distrust(self, head: ClaimEntry) -> bool:
+        """Let `to_head` look at the last claim once more; False if it did, and not merely made its completed file."""
+        is_unseen = head.number == self._own
+        if is_unseen:
+            self._seen_to, self._own = 0, _NO_CLAIM
+        return is_unseen
+
     def settle(self, claim: Claim) -> bool:
         """Name the data files of a PUBLISH, then make its completed file; True if it counts, False if it is voided.
 
@@ -155,15 +166,24 @@ class RollForward:
             if not self._name_files(claim):
                 if self._is_completed(claim) or self._is_archived(claim) or not self._void_or_pass(claim):
                     break
-            elif self._context.is_inflight(claim) and self._complete_metadata(claim, made):
-                self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
-                if self._complete(claim):
-                    return True
+            elif self._may_complete(claim) and self._complete_metadata(claim, made) and self._complete(claim):
+                self._note_seen(claim)
+                return True
             elif self._is_archived(claim) or self._was_restored(claim):
                 return True
             elif not self._void(claim) and not self._is_voided(claim):
                 self._report_undone(claim)
         return self._look_for_void(claim, made)
+
+    def _may_complete(self, claim: Claim) -> bool:
+        """Whether nobody took the instant back; where its completed file alone is to be made, that is asked later."""
+        asks_later = claim.metadata is None and self._storage.capabilities.ended_folders
+        return asks_later or self._context.is_inflight(claim)
+
+    def _note_seen(self, claim: Claim) -> None:
+        """Where every writer claims, and a look costs a request, the next listing shows what this process completed."""
+        if self._context.goes_by_claims and self._storage.is_remote:
+            self._seen_to = self._own = claim.number
 
     def _look_for_void(self, claim: Claim, made: list[str]) -> bool:
         """Whether a claim stands; if not, what was `made` after somebody rolled the instant back goes."""
@@ -287,6 +307,7 @@ class RollForward:
         return following is not None and following.kind is ClaimKind.VOID and following.instant == claim.instant
 
     def _complete(self, claim: Claim) -> bool:
+        self._context.trace(StopPoint.PUBLISH_METADATA_COMPLETED)
         content = self._log.read_content(claim)
         if content is None:
             return not self._is_voided(claim)  # a later claim is there: its maker has made the file, or voided it

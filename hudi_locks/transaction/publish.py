@@ -314,7 +314,7 @@ class Publish:
 
     def _remember(self, claim: Claim) -> None:
         """Where a request costs much; on a disk what was damaged since is rather found at once."""
-        is_dear = self._table.storage.is_service
+        is_dear = self._table.storage.is_remote
         if is_dear and claim.content is not None and claim.content.data is not None:
             completed = self._state.instant.as_completed(claim.time)
             remember_completed(self._table.storage, completed, claim.content.data)

@@ -41,6 +41,7 @@ class AzureStorage(ObjectStorage):
 
     capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
     is_service = True
+    is_remote = True
 
     @cached_property
     def _blocks(self) -> Blocks:

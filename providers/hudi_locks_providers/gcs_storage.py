@@ -39,6 +39,7 @@ class GcsStorage(ObjectStorage):
 
     capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
     is_service = True
+    is_remote = True
 
     def stage(self, target: str, *, instant: str) -> StagedFile:
         """See `Storage.stage`."""

@@ -83,6 +83,7 @@ class HdfsStorage(Storage):
     addresses: tuple[str, ...] = field(repr=False)
 
     capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
+    is_remote = True
 
     @cached_property
     def hdfs(self) -> WebHdfs:

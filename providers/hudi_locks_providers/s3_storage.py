@@ -59,6 +59,7 @@ class S3Storage(Storage):
     capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
     is_read_by_spark = False
     is_service = True
+    is_remote = True
 
     @cached_property
     def _bucket(self) -> Bucket:

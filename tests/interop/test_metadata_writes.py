@@ -97,7 +97,7 @@ def test_readers_open_what_the_metadata_table_leaves_and_go_on_without_it(
     assert count("value > -9 and label = 'ours'") == 3, "ranges of floats and texts are not believed"
     listed: list[str] = []
     list_folder = LocalStorage.list
-    monkeypatch.setattr(LocalStorage, "is_service", True)
+    monkeypatch.setattr(LocalStorage, "is_remote", True)
 
     def spy(self: LocalStorage, folder: str) -> Any:
         listed.append(folder)

@@ -219,7 +219,7 @@ class Reader:
 
     def _list_by_metadata(self, snapshot: Snapshot, given: Mapping[str, Any]) -> tuple[FileSlice, ...] | None:
         """None where the folders are to be listed, as they are if the metadata table lacks what commits name."""
-        if not (self.table.storage.is_service and self._goes_by_metadata()):
+        if not (self.table.storage.is_remote and self._goes_by_metadata()):
             return None
         try:
             view = snapshot.metadata

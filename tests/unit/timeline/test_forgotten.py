@@ -76,6 +76,36 @@ def test_the_last_commit_is_made_again_from_its_claim_or_refused_and_never_rolle
     assert harness.storage.exists(lost)
 
 
+def test_where_requests_cost_much_the_last_commit_is_looked_for_by_the_next_listing(
+    harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryStorage, "is_remote", True)
+    transactions = harness.open()
+    tx = transactions.begin("commit", "UPSERT")
+    assert tx.publish(harness.rewrite(tx, "p/g-0")).is_committed
+    looked = count_looks(monkeypatch)
+    transactions.begin("commit", "UPSERT")
+    path = lose(harness, tx.instant)
+    assert path not in looked
+    harness.clock.advance(2)
+    transactions.begin("commit", "UPSERT")
+    assert path in looked
+    assert harness.storage.exists(path)
+
+
+def count_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are looked at from now on."""
+    looked: list[str] = []
+    look = MemoryStorage.exists
+
+    def spy(self: MemoryStorage, path: str) -> bool:
+        looked.append(path)
+        return look(self, path)
+
+    monkeypatch.setattr(MemoryStorage, "exists", spy)
+    return looked
+
+
 def test_the_files_of_a_lost_commit_are_not_swept(harness: ServiceHarness) -> None:
     harness.put("p/g-0")
     lost = harness.put("p/h-0")
