@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
+    from hudi_locks.spark.merge import MergeBuilder
     from hudi_locks.spark.operation import Attempt, Operation, WriteResult
     from hudi_locks.spark.reading.reader import Reader
     from hudi_locks.spark.services.clustering import ClusteringService
@@ -41,6 +42,7 @@ __all__ = [
     "Conflict",
     "HoodieTable",
     "LogCompactionService",
+    "MergeBuilder",
     "MetadataMade",
     "MetadataUpkeep",
     "Operation",
@@ -67,6 +69,7 @@ _MODULES: Final = {
     "Conflict": "hudi_locks.transaction",
     "HoodieTable": "hudi_locks.spark.hoodie_table",
     "LogCompactionService": "hudi_locks.spark.services.compaction",
+    "MergeBuilder": "hudi_locks.spark.merge",
     "MetadataMade": "hudi_locks.services",
     "MetadataUpkeep": "hudi_locks.services",
     "Operation": "hudi_locks.spark.operation",

@@ -22,6 +22,7 @@ from hudi_locks.observe import Metrics
 from hudi_locks.services import TableServices, TableSettings, TableWriter
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
+from hudi_locks.spark.merge import Derive, Mergeable
 from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.partitions import check_partitions, choose_deleted_partitions
 from hudi_locks.spark.reading.readable import Readable
@@ -57,7 +58,7 @@ _ARGUMENTS: Final = (
 """What arguments say of a table that is made."""
 
 
-class HoodieTable(Readable):
+class HoodieTable(Readable, Mergeable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -232,6 +233,11 @@ class HoodieTable(Readable):
             before = self._open().services.precede_write()
             return self._follow(self._writer.write(operation, rows, report=report, terms=terms), before)
 
+    def _write_derived(self, derive: Derive) -> WriteResult:
+        with self._one_at_a_time(), show_progress(f"merge into {self.path}") as report:
+            before = self._open().services.precede_write()
+            return self._follow(self._writer.write_derived(derive, report=report), before)
+
     @property
     def services(self) -> TableServices:
         """Cleaning, archival, savepoints and restores: what needs no rows."""
@@ -291,8 +297,10 @@ class HoodieTable(Readable):
             index.check(snapshot)
             self._strategy = open_strategy(table.config, index)
             self._catalog_syncs = CatalogSync.of(self.options, table)
-            name = self.spark.sparkContext.applicationId
-            options = add_lock_settings(self.spark, self.options, self.path)
+            options, name = (
+                add_lock_settings(self.spark, self.options, self.path),
+                self.spark.sparkContext.applicationId,
+            )
             self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
 
@@ -305,18 +313,15 @@ class HoodieTable(Readable):
 
     @cached_property
     def _clustering(self) -> ClusteringService:
-        opened = self._open()
-        return ClusteringService(self.spark, opened, self._strategy.settings)
+        return ClusteringService(self.spark, self._open(), self._strategy.settings)
 
     @cached_property
     def _compaction(self) -> CompactionService:
-        opened = self._open()
-        return CompactionService(self.spark, opened, self._strategy.settings)
+        return CompactionService(self.spark, self._open(), self._strategy.settings)
 
     @cached_property
     def _log_compaction(self) -> LogCompactionService:
-        opened = self._open()
-        return LogCompactionService(self.spark, opened, self._strategy.settings)
+        return LogCompactionService(self.spark, self._open(), self._strategy.settings)
 
     @cached_property
     def _following(self) -> Sequence[ScheduledService[Any]]:
@@ -334,8 +339,7 @@ class HoodieTable(Readable):
 
     def _check_usable(self) -> None:
         if self._is_closed:
-            message = f"this HoodieTable object was closed; load the table at {self.path} again to write to it"
-            raise WriteError(message, path=self.path)
+            raise WriteError(f"this HoodieTable object was closed; load the table at {self.path} again", path=self.path)
         check_session(self.spark)
         self.table.check_present()
 

@@ -17,7 +17,7 @@ from hudi_locks.spark.writing.keys import partition_path
 from hudi_locks.spark.writing.rows import column_named, to_spark
 from hudi_locks.table import PARTITION_PATH, PartitionValues, Table, TimePartition, list_partitions
 
-__all__ = ["check_partitions", "choose_deleted_partitions", "choose_matching_partitions"]
+__all__ = ["check_partitions", "choose_deleted_partitions", "choose_matching_partitions", "list_paths"]
 
 _PATH = "_hudi_locks_path"
 _SHOWN = 5
@@ -32,6 +32,15 @@ def choose_deleted_partitions(table: Table, options: Options, rows: DataFrame) -
     given = options.find(datasource_keys.PARTITIONS_TO_DELETE)
     if given is not None:
         return [path.strip() for path in given.split(",") if path.strip()]
+    return list_paths(table, options, rows)
+
+
+def list_paths(table: Table, options: Options, rows: DataFrame) -> list[str]:
+    """The partition paths of rows, each once.
+
+    Raises:
+        BadInput: A partition column is missing.
+    """
     path = partition_path(rows, table.config, TimePartition.of(options, table.config))
     return [row[0] for row in rows.select(path.alias(PARTITION_PATH)).distinct().collect()]
 

@@ -124,7 +124,8 @@ class _Moves:
         moving = self._drop_older(self.found.where(is_moving), groups, rule.ordering)
         arriving = moving.withColumn(GROUP, F.lit(None).cast("string")).withColumn(MOVED, F.lit(False))
         leaving = moving.withColumn(PARTITION_PATH, F.col(PLACE)).withColumn(MOVED, F.lit(True))
-        return reduce(DataFrame.unionByName, (staying.withColumn(MOVED, F.lit(False)), arriving, leaving))
+        kept = staying if MOVED in staying.columns else staying.withColumn(MOVED, F.lit(False))
+        return reduce(DataFrame.unionByName, (kept, arriving, leaving))
 
     def without_older_deletes(self) -> _Moves:
         """The same without rows that delete nothing, since the row that is there is newer.
@@ -176,6 +177,7 @@ class _Moves:
         rule = self.index.settings.merge_rule(Operation.UPSERT, self.snapshot.table.config)
         kinds = dict(self.found.dtypes)
         marks = [_is_marked(marker, kinds) for marker in rule.deletes if marker.column in kinds]
+        marks += [F.col(MOVED)] if MOVED in kinds else []
         return reduce(Column.__or__, marks, F.lit(False))
 
     def _refuse_filling(self, groups: set[tuple[str, str]]) -> BadInput:

@@ -104,6 +104,11 @@ class Reader:
 
         return self._read_newest(read)
 
+    def at(self, snapshot: Snapshot) -> DataFrame:
+        """The rows of this snapshot, which a later commit may have changed since."""
+        self._check(snapshot)
+        return self._select(self._merge(self._list_slices(snapshot), snapshot))
+
     def _filter(self, slices: Sequence[FileSlice], snapshot: Snapshot, where: str | Column) -> DataFrame:
         left = self._leave_out(slices, snapshot)
         return self._select(self._merge(left, snapshot, also=self._filtered).where(where))

@@ -17,7 +17,14 @@ from hudi_locks.spark.operation import KeyReport, Operation, encode_report
 from hudi_locks.spark.writing.group_writer import seqno_prefix
 from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
 from hudi_locks.spark.writing.placement import FileGroup, Groups
-from hudi_locks.spark.writing.task import WriteTask, input_schema, refuse_keyless, select_input, split_by_group
+from hudi_locks.spark.writing.task import (
+    MovedKeys,
+    WriteTask,
+    input_schema,
+    refuse_keyless,
+    select_input,
+    split_by_group,
+)
 from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,
@@ -64,16 +71,19 @@ class LogTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take all rows of the partition, and yield one batch of stats."""
-        kept = input_schema(self.schema) if self.operation is not Operation.DELETE else _KEYS
+        kept, moved = input_schema(self.schema) if self.operation is not Operation.DELETE else _KEYS, MovedKeys()
         with RowBuffers[_Key](kept, self.memory_bytes) as buffers:
-            for key, rows in split_by_group(batches):
-                refuse_keyless(rows, self.key_fields)
+            for key, whole in split_by_group(batches):
+                refuse_keyless(whole, self.key_fields)
+                rows = moved.take_out(key, whole)
                 if key[0]:
                     check_partition_path(key[0])
                 buffers.add(key, select_input(rows, kept))
             groups = {key: self.groups.find(*key) for key in list(buffers.keys())}
             check_s = self._announce(groups)
-            stats = [stat for key, group in groups.items() for stat in self.log(group, buffers.take(key))]
+            stats = [
+                stat for key, group in groups.items() for stat in self.log(group, buffers.take(key), moved.of(key))
+            ]
         yield encode_report(stats, check_s)
 
     def _announce(self, groups: Mapping[_Key, FileGroup]) -> float:

@@ -36,7 +36,8 @@ RESERVED: Final = "_hudi_locks_"
 GROUP: Final = f"{RESERVED}group"
 """Column that names a row's file group within its partition: a bucket number or a file id."""
 MOVED: Final = f"{RESERVED}moved"
-"""Column that says of a row that it only takes its key out of a file group; not there where no row does."""
+"""Column that says of a row that it only takes its key out of a file group, as one that moves or a merge deletes; not
+there where no row does."""
 FOUND: Final = f"{RESERVED}found"
 """Column with the id of the file group that holds a row's key; null for a key that is new to its partition."""
 

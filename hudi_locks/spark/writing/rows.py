@@ -73,15 +73,19 @@ class KeyedRows:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def select_user_columns(rows: DataFrame) -> DataFrame:
+def select_user_columns(rows: DataFrame, *, kept: Sequence[str] = ()) -> DataFrame:
     """The user's columns; meta columns of an earlier read are left out.
+
+    Args:
+        rows: As the user gives them.
+        kept: Columns of this package that stay.
 
     Raises:
         BadInput: A column is there twice, or its name is taken by Hudi or this package.
     """
     refuse_unreadable_types(rows)
     _refuse_repeated_columns(rows.columns)
-    _refuse_reserved_columns(rows.columns)
+    _refuse_reserved_columns([name for name in rows.columns if name not in kept])
     return rows.select([column_named(name) for name in rows.columns if name not in META_COLUMNS])
 
 

@@ -38,7 +38,15 @@ from hudi_locks.table import (
     find_deletes,
 )
 
-__all__ = ["WriteTask", "input_schema", "refuse_keyless", "refuse_null_keys", "select_input", "split_by_group"]
+__all__ = [
+    "MovedKeys",
+    "WriteTask",
+    "input_schema",
+    "refuse_keyless",
+    "refuse_null_keys",
+    "select_input",
+    "split_by_group",
+]
 
 _Key = tuple[str, Any]
 
@@ -93,7 +101,7 @@ class WriteTask:
 
         A file group that is left as it is has a stat without a path: also that was decided by what it holds.
         """
-        moved, told = _MovedKeys(), KeyReport(self.files.key_groups)
+        moved, told = MovedKeys(), KeyReport(self.files.key_groups)
         with _Streams(self, told) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, whole in split_by_group(batches):
                 refuse_keyless(whole, self.key_fields)
@@ -157,8 +165,8 @@ class WriteTask:
         return AppendMerge(stamped, self.rule)
 
 
-class _MovedKeys:
-    """Keys whose rows go to another partition, by the file group that they leave."""
+class MovedKeys:
+    """Keys whose rows are taken out, since they go to another partition or are deleted, by file group."""
 
     def __init__(self) -> None:
         self._keys: dict[_Key, list[pa.Array]] = {}

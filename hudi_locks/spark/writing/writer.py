@@ -26,7 +26,7 @@ from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.spark.writing.keys import make_key_columns
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
-from hudi_locks.spark.writing.placement import Placement
+from hudi_locks.spark.writing.placement import MOVED, Placement
 from hudi_locks.spark.writing.rows import (
     KeyedRows,
     add_missing_columns,
@@ -108,11 +108,13 @@ class _InputPreparer:
         table: The table.
         index: Of the table.
         recalled: Its timeline as it was known lately; None if it is to be looked at.
+        takes_out: Whether rows may have MOVED.
     """
 
     table: Table
     index: Index
     recalled: Timeline | None = None
+    takes_out: bool = False
 
     def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
         """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
@@ -138,14 +140,14 @@ class _InputPreparer:
         return self._key_for(Snapshot.load(self.table), operation, rows)
 
     def _key_for(self, snapshot: Snapshot, operation: Operation, rows: DataFrame) -> KeyedRows:
-        settings, user = self.index.settings, select_user_columns(rows)
+        settings, user = self.index.settings, select_user_columns(rows, kept=[MOVED] if self.takes_out else [])
         self._refuse_keyless(operation)
         if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
         composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
         columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
         frame, dropped = columns.add_to(user), self.table.config.dropped_fields
-        schema = pa.schema([column for column in user_schema(user) if column.name not in dropped])
+        schema = pa.schema([column for column in user_schema(user.drop(MOVED)) if column.name not in dropped])
         if operation is Operation.DELETE:
             return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
         check_ordering(user, self.table.config)
@@ -206,6 +208,15 @@ class Writer:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
 
+    def write_derived(self, derive: Callable[[Snapshot], DataFrame], *, report: Report) -> WriteResult:
+        """Upsert what `derive` makes of the table as each attempt finds it; otherwise as `write`.
+
+        Rows with MOVED take out the row that has their key. A conflict with what the table had is met by another
+        attempt, which derives anew.
+        """
+        self.strategy.refuse(Operation.UPSERT)
+        return self._repeat(Operation.UPSERT, lambda tx, _: self._write_derived(tx, derive, report), report)
+
     def delete_partitions(self, spark: SparkSession, partitions: Sequence[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
         self.strategy.refuse(Operation.DELETE_PARTITION)
@@ -259,6 +270,18 @@ class Writer:
         what = (published.outcome, published.conflict, draft.avoided, draft.rewritten)
         attempts.append(Attempt(transaction.instant, began_ms, ended_ms, *what))
         return published, draft.metadata
+
+    @contextmanager
+    def _write_derived(
+        self, transaction: Transaction, derive: Callable[[Snapshot], DataFrame], report: Report
+    ) -> Iterator[_Draft]:
+        report("reading the table")
+        timeline, operation = transaction.timeline, Operation.UPSERT
+        preparer = _InputPreparer(self.table, self.strategy.index, timeline, takes_out=True)
+        with preparer.prepare(operation, derive(Snapshot(self.table, timeline))) as keyed:
+            asked = _Asked(operation, keyed, report, CommitTerms())
+            with self._write_rows(transaction, asked, 0) as draft:
+                yield draft
 
     @contextmanager
     def _write_rows(self, transaction: Transaction, asked: _Asked, turns: int) -> Iterator[_Draft]:
