@@ -25,7 +25,6 @@ from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.merge import Derive, Mergeable
 from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.partitions import check_partitions, choose_deleted_partitions
-from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
 from hudi_locks.spark.services.scheduled_service import ScheduledService
@@ -58,7 +57,7 @@ _ARGUMENTS: Final = (
 """What arguments say of a table that is made."""
 
 
-class HoodieTable(Readable, Mergeable):
+class HoodieTable(Mergeable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -18,6 +18,7 @@ from hudi_locks.config import Options, write_keys
 from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.spark.operation import WriteResult
 from hudi_locks.spark.partitions import list_paths
+from hudi_locks.spark.reading.readable import Readable
 from hudi_locks.spark.reading.reader import Reader
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import MOVED, RESERVED
@@ -71,18 +72,8 @@ class _Clause:
         return F.lit(None) if self.action is _Action.INSERT else _column(_TARGET, name)
 
 
-class Mergeable(ABC):
-    """A table into which rows can be merged.
-
-    Attributes:
-        spark: Session of the DataFrames.
-        table: The table.
-        options: Hudi's keys.
-    """
-
-    spark: SparkSession
-    table: Table
-    options: Options
+class Mergeable(Readable, ABC):
+    """A table into which rows can be merged."""
 
     def merge(self, source: DataFrame, on: str | Sequence[str]) -> MergeBuilder:
         """Begin a MERGE (Hudi's MERGE INTO): say what becomes of rows by `when_…`, then `execute` it.
@@ -255,28 +246,32 @@ class _Rows:
 
     def make(self, fields: Sequence[T.StructField]) -> DataFrame:
         """What the clauses make of them."""
-        made = [self._make(field) for field in fields]
+        values = [[clause.value(field.name, self.source) for clause in self.clauses] for field in fields]
+        kinds = iter(self.joined.select(*(value for one in values for value in one)).schema.fields)
+        pairs = zip(fields, values, strict=True)
+        made = [_choose(field, [_fit(value, next(kinds).dataType, field) for value in one]) for field, one in pairs]
         gone = [number for number, clause in enumerate(self.clauses) if clause.action is _Action.DELETE]
         marks = [F.col(_CLAUSE).isin(gone).alias(MOVED)] if gone else []
         return self.joined.select(*made, *marks)
 
-    def _make(self, field: T.StructField) -> Column:
-        values = [clause.value(field.name, self.source) for clause in self.clauses]
-        chosen = F.lit(None).cast(field.dataType)
-        for number, value in enumerate(values):
-            chosen = F.when(F.col(_CLAUSE) == number, self._fit(value, field)).otherwise(chosen)
-        return chosen.alias(field.name)
 
-    def _fit(self, value: Column, field: T.StructField) -> Column:
-        """A value as the column has it, if nothing can be lost by that."""
-        [found] = self.joined.select(value.alias("value")).schema.fields
-        given, wanted = found.dataType.simpleString(), field.dataType.simpleString()
-        if given == wanted:
-            return value
-        if not _fits(found.dataType, field.dataType):
-            message = f"column {field.name} is {wanted}, and the merge gives it {given}; cast it"
-            raise BadInput(message, column=field.name, type=wanted, found=given)
-        return value.cast(field.dataType)
+def _choose(field: T.StructField, values: Sequence[Column]) -> Column:
+    """The value of a column that the clause of a row gives it."""
+    chosen = F.lit(None).cast(field.dataType)
+    for number, value in enumerate(values):
+        chosen = F.when(F.col(_CLAUSE) == number, value).otherwise(chosen)
+    return chosen.alias(field.name)
+
+
+def _fit(value: Column, kind: T.DataType, field: T.StructField) -> Column:
+    """A value of type `kind` as the column has it, if nothing can be lost by that."""
+    given, wanted = kind.simpleString(), field.dataType.simpleString()
+    if given == wanted:
+        return value
+    if not _fits(kind, field.dataType):
+        message = f"column {field.name} is {wanted}, and the merge gives it {given}; cast it"
+        raise BadInput(message, column=field.name, type=wanted, found=given)
+    return value.cast(field.dataType)
 
 
 def _fits(given: T.DataType, wanted: T.DataType) -> bool:
