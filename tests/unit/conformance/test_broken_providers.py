@@ -15,6 +15,8 @@ from hudi_locks_conformance.checks import hygiene
 
 from hudi_locks import BackendUnavailable, LockProvider
 
+pytestmark = pytest.mark.verdicts
+
 LESS_PATIENCE: dict[type[LockProvider], tuple[Any, str, float]] = {
     TriesForEver: (clocks, "_LONGEST_IN_ALL_S", 300.0),  # not six hours of virtual time, which take a minute
     RevivesRemoved: (leases, "_WAKING_S", 2.0),

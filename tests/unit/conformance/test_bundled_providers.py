@@ -14,6 +14,7 @@ from hudi_locks_providers.in_process import InProcessLockProvider
 from hudi_locks_providers.storage import StorageLockProvider
 
 
+@pytest.mark.verdicts
 class TestFileSystem(LockProviderSuite):
     level = Level.EXTRA
     claims = FileSystemLockProvider.capabilities
@@ -42,6 +43,7 @@ class TestInProcess(LockProviderSuite):
         return Harness("in_process", {"hoodie.base.path": str(tmp_path)}, seed=3)
 
 
+@pytest.mark.verdicts
 class TestStorageInMemory(LockProviderSuite):
     """On obstore's own store in memory, which no other process sees; tests/servers has real services."""
 
@@ -84,6 +86,7 @@ class TestStorageInMemory(LockProviderSuite):
         return Harness("storage", {"hoodie.base.path": "memory://conformance/table"}, seed=5)
 
 
+@pytest.mark.verdicts
 class TestChain(LockProviderSuite):
     """Two lock files, each in a folder of its own."""
 
@@ -100,6 +103,7 @@ class TestChain(LockProviderSuite):
         return Harness("chain", options, seed=6, virtual_time=True)
 
 
+@pytest.mark.verdicts
 class TestSample(LockProviderSuite):
     only = ("A", "B1", "B2", "B13", "C", "D", "E", "H", "I", "K1", "K7", "K9", "L1", "L3", "L4", "L6")
     claims = SampleLockProvider.capabilities

@@ -15,6 +15,8 @@ from hudi_locks_conformance.sample import SampleHooks, SampleLockProvider
 
 from hudi_locks import BackendUnavailable, Capability, Lease, LockScope, Owner
 
+pytestmark = pytest.mark.verdicts
+
 
 def judge(kind: type[SampleLockProvider], check_id: str, folder: Path) -> Outcome:
     harness = Harness("of this module", {"hoodie.sample.folder": str(folder)})

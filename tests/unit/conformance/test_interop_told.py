@@ -21,6 +21,8 @@ from waiting import until
 
 from hudi_locks import BackendUnavailable, Capability, Holder, Lease, LockScope, Owner, SystemClock
 
+pytestmark = pytest.mark.verdicts
+
 SAMPLE = "hudi_locks_conformance.sample:SampleLockProvider"
 CHECKS = ("M2", "M3", "M4", "M6")
 LEASE_S = 4.0

@@ -83,6 +83,7 @@ def test_who_waits_hears_of_it_and_gets_value_and_error() -> None:
         call_within(Limit(60), lambda: 1 / 0)
 
 
+@pytest.mark.verdicts
 def test_the_command_ends_says_why_and_told_of_it_meanwhile(tmp_path: Path) -> None:
     name = f"{TriesForEverAtOnce.__module__}:{TriesForEverAtOnce.__qualname__}"
     options = ["--provider", name, "--option", f"hoodie.sample.folder={tmp_path}", "--only", "H5", "--limit", "2"]

@@ -24,6 +24,8 @@ from waiting import until
 import hudi_locks.clock
 from hudi_locks import BackendUnavailable, Held, Lease, LockManager, LockScope, Owner, ProviderClosed, SystemClock
 
+pytestmark = pytest.mark.verdicts
+
 SLOW_S = 2.0
 MANY_LOOKS = 30_000
 """More than a machine lets the kit have in a quarter of a minute, if it lets others run too."""

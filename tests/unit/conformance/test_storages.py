@@ -46,6 +46,7 @@ def test_memory_passes_and_keeps_nothing(check: StorageCheck) -> None:
     assert storage.list_staged() == set()
 
 
+@pytest.mark.verdicts
 class TestOnDisk(StorageSuite):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:

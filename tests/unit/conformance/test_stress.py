@@ -31,6 +31,7 @@ def stress(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Stress:
     return run
 
 
+@pytest.mark.verdicts
 def test_a_sound_provider_stands_it(stress: Stress) -> None:
     status, out = stress("hudi_locks_conformance.sample:SampleLockProvider", "0.3")
     assert status == 0, out
@@ -39,6 +40,7 @@ def test_a_sound_provider_stands_it(stress: Stress) -> None:
     assert out.endswith("verdict    CONFORMANT (stress)\n")
 
 
+@pytest.mark.verdicts
 def test_a_lock_that_is_not_atomic_is_found_and_the_history_is_kept(stress: Stress, tmp_path: Path) -> None:
     status, out = stress("hudi_locks_conformance.broken:GrantsAlways", "0.3")
     assert status == 1, out
@@ -48,6 +50,7 @@ def test_a_lock_that_is_not_atomic_is_found_and_the_history_is_kept(stress: Stre
     assert "two holders" in (tmp_path / "out" / "stress.history.txt").read_text()
 
 
+@pytest.mark.verdicts
 def test_a_run_is_told_as_one_json_object(stress: Stress, tmp_path: Path) -> None:
     file = tmp_path / "out" / "stress.json"
     _, out = stress("hudi_locks_conformance.sample:SampleLockProvider", "0.3", "--json", "--json-file", str(file))

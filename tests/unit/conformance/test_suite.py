@@ -34,6 +34,7 @@ def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.verdicts
 def test_ids_are_those_of_the_checks_and_reasons_are_told(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(STRANGER)
     status, out = run_pytest(tmp_path, "test_mine.py")
@@ -94,6 +95,7 @@ def test_checks_of_ones_own_and_skips_with_a_reason(tmp_path: Path, monkeypatch:
     assert "2 passed, 1 skipped" in out
 
 
+@pytest.mark.verdicts
 def test_the_command_line_has_both_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
     plugin = ("-p", "hudi_locks_conformance.pytest_plugin", "--lock-provider", PROVIDER)

@@ -15,6 +15,8 @@ from waiting import until
 
 from hudi_locks import Lease, LockScope, Owner, SystemClock
 
+pytestmark = pytest.mark.verdicts
+
 KIND = SampleLockProvider
 
 

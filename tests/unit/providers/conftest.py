@@ -7,9 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from hudi_locks import Lease, LockProvider, LockScope, LossReason, ManualClock, Owner
 from hudi_locks.lock import load_provider_class
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_read_once() -> Iterator[None]:
+    """Each session of boto3 reads megabytes of JSON, which is the longest part of a test with fakes."""
+    read, known = JSONFileLoader.load_file, {}
+
+    def load(loader: JSONFileLoader, path: str) -> Any:
+        if path not in known:
+            known[path] = read(loader, path)
+        return known[path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", load)
+        yield
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ def heartbeats_end(monkeypatch: Patch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.histories
 @given(events, BY_COMMITS | BY_VERSIONS)
 def test_every_snapshot_that_is_promised_is_whole(played: list[Event], options: dict[str, Any]) -> None:
     assert LogHistory(options).play(played).wrong() == ""
@@ -39,6 +40,7 @@ def seeded(seed: int) -> LogHistory:
     return LogHistory({"commits__retained": 1 + seed % 3}).play_at_random(seed, 40)
 
 
+@pytest.mark.histories
 def test_histories_of_chance_clean_much_and_lose_nothing() -> None:
     histories = [seeded(seed) for seed in range(12)]
     assert [history.wrong() for history in histories] == [""] * 12
@@ -62,6 +64,7 @@ BREAKS: list[tuple[Callable[[Patch], None], int]] = [
 ]
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize(("plant", "likely"), BREAKS)
 def test_a_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
     """First by the seed that was found when this was written, then by others."""

@@ -280,6 +280,7 @@ def test_a_delta_commit_stays_on_the_timeline_while_its_log_lies_on_top_of_a_bas
     assert any(tx.instant in name for name in kept.metadata_table.view(kept.timeline()).files["p"])
 
 
+@pytest.mark.parametrize("kept", [8], indirect=True)
 def test_old_files_go_and_the_timeline_stays_short(kept: MetadataHarness) -> None:
     options = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
     for _ in range(12):
@@ -298,6 +299,7 @@ def test_old_files_go_and_the_timeline_stays_short(kept: MetadataHarness) -> Non
     assert len(bases) >= 20 // 4, "of the last twenty"
 
 
+@pytest.mark.parametrize("kept", [9], indirect=True)
 def test_once_it_is_compacted_both_timelines_are_archived(kept: MetadataHarness) -> None:
     options = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6", "hoodie.clean.commits.retained": "2"}
     options["hoodie.metadata.compact.max.delta.commits"] = "3"

@@ -154,11 +154,13 @@ def is_refused(history: LogHistory, moment: str) -> bool:
     return refused(history.at.harness, completed=moment)
 
 
+@pytest.mark.histories
 @given(events, BY_COMMITS | BY_VERSIONS)
 def test_moments_are_refused_that_are_not_whole_and_no_others(played: list[Event], options: dict[str, Any]) -> None:
     assert misjudged(LogHistory(options).play(played)) == []
 
 
+@pytest.mark.histories
 def test_histories_of_chance_have_moments_of_both_kinds() -> None:
     histories = [LogHistory(VERSIONS).play_at_random(seed, 40) for seed in range(8)]
     assert [misjudged(history) for history in histories] == [[]] * 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -147,6 +148,7 @@ def always_kept(history: History) -> set[tuple[str, int]]:
     return {slice_ for snapshot in shown for slice_ in snapshot}
 
 
+@pytest.mark.histories
 @settings(max_examples=40)
 @given(histories(), st.integers(1, 3), st.booleans())
 def test_what_the_retained_commits_show_stays(history: History, retained: int, everywhere: bool) -> None:
@@ -159,6 +161,7 @@ def test_what_the_retained_commits_show_stays(history: History, retained: int, e
     assert {slice_ for snapshot in shown for slice_ in snapshot} <= left
 
 
+@pytest.mark.histories
 @settings(max_examples=40)
 @given(histories(), st.booleans())
 def test_what_the_last_hours_showed_stays(history: History, everywhere: bool) -> None:
@@ -169,6 +172,7 @@ def test_what_the_last_hours_showed_stays(history: History, everywhere: bool) ->
     assert {slice_ for tick in ticks for slice_ in history.shown(completed=tick)} <= left
 
 
+@pytest.mark.histories
 @settings(max_examples=40)
 @given(histories(), st.integers(1, 3), st.booleans())
 def test_the_last_versions_stay(history: History, retained: int, everywhere: bool) -> None:

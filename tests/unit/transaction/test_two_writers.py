@@ -13,6 +13,7 @@ def test_no_history_of_two_writers_goes_wrong() -> None:
     assert states > 500_000
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("rule", RULES)
 def test_without_a_rule_some_history_goes_wrong(rule: str) -> None:
     _, wrong, history = Model(rule).explore(100_000)
