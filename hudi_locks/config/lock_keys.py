@@ -169,6 +169,14 @@ FILESYSTEM_WEBHDFS_URL = Key(
     " configuration of the running Spark or of HADOOP_CONF_DIR is asked; where that says nothing a lock needs libhdfs,"
     " and a table asks port 9870 of the host in its path",
 )
+HDFS_CLIENT = Key(
+    "hudi_locks.hdfs.client",
+    str,
+    "auto",
+    "by what a table on hdfs:// is reached: webhdfs; native, which is Hadoop's own protocol, with Kerberos, by the"
+    " package hdfs-native; or auto: webhdfs where its address is known, else native where that is installed",
+    choices=("auto", "webhdfs", "native"),
+)
 ATOMIC_CREATION_SUPPORT = Key(
     "hoodie.fs.atomic_creation.support",
     str,

@@ -129,11 +129,12 @@ class FileSystemLockProvider(LockProvider):
         return find_name_nodes(self._folder_url, self.options) if is_hdfs else ()
 
     def _open_remote(self) -> LockFolder:
-        try:
-            with translate_errors(self._shown_url):
+        with translate_errors(self._shown_url):
+            try:
                 return RemoteLockFolder(self._folder_url, self._scheme)
-        except (ImportError, ValueError) as error:
-            raise BackendRefused(f"{self._shown_url}: fsspec cannot open it: {error}", key=self._shown_url) from error
+            except (ImportError, ValueError, RuntimeError) as error:
+                message = f"{self._shown_url}: fsspec cannot open it: {error}"
+                raise BackendRefused(message, key=self._shown_url) from error
 
     @functools.cached_property
     def _truth(self) -> FolderTruth:

@@ -1,4 +1,4 @@
-"""Tables on HDFS, through WebHDFS: read and written, on the driver and on executors alike."""
+"""Tables on HDFS, through WebHDFS or Hadoop's own protocol: read and written, on the driver and on executors alike."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from hudi_locks.config import Options, lock_keys
-from hudi_locks.errors import ConfigError, NoSuchFile, StorageError
+from hudi_locks.config import Options
+from hudi_locks.errors import NoSuchFile, StorageError
 from hudi_locks.redaction import open_log
 from hudi_locks.storage import (
     TICKETS_FOLDER,
@@ -25,7 +25,9 @@ from hudi_locks.storage import (
     map_in_threads,
     reporting,
 )
-from hudi_locks_providers._files.name_nodes import find_name_nodes, guess_name_node
+from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsStatus
+from hudi_locks_providers._files.name_nodes import find_link
+from hudi_locks_providers._files.native_hdfs import NativeHdfs
 from hudi_locks_providers._files.webhdfs import WebHdfs
 from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
 
@@ -36,6 +38,7 @@ __all__ = ["HdfsStorage", "open_hdfs_storage"]
 
 _STAGING: Final = ".hoodie/.hudi_locks/tmp"
 """Half-written files wait here, as on a disk."""
+_HDFS: Final = "hdfs"
 _PIECE_BYTES: Final = 4 << 20
 _log = open_log(__name__)
 
@@ -45,25 +48,17 @@ def open_hdfs_storage(path: str, options: Mapping[str, object]) -> HdfsStorage:
 
     Args:
         path: `hdfs://namenode:8020/table`, or `webhdfs://namenode:9870/table` and `swebhdfs://` for HTTPS.
-        options: `hudi_locks.filesystem.webhdfs_url` says where the name nodes of an `hdfs://` path speak HTTP; without
-            it the Hadoop configuration of the running Spark or of HADOOP_CONF_DIR; without that port 9870 of the host.
+        options: `hudi_locks.filesystem.webhdfs_url` says where the name nodes of an `hdfs://` path speak HTTP, and
+            `hudi_locks.hdfs.client` whether they are asked by that at all. Without them Hadoop's configuration, of the
+            running Spark or of HADOOP_CONF_DIR, tells it. Where that has no address for WebHDFS, turns it off or asks
+            for Kerberos, the package hdfs-native is used if it is installed, else port 9870 of the host.
 
     Raises:
-        ConfigError: The path names no host, and neither options nor Hadoop's configuration say where to ask; or that
-            configuration is not whole.
+        ConfigError: The path names no host, and neither options nor Hadoop's configuration say where to ask; that
+            configuration is not whole; or it asks for what only hdfs-native speaks, which is not installed.
     """
     base = path.rstrip("/")
-    return HdfsStorage(base, _find_addresses(base, Options({**options})))
-
-
-def _find_addresses(base: str, options: Options) -> tuple[str, ...]:
-    if found := find_name_nodes(base, options):
-        return found
-    if guessed := guess_name_node(base):
-        return (guessed,)
-    key = lock_keys.FILESYSTEM_WEBHDFS_URL.name
-    message = f"{base} names no name node; give {key}, such as http://namenode:9870, or set HADOOP_CONF_DIR"
-    raise ConfigError(message, key=key, path=base)
+    return HdfsStorage(base, *find_link(base, Options({**options})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +71,24 @@ class HdfsStorage(Storage):
 
     Attributes:
         base: See `Storage`.
-        addresses: Of the name nodes, such as `http://namenode:9870`.
+        addresses: Of the name nodes, such as `http://namenode:9870`; one such as `hdfs://namenode:8020`, or with the
+            name of a name service, where Hadoop's own protocol is spoken.
+        settings: Hadoop's, for that protocol.
     """
 
     base: str
     addresses: tuple[str, ...] = field(repr=False)
+    settings: Mapping[str, str] = field(repr=False, default_factory=dict)
 
     capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
     is_remote = True
 
     @cached_property
-    def hdfs(self) -> WebHdfs:
+    def hdfs(self) -> HdfsClient:
         """The name nodes."""
-        return WebHdfs(self.addresses)
+        if urlsplit(self.addresses[0]).scheme != _HDFS:
+            return WebHdfs(self.addresses)
+        return NativeHdfs(self.addresses[0], self.settings, scratch=self._locate(_STAGING))
 
     @property
     def place(self) -> Hashable:
@@ -102,7 +102,7 @@ class HdfsStorage(Storage):
                 found = self.hdfs.list_statuses(self._locate(folder))
             except FileNotFoundError:
                 return []
-        return sorted(_entry(status["pathSuffix"], status) for status in found if status["pathSuffix"])
+        return sorted(_entry(status.name, status) for status in found if status.name)
 
     def walk(self, folder: str) -> Iterable[tuple[str, Entry]]:
         """See `Storage.walk`; the folders of one depth are listed side by side."""
@@ -276,7 +276,11 @@ class HdfsStorage(Storage):
         return True
 
     def _write(self, path: str, data: bytes, *, replaces: bool = False) -> bool:
-        """Write a file aside, and give it its name; what did not get it is taken away."""
+        """Write a file aside, and give it its name; what did not get it is taken away.
+
+        Where it is gone, its name was taken, or the answer to the move was lost and it was asked again: what is there
+        tells.
+        """
         aside = self._locate(f"{_STAGING}/{uuid.uuid4().hex}")
         try:
             self.hdfs.create(aside, data)
@@ -284,18 +288,18 @@ class HdfsStorage(Storage):
         except OSError:
             self._remove_quietly(aside)
             raise
-        if not is_named:
-            self._remove_quietly(aside)
-        return is_named
+        return is_named or (not self._remove_quietly(aside) and self.read(path) == data)
 
-    def _remove_quietly(self, aside: str) -> None:
+    def _remove_quietly(self, aside: str) -> bool:
+        """Whether it was there, or may be."""
         try:
-            self.hdfs.delete(aside)
+            return self.hdfs.delete(aside)
         except OSError as error:
             _log.info("%s is left, and swept later: %s", aside, error)
+            return True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HdfsStorage, (self.base, self.addresses)
+        return HdfsStorage, (self.base, self.addresses, self.settings)
 
 
 @dataclass(frozen=True)
@@ -324,7 +328,7 @@ class _HdfsFile(StagedFile):
 class _Reader(RangeReader):
     """See `RangeReader`; a request for each range, and the answer to it comes from a data node."""
 
-    def __init__(self, hdfs: WebHdfs, place: str, size: int) -> None:
+    def __init__(self, hdfs: HdfsClient, place: str, size: int) -> None:
         self._hdfs = hdfs
         self._place = place
         begin = max(0, size - FIRST_BYTES)
@@ -336,8 +340,6 @@ class _Reader(RangeReader):
             return self._hdfs.read(self._place, offset=begin, length=end - begin)
 
 
-def _entry(name: str, status: Mapping[str, Any]) -> Entry:
-    is_folder = status["type"] == "DIRECTORY"
-    size, modified_ms = int(status["length"]), int(status["modificationTime"])
-    version = "" if is_folder else f"{status['fileId']} {size} {modified_ms}"
-    return Entry(name, size, modified_ms, is_folder=is_folder, version=version)
+def _entry(name: str, status: HdfsStatus) -> Entry:
+    version = "" if status.is_folder else f"{status.number} {status.size} {status.modified_ms}"
+    return Entry(name, status.size, status.modified_ms, is_folder=status.is_folder, version=version)

@@ -54,7 +54,7 @@ class HdfsLockFile(LockFile):
         made = self._hdfs.find_status(away)
         if made is None:
             raise OSError(f"{away} is gone right after it was made")
-        grip = int(made["fileId"])
+        grip = made.number
         if self._move(away, grip):
             return grip
         self._hdfs.delete(away)
@@ -78,7 +78,7 @@ class HdfsLockFile(LockFile):
     def is_ours(self, grip: int) -> bool | None:
         """See `LockFile.is_ours`."""
         status = self._hdfs.find_status(self.path)
-        return None if status is None else bool(status["fileId"] == grip)
+        return None if status is None else status.number == grip
 
     def touch(self, grip: int, modified_ms: int) -> None:
         """See `LockFile.touch`; by the file's number, so that no file which came under the name since is touched."""
@@ -103,13 +103,13 @@ class HdfsLockFile(LockFile):
         status = self._hdfs.find_status(path)
         if status is None:
             return None
-        if status["type"] == "DIRECTORY":
+        if status.is_folder:
             raise IsADirectoryError(errno.EISDIR, "a folder lies where the lock file belongs", path)
         try:
             data = self._hdfs.read(path)
         except FileNotFoundError:
             return None
-        return Found(data, int(status["modificationTime"]), (status["fileId"], status["modificationTime"]))
+        return Found(data, status.modified_ms, (status.number, status.modified_ms))
 
     def remove_found(self, found: Found, still: Callable[[Found], bool]) -> bool:
         """See `LockFile.remove_found`."""
@@ -125,7 +125,7 @@ class HdfsLockFile(LockFile):
         if not self._hdfs.rename(self.path, grave):
             return False
         status = self._hdfs.find_status(grave)
-        if status is not None and status["fileId"] == number and modified_ms in (None, status["modificationTime"]):
+        if status is not None and status.number == number and modified_ms in (None, status.modified_ms):
             return True
         self._hdfs.rename(grave, self.path)
         return False

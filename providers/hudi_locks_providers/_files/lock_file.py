@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_locks.errors import BackendRefused, BackendUnavailable, HudiLocksError
+from hudi_locks_providers._files.native_hdfs import read_native_error
 
 __all__ = ["Found", "LockFile", "LockFolder", "translate_errors"]
 
@@ -99,6 +100,8 @@ class translate_errors:  # noqa: N801  # reads as the verb that it is
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if type(error) is RuntimeError:  # what hdfs-native raises behind fsspec
+            error = read_native_error(str(error), self._path)
         if isinstance(error, OSError) and not isinstance(error, HudiLocksError):
             is_final = isinstance(error, PermissionError) or error.errno in _FINAL_ERRNOS
             raised = BackendRefused if is_final else BackendUnavailable

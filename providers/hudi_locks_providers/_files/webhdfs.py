@@ -17,25 +17,13 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from hudi_locks.clock import SystemClock
+from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsStatus, make_hdfs_error
 from hudi_locks_providers._wire.service_time import ServiceTime
 
 __all__ = ["HdfsOutput", "WebHdfs"]
 
 _LONGEST_CALL_S: Final = 10.0
 _REDIRECT: Final = 307
-_ERRNOS: Final = {
-    "AccessControlException": errno.EACCES,
-    "AlreadyBeingCreatedException": errno.EEXIST,
-    "AuthorizationException": errno.EACCES,
-    "DSQuotaExceededException": errno.EDQUOT,
-    "FileAlreadyExistsException": errno.EEXIST,
-    "FileNotFoundException": errno.ENOENT,
-    "NSQuotaExceededException": errno.EDQUOT,
-    "ParentNotDirectoryException": errno.ENOTDIR,
-    "PathIsNotDirectoryException": errno.ENOTDIR,
-    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
-    "SecurityException": errno.EACCES,
-}
 _WHERE: Final = (
     "where the name nodes of a name service speak HTTP is told by hudi_locks.filesystem.webhdfs_url, or by"
     " hdfs-site.xml in HADOOP_CONF_DIR"
@@ -43,11 +31,8 @@ _WHERE: Final = (
 _STANDBY: Final = "StandbyException"
 
 
-class WebHdfs:
-    """One HDFS. Thread-safe; every call makes its own connection, and is made once.
-
-    Every call raises `OSError`, of the class that a local file system would give where there is one, and with its errno
-    where that says all there is to say.
+class WebHdfs(HdfsClient):
+    """See `HdfsClient`; every call makes its own connection, and is made once.
 
     Args:
         addresses: Of its name nodes, such as `http://namenode:9870`; the active one is found among them.
@@ -59,16 +44,16 @@ class WebHdfs:
         self._user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
     def create(self, path: str, data: bytes) -> None:
-        """Make a file; `FileExistsError` if the name is taken. In two steps: the name node says where it goes."""
+        """See `HdfsClient.create`. In two steps: the name node says where it goes."""
         self._moved("PUT", path, data, op="CREATE", overwrite="false")
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """The content of a file, or a part of it, which lies within it."""
+        """See `HdfsClient.read`."""
         part = {} if length is None else {"offset": str(offset), "length": str(length)}
         return self._moved("GET", path, None, op="OPEN", **part)
 
     def open_output(self, path: str) -> HdfsOutput:
-        """Where the bytes of a file go, piece by piece; one that is there is replaced. The caller closes it."""
+        """See `HdfsClient.open_output`."""
         status, headers, said = self._send("PUT", path, op="CREATE", overwrite="true")
         where = headers.get("location")
         if status != _REDIRECT or not where:
@@ -76,61 +61,35 @@ class WebHdfs:
             raise OSError(errno.EIO, f"the name node does not say where it is to be written (status {status})", path)
         return HdfsOutput(where, path)
 
-    def find_status(self, path: str) -> dict[str, Any] | None:
-        """What the name node knows of a file or folder; None if there is none."""
+    def find_status(self, path: str) -> HdfsStatus | None:
+        """See `HdfsClient.find_status`."""
         try:
-            status: dict[str, Any] = self._ask("GET", path, op="GETFILESTATUS")["FileStatus"]
+            return _status(self._ask("GET", path, op="GETFILESTATUS")["FileStatus"])
         except FileNotFoundError:
             return None
-        return status
-
-    def rename(self, path: str, to: str) -> bool:
-        """Give a file or folder another name; False if there is none, or if the other name is taken."""
-        try:
-            self.move(path, to)
-        except (FileNotFoundError, FileExistsError):
-            return False
-        return True
 
     def move(self, path: str, to: str, *, replaces: bool = False) -> None:
-        """Give a file or folder another name, in one step.
-
-        With an option, which the file system calls strict: else a folder of that name would swallow it.
-
-        Args:
-            path: What is there.
-            to: Its new name.
-            replaces: Whether a file of that name goes.
-
-        Raises:
-            FileExistsError: The name is taken.
-            FileNotFoundError: Nothing is there, or the folder of the new name is not.
-        """
+        """See `HdfsClient.move`."""
         self._ask("PUT", path, op="RENAME", destination=to, renameoptions="OVERWRITE" if replaces else "NONE")
 
     def delete(self, path: str, *, recursive: bool = True) -> bool:
-        """Remove a file, or a folder with all that is in it; False if there is none."""
+        """See `HdfsClient.delete`."""
         return bool(self._ask("DELETE", path, op="DELETE", recursive=str(recursive).lower())["boolean"])
 
     def set_modified(self, path: str, modified_ms: int) -> None:
-        """Set the modification time of a file."""
+        """See `HdfsClient.set_modified`."""
         self._ask("PUT", path, op="SETTIMES", modificationtime=str(modified_ms), accesstime="-1")
 
     def make_folders(self, path: str) -> None:
-        """Make a folder and those above it; quiet if it is there."""
+        """See `HdfsClient.make_folders`."""
         self._ask("PUT", path, op="MKDIRS")
 
-    def list_names(self, path: str) -> list[str]:
-        """What lies in a folder."""
-        return [entry["pathSuffix"] for entry in self.list_statuses(path)]
-
-    def list_statuses(self, path: str) -> list[dict[str, Any]]:
-        """What the name node knows of all that lies in a folder; of a file of that name, of itself."""
-        listed: list[dict[str, Any]] = self._ask("GET", path, op="LISTSTATUS")["FileStatuses"]["FileStatus"]
-        return listed
+    def list_statuses(self, path: str) -> list[HdfsStatus]:
+        """See `HdfsClient.list_statuses`."""
+        return [_status(told) for told in self._ask("GET", path, op="LISTSTATUS")["FileStatuses"]["FileStatus"]]
 
     def now_ms(self) -> int:
-        """The name node's clock, ms since the epoch; a request only where it said nothing for half a minute.
+        """See `HdfsClient.now_ms`.
 
         Answers tell whole seconds: between them this process counts on, and never away from what they tell.
         """
@@ -234,6 +193,11 @@ class HdfsOutput(io.RawIOBase):
             super().close()
 
 
+def _status(told: dict[str, Any]) -> HdfsStatus:
+    size, modified_ms = int(told.get("length", 0)), int(told["modificationTime"])
+    return HdfsStatus(told.get("pathSuffix", ""), size, modified_ms, told["type"] == "DIRECTORY", int(told["fileId"]))
+
+
 def _connect(scheme: str, netloc: str) -> http.client.HTTPConnection:
     kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
     return kind(netloc, timeout=_LONGEST_CALL_S)
@@ -267,14 +231,4 @@ def _check(status: int, said: bytes, path: str) -> None:
         kind, message = str(told["exception"]), str(told["message"]).splitlines()[0]
     except (ValueError, KeyError, TypeError, IndexError):
         kind, message = "", f"status {status}"
-    raise _make_error(kind, message, path)
-
-
-def _make_error(kind: str, message: str, path: str) -> OSError:
-    """What the name node said is kept, where no errno says as much: who lacks which right, and why it is not ready."""
-    number = _ERRNOS.get(kind)
-    if number == errno.EACCES:
-        return PermissionError(message)
-    if number is None:
-        return OSError(f"{kind}: {message}" if kind else message)
-    return OSError(number, f"{kind}: {message}", path)
+    raise make_hdfs_error(kind, message, path)

@@ -31,12 +31,18 @@ class ServiceTime:
         """Take up the date of an answer, which has whole seconds: the time is kept within the second that it names."""
         if not date:
             return
-        told_ms = parsedate_to_datetime(date).timestamp() * 1000
+        self._take(parsedate_to_datetime(date).timestamp() * 1000, _REST_OF_SECOND_MS)
+
+    def note_ms(self, told_ms: int) -> None:
+        """Take up a time that the service told to the millisecond, ms since the epoch."""
+        self._take(told_ms, 0)
+
+    def _take(self, told_ms: float, rest_ms: float) -> None:
         with self._lock:
             self._heard_at_s = self._clock.monotonic()
             ahead_ms = told_ms - self._heard_at_s * 1000
             known_ms = ahead_ms if self._ahead_ms is None else self._ahead_ms
-            self._ahead_ms = min(max(known_ms, ahead_ms), ahead_ms + _REST_OF_SECOND_MS)
+            self._ahead_ms = min(max(known_ms, ahead_ms), ahead_ms + rest_ms)
 
     def read_ms(self) -> int | None:
         """Milliseconds since the epoch, up to a second late; None if the service said nothing for half a minute."""

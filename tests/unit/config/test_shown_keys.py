@@ -36,7 +36,9 @@ def _names(node: ast.AST) -> Iterator[str]:
 def find_given() -> frozenset[str]:
     modules = [path for suite in SUITES for path in (TESTS / suite).rglob("*.py") if HERE not in path.parents]
     sources = [path.read_text(encoding="utf-8") for path in modules]
-    return frozenset(name for source in sources if "hoodie" in source for name in read_given(source))
+    return frozenset(
+        name for source in sources if "hoodie" in source or "hudi_locks." in source for name in read_given(source)
+    )
 
 
 @pytest.mark.parametrize("name", HONOURED)

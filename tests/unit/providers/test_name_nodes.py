@@ -35,6 +35,7 @@ SERVICE = {
 def no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
 
 
 @pytest.fixture

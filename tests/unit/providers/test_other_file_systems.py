@@ -8,7 +8,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from hudi_locks import BackendRefused, ConfigError, LockLost, LockManager, ManualClock, Owner
+from hudi_locks import BackendRefused, BackendUnavailable, ConfigError, LockLost, LockManager, ManualClock, Owner
 
 Make = Callable[..., Any]
 
@@ -22,6 +22,23 @@ def test_a_scheme_without_atomic_create_is_refused(make: Make, path: str) -> Non
 def test_a_scheme_that_fsspec_cannot_open_is_final(make: Make, table: Any, ada: Owner) -> None:
     with pytest.raises(BackendRefused, match=r"viewfs://cluster/locks: fsspec cannot open it"):
         make(path="viewfs://cluster/locks").try_acquire(table, ada, 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "raised", "said"),
+    [
+        ('RPCError("org.apache.hadoop.security.AccessControlException", "no\\n\\tat a.b")', BackendRefused, "no$"),
+        ('RPCError("org.apache.hadoop.ipc.RetriableException", "later\\n\\tat a.b")', BackendUnavailable, "later$"),
+    ],
+)
+def test_what_hdfs_native_raises_is_an_error_of_the_service(
+    make: Make, table: Any, ada: Owner, monkeypatch: Any, told: str, raised: type[Exception], said: str
+) -> None:
+    fs = fsspec.filesystem("memory", skip_instance_cache=True)
+    fs.exists = lambda *_: (_ for _ in ()).throw(RuntimeError(told))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (fs, "/hdfs"))
+    with pytest.raises(raised, match=said):
+        make(path="hdfs://locks").try_acquire(table, ada, 0)
 
 
 @pytest.mark.parametrize("scheme", ["memory", "hdfs"])

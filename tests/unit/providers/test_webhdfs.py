@@ -101,7 +101,8 @@ class FakeHdfs:
         names = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
         if not names and path not in self.folders:
             return self.fault("FileNotFoundException", status=404)
-        return self.ok({"FileStatuses": {"FileStatus": [{"pathSuffix": name} for name in names]}})
+        known = {"type": "FILE", "length": 0, "modificationTime": 1, "fileId": 1}
+        return self.ok({"FileStatuses": {"FileStatus": [{"pathSuffix": name, **known} for name in names]}})
 
 
 @pytest.fixture
