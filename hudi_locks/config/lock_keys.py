@@ -166,8 +166,8 @@ FILESYSTEM_WEBHDFS_URL = Key(
     str,
     None,
     "WebHDFS of the name nodes of an hdfs path, as http://host:9870,http://host:9870; without it the Hadoop"
-    " configuration of the running Spark or of HADOOP_CONF_DIR is asked; where that says nothing a lock needs libhdfs,"
-    " and a table asks port 9870 of the host in its path",
+    " configuration of the running Spark or of HADOOP_CONF_DIR is asked; where that says nothing a lock needs"
+    " hdfs-native or libhdfs, and a table hdfs-native, or it asks port 9870 of the host in its path",
 )
 HDFS_CLIENT = Key(
     "hudi_locks.hdfs.client",

@@ -38,7 +38,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, object] = M
     Args:
         path: A path of this machine, relative or absolute, a `file:` address as Spark or a browser writes it, or an
             address of a scheme that `register_storage` or an installed package brought. This package brings
-            `s3`, `s3a`, `s3n`, `gs`, `abfs`, `abfss`, `wasb` and `wasbs`.
+            `s3`, `s3a`, `s3n`, `gs`, `abfs`, `abfss`, `wasb`, `wasbs`, `hdfs`, `webhdfs` and `swebhdfs`.
         options: How the store is reached, as `hudi_locks.storage.endpoint_url` and `hoodie.aws.access.key`.
 
     Raises:

@@ -51,6 +51,10 @@ def base(request: pytest.FixtureRequest, minidfs: Server) -> str:
     return f"{request.param}://127.0.0.1:{port}/tables/{uuid.uuid4().hex}"
 
 
+NATIVE = {"hudi_locks.hdfs.client": "native"}
+"""By Hadoop's own protocol, on the driver and on executors."""
+
+
 @pytest.fixture
 def make(spark: Any, base: str) -> Callable[..., HoodieTable]:
     def make_one(table_type: str, **options: str) -> HoodieTable:
@@ -63,6 +67,28 @@ def make(spark: Any, base: str) -> Callable[..., HoodieTable]:
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_lives_its_life(make: Any, frame: Any, table_type: str) -> None:
     live_a_life(make(table_type), frame)
+
+
+@pytest.fixture
+def native(make: Any) -> Callable[[str], HoodieTable]:
+    return lambda table_type: make(table_type, **{key.replace(".", "__"): value for key, value in NATIVE.items()})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("base", ["hdfs"], indirect=True)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_table_lives_its_life_without_webhdfs(native: Any, frame: Any, table_type: str) -> None:
+    live_a_life(native(table_type), frame)
+
+
+@pytest.mark.parametrize("base", ["hdfs"], indirect=True)
+def test_a_table_is_written_without_webhdfs(native: Any, frame: Any) -> None:
+    table = native("MERGE_ON_READ")
+    first, second = make_rows(range(20), 1, "first"), make_rows(range(10, 30), 2, "second")
+    for batch in (first, second):
+        table.upsert(frame(batch))
+    assert collect(table.read()) == merge(first, second)
+    assert verify_table(table.table.storage).damages == ()
 
 
 def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any) -> None:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hdfs_proxy import HdfsProxy
 from http_proxy import Late
-from hudi_locks_conformance.servers import KINDS, Server, start_server
+from hudi_locks_conformance.servers import KINDS, LocalServer, Server, start_server
+from hudi_locks_conformance.servers.mini_dfs import find_rpc_port
 from hudi_locks_conformance.storages.suite import StorageSuite
 from waiting import until
 
@@ -30,6 +31,20 @@ def base(minidfs: Server) -> str:
 @pytest.fixture
 def storage(base: str) -> Storage:
     return open_storage(base)
+
+
+@pytest.fixture
+def native(minidfs: Server) -> Storage:
+    """By Hadoop's own protocol."""
+    assert isinstance(minidfs, LocalServer)
+    path = f"hdfs://127.0.0.1:{find_rpc_port(minidfs)}/tables/{uuid.uuid4().hex}"
+    return open_storage(path, {"hudi_locks.hdfs.client": "native"})
+
+
+class TestOnHdfsNatively(StorageSuite):
+    @pytest.fixture
+    def storage(self, native: Storage) -> Storage:
+        return native
 
 
 class TestOnHdfs(StorageSuite):
@@ -70,6 +85,54 @@ def test_parquet_is_written_and_read(storage: Storage) -> None:
     assert storage.redeem(staged.seal(), "p/f.parquet")
     with storage.open_input("p/f.parquet") as file:
         assert pq.read_table(file, columns=["text"]).equals(rows.select(["text"]))
+
+
+def test_both_ways_are_one_table(storage: Storage, native: Storage, minidfs: Server) -> None:
+    refuse_unwritable(native)
+    folder = native.base.rpartition("/")[2]
+    other = open_storage(f"webhdfs://127.0.0.1:{minidfs.port}/tables/{folder}")
+    assert other.create_if_absent("a", b"theirs")
+    assert not native.create_if_absent("a", b"ours")
+    native.replace("a", b"ours")
+    assert other.read("a") == b"ours"
+    assert abs(native.now_ms() - other.now_ms()) < 2_000
+    assert pickle.loads(pickle.dumps(native)).read("a") == b"ours"
+    assert [(entry.name, entry.size, entry.modified_ms) for entry in native.list("")] == [
+        (entry.name, entry.size, entry.modified_ms) for entry in other.list("")
+    ]
+
+
+def test_what_the_name_node_refuses_is_one_error_natively(native: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    native.create_if_absent("f", b"")
+    with pytest.raises(StorageError, match=r"cannot create 'a:b': InvalidPathException: Invalid path name [^\n]*$"):
+        native.create_if_absent("a:b", b"")
+    native.hdfs._client.set_permission(f"/tables/{native.base.rpartition('/')[2]}", 0o500)  # type: ignore[attr-defined]
+    monkeypatch.setenv("HADOOP_USER_NAME", "nobody")
+    stranger = pickle.loads(pickle.dumps(native))
+    with pytest.raises(StorageError, match=r"cannot create 'g': Permission denied: user=nobody[^\n]*$"):
+        stranger.create_if_absent("g", b"")
+
+
+def test_parquet_is_written_and_read_natively(native: Storage) -> None:
+    rows = pa.table({"id": list(range(200_000)), "text": [f"row {n}" for n in range(200_000)]})
+    staged = native.stage("p/f.parquet", instant="20260101000000000")
+    with staged.open() as out:
+        pq.write_table(rows, out)
+    assert native.redeem(staged.seal(), "p/f.parquet")
+    with native.open_input("p/f.parquet") as file:
+        assert pq.read_table(file, columns=["text"]).equals(rows.select(["text"]))
+
+
+def test_a_task_that_was_cancelled_gives_nothing_a_name_natively(native: Storage) -> None:
+    staged = native.stage("p/f.parquet", instant="20260101000000000")
+    out = staged.open()
+    out.write(b"x" * 100)
+    native.cancel_staged(["20260101000000000"])
+    with pytest.raises(OSError, match="File does not exist"):
+        out.close()
+    with pytest.raises(StorageError, match=r"cannot seal 'p/f\.parquet': it is cancelled"):
+        staged.seal()
+    assert not native.exists("p/f.parquet")
 
 
 def test_a_colon_in_a_name_is_refused(storage: Storage) -> None:

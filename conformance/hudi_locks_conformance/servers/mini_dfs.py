@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 from pathlib import Path
 from typing import ClassVar, Final
@@ -12,7 +13,7 @@ from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java
 from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
 from hudi_locks_conformance.servers.local import LocalServer
 
-__all__ = ["MiniDfs", "find_rpc_port"]
+__all__ = ["KerberosDfs", "MiniDfs", "find_rpc_port"]
 
 _HADOOP: Final = "3.4.1"
 _JARS: Final = (
@@ -21,12 +22,17 @@ _JARS: Final = (
     f"org.apache.hadoop:hadoop-common:{_HADOOP}",
     f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}:test-jar",
     f"org.apache.hadoop:hadoop-common:{_HADOOP}:test-jar",
+    f"org.apache.hadoop:hadoop-minikdc:{_HADOOP}",
     "junit:junit:4.13.2",
     "org.mockito:mockito-core:2.28.2",
 )
 """Not the shaded minicluster: its WebHDFS does not answer."""
 _SOURCE: Final = Path(__file__).parent / "java" / "LoopbackDfs.java"
 _OPENED: Final = ("lang", "lang.reflect", "net", "nio", "util", "util.concurrent")
+_QUIET: Final = """log4j.rootLogger=ERROR, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.SimpleLayout
+"""
 _ANSWER_S: Final = 5.0
 _RPC_PORT: Final = re.compile(r"^rpc port (\d+)$", re.MULTILINE)
 
@@ -48,9 +54,11 @@ class MiniDfs(ServerKind):
         jars = f"{fetch_maven('minidfs', _JARS)}/*"
         classes = compile_java("minidfs", [_SOURCE], jars)
         opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
+        (folder / "log4j.properties").write_text(_QUIET)
         words = [
             find_tool("java"),
             "-Xmx256m",
+            f"-Dlog4j.configuration={(folder / 'log4j.properties').as_uri()}",
             *QUICK_JVM,
             *opened,
             "-cp",
@@ -73,6 +81,27 @@ class MiniDfs(ServerKind):
             "hoodie.write.lock.filesystem.path": f"webhdfs://127.0.0.1:{port}/locks/conformance",
             "hoodie.fs.atomic_creation.support": "webhdfs",
         }
+
+
+class KerberosDfs(MiniDfs):
+    """The same, with Kerberos and a key distribution center, whose files are in the folder `secrets` of its own."""
+
+    name: ClassVar[str] = "kerberosdfs"
+
+    def launch(self, folder: Path, port: int) -> Launch:
+        """See `ServerKind.launch`."""
+        return Launch([*super().launch(folder, port).words, str(folder / "secrets")])
+
+    def is_ready(self, port: int) -> bool:
+        """See `ServerKind.is_ready`: nobody writes without a ticket, so the name node tells of its data node."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_S)
+        try:
+            connection.request("GET", "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
+            return bool(json.load(connection.getresponse())["beans"][0]["NumLiveDataNodes"] == 1)
+        except (OSError, http.client.HTTPException, ValueError, LookupError):
+            return False
+        finally:
+            connection.close()
 
 
 def find_rpc_port(server: LocalServer) -> int:

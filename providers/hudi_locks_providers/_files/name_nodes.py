@@ -129,7 +129,7 @@ def _find_native(base: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
     look = find_hadoop_settings()
     place = urlsplit(base).netloc or _find_default(look)
     if not place:
-        raise ConfigError(f"{base} names no name node; give its host, or set HADOOP_CONF_DIR", path=base)
+        raise _make_nameless(base)
     settings = _pick(look, _CLIENT_SETTINGS)
     if place in _split(look("dfs.nameservices")):
         place, of_service = _describe_service(look, place)
@@ -154,9 +154,13 @@ def _guess(base: str) -> str:
     host = urlsplit(base).hostname or urlsplit(f"//{_find_default(find_hadoop_settings())}").hostname
     if host:
         return f"http://{host}:{_PORT}"
+    raise _make_nameless(base)
+
+
+def _make_nameless(base: str) -> ConfigError:
     key = lock_keys.FILESYSTEM_WEBHDFS_URL.name
     message = f"{base} names no name node; give {key}, such as http://namenode:9870, or set HADOOP_CONF_DIR"
-    raise ConfigError(message, key=key, path=base)
+    return ConfigError(message, key=key, path=base)
 
 
 def _ask_hadoop(named: str) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ _AS_IT_IS: Final = 2**64 - 1
 _FOLDER_RIGHTS: Final = 0o755
 _REMOTE: Final = re.compile(r'RPCError\("(?:[\w.]+\.)?(\w+)", "((?:[^"\\]|\\.)*)')
 
+_KERBEROS: Final = re.compile(r'GSSAPIError\(.*"((?:[^"\\]|\\.)*)"\)$')
+
 
 class NativeHdfs(HdfsClient):
     """See `HdfsClient`. It cannot be used in a process forked from one that used it.
@@ -218,6 +220,10 @@ def read_native_error(text: str, path: str) -> OSError:
         text: Of its `RuntimeError`.
         path: What was asked for.
     """
+    if kerberos := _KERBEROS.match(text):
+        return PermissionError(
+            f"Kerberos: {kerberos[1]}; get a ticket with kinit, or name a keytab in KRB5_CLIENT_KTNAME"
+        )
     if (remote := _REMOTE.match(text)) is None:
         return OSError(_first_line(text))
     return make_hdfs_error(remote[1], _first_line(remote[2]), path)

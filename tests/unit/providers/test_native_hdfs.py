@@ -162,7 +162,7 @@ def test_a_name_service_of_one_name_node_is_its_address(configured: Callable[...
 
 
 def test_a_path_without_a_host_is_of_the_default_file_system(configured: Callable[..., None]) -> None:
-    with pytest.raises(ConfigError, match=r"hdfs:///t names no name node; give its host, or set HADOOP_CONF_DIR"):
+    with pytest.raises(ConfigError, match=r"hdfs:///t names no name node; give .*, or set HADOOP_CONF_DIR"):
         open_storage("hdfs:///t")
     configured({"fs.defaultFS": "hdfs://nn:8020"})
     assert link_of("hdfs:///t") == (("hdfs://nn:8020",), {})
@@ -194,6 +194,10 @@ def client(storage: Any) -> FakeClient:
                 'RPCError("org.apache.hadoop.security.AccessControlException", "Permission denied\\n\\tat a")'
             ),
             "Permission denied$",
+        ),
+        (
+            RuntimeError('GSSAPIError(GssMajorCodes { raw: "0x7", calling_error: "none" }, 252, "No credentials (c)")'),
+            r"Kerberos: No credentials \(c\); get a ticket with kinit, or name a keytab in KRB5_CLIENT_KTNAME$",
         ),
         (RuntimeError('SASLError("no ticket")'), r"SASLError\(\"no ticket\"\)$"),
         (OSError("Connection refused (os error 111)"), "Connection refused"),
