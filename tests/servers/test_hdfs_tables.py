@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hdfs_proxy import HdfsProxy
 from http_proxy import Late
+from hudi_locks_conformance.faults import FaultProxy
 from hudi_locks_conformance.servers import KINDS, LocalServer, Server, start_server
 from hudi_locks_conformance.servers.mini_dfs import find_rpc_port
 from hudi_locks_conformance.storages.suite import StorageSuite
@@ -111,6 +112,26 @@ def test_what_the_name_node_refuses_is_one_error_natively(native: Storage, monke
     stranger = pickle.loads(pickle.dumps(native))
     with pytest.raises(StorageError, match=r"cannot create 'g': Permission denied: user=nobody[^\n]*$"):
         stranger.create_if_absent("g", b"")
+
+
+@pytest.fixture
+def link(minidfs: Server) -> Iterator[FaultProxy]:
+    """Between Hadoop's own protocol and the name node."""
+    assert isinstance(minidfs, LocalServer)
+    with FaultProxy(find_rpc_port(minidfs)) as proxy:
+        yield proxy
+
+
+def test_a_move_whose_answer_was_lost_is_an_error_and_was_made(link: FaultProxy, native: Storage) -> None:
+    folder = native.base.rpartition("/")[2]
+    risky = open_storage(f"hdfs://127.0.0.1:{link.port}/tables/{folder}", {"hudi_locks.hdfs.client": "native"})
+    link.drop_answer(to=b"rename2")
+    with pytest.raises(StorageError, match="cannot create 'a': "):
+        risky.create_if_absent("a", b"mine")
+    assert native.read("a") == b"mine"
+    assert not risky.create_if_absent("a", b"theirs")
+    assert link.lost == 1
+    assert native.list(".hoodie/.hudi_locks/tmp") == []
 
 
 def test_parquet_is_written_and_read_natively(native: Storage) -> None:

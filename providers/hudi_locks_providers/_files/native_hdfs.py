@@ -1,7 +1,7 @@
 """HDFS by the protocol of Hadoop's own clients, with Kerberos and delegation tokens: through hdfs-native.
 
-It needs neither WebHDFS nor Java. Where the link breaks it asks once more, so that a move which was made can be told as
-one of a file that is not there.
+It needs neither WebHDFS nor Java. Where a link breaks it may ask once more, so that a move which was made can be told
+as one of a file that is not there.
 """
 
 from __future__ import annotations

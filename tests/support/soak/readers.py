@@ -40,6 +40,7 @@ def open_readers(name: str, store: Store, bundle: str) -> Iterator[Readers]:
         "disk": read_rust,
         "s3": partial(read_rust_on_s3, options=store.sound),
         "hdfs": partial(_read_copy, store),
+        "hdfs-native": partial(_read_copy, store),
     }
     readers: Readers = {OURS: ours, "hudi-rs": rust[name]}
     if not bundle:

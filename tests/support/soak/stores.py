@@ -11,6 +11,7 @@ from typing import Final
 
 from hdfs_proxy import HdfsProxy
 from hudi_locks_conformance.servers import KINDS, LocalServer, start_server
+from hudi_locks_conformance.servers.mini_dfs import find_rpc_port
 from hudi_locks_providers.hdfs_storage import HdfsStorage
 from hudi_locks_providers.s3_storage import S3Storage
 from s3_proxy import run_proxy
@@ -20,7 +21,7 @@ from soak.links import Link, Risks
 
 __all__ = ["STORES", "Store", "on_disk", "run_store"]
 
-STORES: Final = ("disk", "s3", "hdfs")
+STORES: Final = ("disk", "s3", "hdfs", "hdfs-native")
 _LONG_AGO_S: Final = 1_600_000_000
 _ENDPOINT: Final = "hudi_locks.storage.endpoint_url"
 _NAME_NODES: Final = "hudi_locks.filesystem.webhdfs_url"
@@ -93,10 +94,10 @@ def run_store(name: str, folder: Path, *, seed: int) -> Iterator[Store]:
         yield on_disk(str(folder / "table"))
         return
     with ExitStack() as stack:
-        kind = {"s3": "versitygw", "hdfs": "minidfs"}[name]
+        kind = "versitygw" if name == "s3" else "minidfs"
         server = stack.enter_context(start_server(KINDS[kind], folder / kind))
         assert isinstance(server, LocalServer), f"{kind} in a container cannot be killed and looked into"
-        yield _on_s3(server, stack, seed) if name == "s3" else _on_hdfs(server, stack, seed)
+        yield _OPENERS[name](server, stack, seed)
 
 
 def _on_s3(server: LocalServer, stack: ExitStack, seed: int) -> Store:
@@ -142,3 +143,20 @@ def _set_old_on_hdfs(path: str, options: Mapping[str, str], name: str) -> None:
     storage = open_storage(path, options)
     assert isinstance(storage, HdfsStorage)
     storage.hdfs.set_modified(f"/{_FOLDER}/{name}", _LONG_AGO_S * 1000)
+
+
+def _on_hdfs_natively(server: LocalServer, stack: ExitStack, seed: int) -> Store:
+    """By Hadoop's own protocol, whose requests no proxy understands; faults of the link have tests of their own."""
+    del stack, seed
+    path = f"hdfs://127.0.0.1:{find_rpc_port(server)}/{_FOLDER}"
+    options = {"hudi_locks.hdfs.client": "native"}
+    return Store(
+        path,
+        {**_PATIENT, **options},
+        options,
+        address=f"webhdfs://127.0.0.1:{server.port}/{_FOLDER}",
+        set_old=lambda name: _set_old_on_hdfs(path, options, name),
+    )
+
+
+_OPENERS: Final = {"s3": _on_s3, "hdfs": _on_hdfs, "hdfs-native": _on_hdfs_natively}
