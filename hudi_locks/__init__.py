@@ -52,6 +52,7 @@ from hudi_locks.lock import (
     LockScope,
     LossReason,
     Owner,
+    table_lock,
 )
 
 __all__ = [
@@ -103,4 +104,5 @@ __all__ = [
     "WriteAborted",
     "WriteConflict",
     "WriteError",
+    "table_lock",
 ]

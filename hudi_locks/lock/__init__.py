@@ -16,6 +16,7 @@ from hudi_locks.lock.provider import (
     import_extra,
     load_provider_class,
 )
+from hudi_locks.lock.table_lock import table_lock
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -39,4 +40,5 @@ __all__ = [
     "import_extra",
     "load_provider_class",
     "show_command",
+    "table_lock",
 ]

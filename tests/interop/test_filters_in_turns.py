@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from filtered_turns import FilteredTurns
+from metadata_turns import BY_KEY, KINDS
 
 pytestmark = [pytest.mark.interop, pytest.mark.nightly]
 STEPS = int(os.environ.get("HUDI_LOCKS_TURNS", "20"))
@@ -17,9 +18,8 @@ SEED = int(os.environ.get("HUDI_LOCKS_SEED", "1"))
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    ("kind", "partitioned_by"), [("COPY_ON_WRITE", "region"), ("MERGE_ON_READ", "region"), ("COPY_ON_WRITE", "")]
-)
+@pytest.mark.parametrize("partitioned_by", ["region", ""])
+@pytest.mark.parametrize("kind", [*KINDS, BY_KEY])
 def test_every_filter_finds_every_row_after_every_step(
     spark: Any, jvm: Any, path: str, kind: str, partitioned_by: str
 ) -> None:

@@ -99,7 +99,7 @@ def test_a_renewal_sets_the_time_of_the_file_and_rewrites_nothing(make: Any) -> 
     provider.renew(lease)
     after = hdfs.find_status(path)
     assert after.number == before.number
-    assert abs(after["modificationTime"] - SystemClock().wall_ms()) < 5_000
+    assert abs(after.modified_ms - SystemClock().wall_ms()) < 5_000
 
 
 def test_a_forbidden_folder_is_told_at_once(make: Any) -> None:

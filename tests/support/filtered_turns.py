@@ -82,7 +82,7 @@ class FilteredTurns:
         jvm: Of the other writer.
         spark: Of ours.
         path: Of the table, which the JVM makes.
-        kind: Type of the table.
+        kind: One of `metadata_turns.KINDS`, or `BY_KEY`.
         partitioned_by: `region`, or "".
         seed: Of all that is drawn.
         is_clustered: Whether it was since the savepoint. A restore by the JVM would leave that clustering pending, its
@@ -195,7 +195,7 @@ class FilteredTurns:
 
     def _serve_here(self) -> None:
         table = self._open()
-        if self.kind == "MERGE_ON_READ":
+        if self.kind.startswith("MERGE_ON_READ"):
             table.compaction.run()
         else:
             self.is_clustered |= table.clustering.run(sort_by=["n"]) is not None
