@@ -38,6 +38,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from hudi_locks import redaction
@@ -268,4 +269,6 @@ def refuse_pickling(what: object, advice: str) -> NoReturn:
     raise TypeError(f"a {type(what).__name__} is alive in this process and cannot be pickled: {advice}")
 
 
-__getattr__ = _forward_renamed(__name__, {"UpdateEndangered": "PossibleLostUpdate"}, removed_in="0.3.0")
+__getattr__: Callable[[str], Any] = _forward_renamed(
+    __name__, {"UpdateEndangered": "PossibleLostUpdate"}, removed_in="0.3.0"
+)

@@ -74,11 +74,11 @@ class Bench:
         self.harness = harness
         self.check_id = check_id
         self.clock: Clock = BenchClock() if harness.virtual_time and not real_time else SystemClock()
-        self.rng = random.Random(f"{harness.seed} {check_id}")  # noqa: S311  # repeatable, guards nothing
-        self.history = History()
+        self.rng: random.Random = random.Random(f"{harness.seed} {check_id}")  # noqa: S311  # repeatable, guards nothing
+        self.history: History = History()
         self.notes: list[str] = []
-        self.stack = ExitStack()
-        self.run_name = uuid.uuid4().hex
+        self.stack: ExitStack = ExitStack()
+        self.run_name: str = uuid.uuid4().hex
 
     @property
     def is_virtual(self) -> bool:
@@ -292,7 +292,7 @@ class Running:
     def __init__(self, calls: tuple[Callable[[], Any], ...], clock: Clock) -> None:
         self._clock = clock
         self._idle = Patience(_IDLE_S)
-        self.answers = [Answer() for _ in calls]
+        self.answers: list[Answer] = [Answer() for _ in calls]
         self._threads = [
             threading.Thread(target=self._work, args=(call, answer), daemon=True)
             for call, answer in zip(calls, self.answers, strict=True)

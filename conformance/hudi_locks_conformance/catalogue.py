@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Final
 
 from hudi_locks import ConfigError
@@ -36,7 +37,7 @@ from hudi_locks_conformance.checks import (
 
 __all__ = ["CHECKS", "GROUPS", "load_checks", "read_skips", "select_checks"]
 
-GROUPS: Final = {
+GROUPS: Final[dict[str, tuple[ModuleType, ...]]] = {
     "A": (contract, naming),
     "B": (exclusion, late),
     "C": (ownership,),

@@ -42,7 +42,7 @@ from hudi_locks_conformance.stress import render_result, run_stress, stress_valu
 
 __all__ = ["command"]
 
-command = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+command: typer.Typer = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
 
 ModelName = Enum("ModelName", {name.upper(): name for name in MODELS}, type=str)  # type: ignore[misc]  # from a table

@@ -63,7 +63,7 @@ class Harness:
         server: Server | None = None,
     ) -> None:
         self.name = provider
-        self.options = {key: str(value) for key, value in (options or {}).items()}
+        self.options: dict[str, str] = {key: str(value) for key, value in (options or {}).items()}
         self.seed = seed
         self.contenders = contenders
         self.partner = partner

@@ -60,7 +60,7 @@ class Machine:
     """Whether the lock is free for certain once nobody holds it."""
 
     def __post_init__(self) -> None:
-        self.options = {
+        self.options: dict[str, str] = {
             **self.bench.harness.options,
             **(getattr(self.bench.harness.hooks, "lease_options", None) or {}),
         }

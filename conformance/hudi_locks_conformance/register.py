@@ -9,7 +9,7 @@ class FencedRegister:
     """A store that remembers the greatest token it has seen and refuses a write with a smaller one."""
 
     def __init__(self) -> None:
-        self.greatest = -1
+        self.greatest: int = -1
 
     def write(self, token: int | None) -> bool:
         """Whether the write was taken; one without a token always is."""

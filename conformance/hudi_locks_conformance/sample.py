@@ -54,11 +54,11 @@ class SampleLockProvider(LockProvider):
         super().__init__(options, clock=clock, on_lost=on_lost)
         if "hoodie.sample.folder" not in self.options:
             raise ConfigError("the sample lock provider needs hoodie.sample.folder", key="hoodie.sample.folder")
-        self.folder = Path(self.options["hoodie.sample.folder"])
-        self.lease_s = float(self.options.get("hoodie.sample.lease_s", "60"))
+        self.folder: Path = Path(self.options["hoodie.sample.folder"])
+        self.lease_s: float = float(self.options.get("hoodie.sample.lease_s", "60"))
         self.held: dict[LockScope, Lease] = {}
-        self.closed = False
-        self.serial = itertools.count(1)
+        self.closed: bool = False
+        self.serial: itertools.count[int] = itertools.count(1)
 
     def path(self, scope: LockScope) -> Path:
         """Where the lock's file lies."""

@@ -29,7 +29,7 @@ Abort = Annotated[str | None, typer.Option("--abort", metavar="INSTANT", help="O
 List = Annotated[bool, typer.Option("--list", help="Only show the plans that wait or are under way.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

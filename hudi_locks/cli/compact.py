@@ -28,7 +28,7 @@ Abort = Annotated[str | None, typer.Option("--abort", metavar="INSTANT", help="O
 Logs = Annotated[bool, typer.Option("--logs", help="Merge logs into larger logs; base files stay.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

@@ -79,7 +79,7 @@ class IngestRequest:
     app_name: str
 
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command(cls=StreamerCommand, epilog=_ALSO + ", ".join(sorted(STREAMER_OPTIONS)) + ".")

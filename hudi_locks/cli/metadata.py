@@ -23,7 +23,7 @@ _Parts = Annotated[
     list[str] | None, typer.Option("--part", metavar="NAME", help="Only this part, such as record_index; repeatable.")
 ]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 @command.command("verify")

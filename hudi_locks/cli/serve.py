@@ -25,7 +25,7 @@ __all__ = ["command"]
 _PORT: Final = 26754
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

@@ -18,7 +18,7 @@ BasePath = Annotated[str, typer.Argument(metavar="PATH", help="Base path of the 
 Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table whose timeline is in LOCAL time.")]
 
 
-clean = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+clean: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @clean.command()
@@ -54,7 +54,7 @@ def run_clean(
     )
 
 
-savepoint = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+savepoint: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @savepoint.command()
@@ -105,7 +105,7 @@ def _delete_savepoint(savepoints: Savepoints, instant: str | None) -> str:
     return instant
 
 
-restore = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+restore: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @restore.command()
@@ -127,7 +127,7 @@ def run_restore(
     typer.echo(json.dumps(dataclasses.asdict(done)) if as_json else said)
 
 
-accept_times = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+accept_times: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @accept_times.command()

@@ -20,7 +20,7 @@ from hudi_locks.table import Table
 
 __all__ = ["command"]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

@@ -26,7 +26,7 @@ _LOOK_S: Final = 1.0
 _Last = Annotated[int, typer.Option("--last", "-n", metavar="NUMBER", help="So many of the newest instants.", min=1)]
 _Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on, until Ctrl-C.")]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

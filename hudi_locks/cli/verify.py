@@ -19,7 +19,7 @@ _DAMAGED, _USAGE = 1, 2
 _Values = Annotated[bool, typer.Option("--values", help="Decode all values of base files too; slow.")]
 _NOTES: Final = "notes"
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command()

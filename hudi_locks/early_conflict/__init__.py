@@ -1,5 +1,8 @@
 """Early conflict detection (RFC-56): before a task writes, it looks who else writes its file groups."""
 
+from collections.abc import Callable
+from typing import Any
+
 from hudi_locks.deprecation import forward_renamed
 from hudi_locks.early_conflict.blooms import BloomDirectMarkerBased
 from hudi_locks.early_conflict.context import DetectionContext
@@ -34,4 +37,4 @@ __all__ = [
     "report",
 ]
 
-__getattr__ = forward_renamed(__name__, {"Scene": "DetectionContext"}, removed_in="0.3.0")
+__getattr__: Callable[[str], Any] = forward_renamed(__name__, {"Scene": "DetectionContext"}, removed_in="0.3.0")

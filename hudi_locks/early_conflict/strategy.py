@@ -39,7 +39,7 @@ class EarlyConflictDetectionStrategy(ABC):
     markers_type: ClassVar[str] = DIRECT
     """The value of `hoodie.write.markers.type` that it serves."""
 
-    scene = RenamedMember("context", removed_in="0.3.0")
+    scene: ClassVar[RenamedMember] = RenamedMember("context", removed_in="0.3.0")
 
     def __init__(self, context: DetectionContext) -> None:
         self.context = context

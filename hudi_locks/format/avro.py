@@ -254,7 +254,7 @@ CLEAN_METADATA: Final = _top(
     _may("extraMetadata", _map(_STRING)),
 )
 
-LSM_TIMELINE_INSTANT: Final = {
+LSM_TIMELINE_INSTANT: Final[dict[str, Any]] = {
     "type": "record",
     "name": "HoodieLSMTimelineInstant",
     "namespace": _NAMESPACE,

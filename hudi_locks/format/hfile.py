@@ -68,14 +68,14 @@ class HFile:
         self._path = path
         with interpreting(f"HFile ({_WAY_OUT})", path):
             self._numbers = self._read_trailer()
-            self.codec = Codec(self._number(12, Codec.NONE))
-            self.count = self._number(7, 0)
+            self.codec: Codec = Codec(self._number(12, Codec.NONE))
+            self.count: int = self._number(7, 0)
             at = self._number(2, 0)
             root, at = self._read(at, BlockKind.ROOT_INDEX)
             self._metas, at = self._read(at, BlockKind.ROOT_INDEX)
-            self.info = self._read_info(at)
+            self.info: dict[str, bytes] = self._read_info(at)
             self._index = self._read_index(root)
-            self.first_keys = [_find_row(entry.key) for entry in self._index]
+            self.first_keys: list[bytes] = [_find_row(entry.key) for entry in self._index]
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Every key with its value, in order.

@@ -63,9 +63,10 @@ class Acquisition:
         self.owner = owner
         self.policy = policy
         self.timeout_s = timeout_s
-        self.started_s = self.sent_s = self._clock.monotonic()
-        self.attempts = 0
-        self.requests = 0
+        self.started_s: float = self._clock.monotonic()
+        self.sent_s: float = self.started_s
+        self.attempts: int = 0
+        self.requests: int = 0
         self.last_error: BackendUnavailable | None = None
         self._was_asked = False
 

@@ -251,7 +251,7 @@ class Held(Renewable):
 
     def _note_failure(self, error: Exception) -> None:
         self._failure = error
-        self.due_s = min(self.alarm_s(), self._clock.monotonic() + self._interval_s / _RETRIES_PER_INTERVAL)
+        self.due_s: float = min(self.alarm_s(), self._clock.monotonic() + self._interval_s / _RETRIES_PER_INTERVAL)
 
     def __enter__(self) -> Held:
         return self

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import add_defaults, check_options, lock_keys
+from hudi_locks.config import Options, add_defaults, check_options, lock_keys
 from hudi_locks.errors import ConfigError, ProviderClosed, refuse_pickling
 from hudi_locks.lock.acquisition import Acquisition, LocalQueue, RetryPolicy
 from hudi_locks.lock.capability import Capability
@@ -75,9 +75,9 @@ class LockManager:
         metrics: Metrics | None = None,
     ) -> None:
         kind = load_provider_class(provider, require=require)
-        self.options = check_options(add_defaults(options), known=kind.short_options.values())
-        self.policy = RetryPolicy.from_options(self.options)
-        self.metrics = metrics or Metrics()
+        self.options: Options = check_options(add_defaults(options), known=kind.short_options.values())
+        self.policy: RetryPolicy = RetryPolicy.from_options(self.options)
+        self.metrics: Metrics = metrics or Metrics()
         self._clock = clock or SystemClock()
         self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
         self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"

@@ -55,7 +55,7 @@ class LockProvider(ABC):
     secret_options: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
-        self.options = options if isinstance(options, Options) else Options(options)
+        self.options: Options = options if isinstance(options, Options) else Options(options)
         self.clock = clock
         self.on_lost = on_lost
 

@@ -1,5 +1,8 @@
 """Traces of files being written: what other writers look at and a rollback removes."""
 
+from collections.abc import Callable
+from typing import Any
+
 from hudi_locks.deprecation import forward_renamed
 from hudi_locks.markers.marker_folder import (
     DIRECT,
@@ -35,7 +38,7 @@ __all__ = [
     "staging_folder",
 ]
 
-__getattr__ = forward_renamed(
+__getattr__: Callable[[str], Any] = forward_renamed(
     __name__,
     {"FinalFiles": "StagedFiles", "SpareMarkers": "FallbackMarkers", "SPARE_NUMBERS": "FALLBACK_NUMBERS"},
     removed_in="0.3.0",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
@@ -62,7 +63,7 @@ class TableServices:
         )
         self._working = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
-        self.savepoints = Savepoints(self._table)
+        self.savepoints: Savepoints = Savepoints(self._table)
 
     def clean(self) -> CleanResult:
         """Roll back failed writes and remove old versions of files, as `hoodie.clean.policy` says.
@@ -122,8 +123,8 @@ class TableServices:
         """
         return Restorer(self._table).run(instant)
 
-    save = RenamedMember("savepoints.create", removed_in="0.3.0")
-    accept_times = RenamedMember("transactions.accept_times", removed_in="0.3.0")
+    save: ClassVar[RenamedMember] = RenamedMember("savepoints.create", removed_in="0.3.0")
+    accept_times: ClassVar[RenamedMember] = RenamedMember("transactions.accept_times", removed_in="0.3.0")
 
     def precede_write(self) -> tuple[str, ...]:
         """What the options ask for before a write; what went wrong, in words."""

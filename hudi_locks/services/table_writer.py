@@ -65,12 +65,15 @@ class TableWriter:
     ) -> None:
         check_service(table.storage)
         self.table = table
-        self.options = identify_table(Options(options), name=table.config.name, base_path=table.storage.base)
-        self.clock, metrics = clock or SystemClock(), metrics or Metrics()
+        self.options: Options = identify_table(Options(options), name=table.config.name, base_path=table.storage.base)
+        self.clock: Clock = clock or SystemClock()
+        metrics = metrics or Metrics()
         self._stop_reporting = start_reporting(metrics, self.options, name=table.config.name, clock=self.clock)
-        self.locks = self._open_locks(application, metrics)
-        self.transactions = Transactions(table, self.locks, options=self.options, clock=self.clock, metrics=metrics)
-        self.services = TableServices(self.transactions, self.options)
+        self.locks: LockManager | None = self._open_locks(application, metrics)
+        self.transactions: Transactions = Transactions(
+            table, self.locks, options=self.options, clock=self.clock, metrics=metrics
+        )
+        self.services: TableServices = TableServices(self.transactions, self.options)
 
     @classmethod
     def open(

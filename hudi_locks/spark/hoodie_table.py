@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -77,9 +77,9 @@ class HoodieTable(Mergeable):
         check_executors(spark, table.storage)
         self.spark = spark
         self.table = table
-        self.path = table.storage.base
-        self.options = check_pipeline(options, table.config, self.path)
-        self.metrics = Metrics()
+        self.path: str = table.storage.base
+        self.options: Options = check_pipeline(options, table.config, self.path)
+        self.metrics: Metrics = Metrics()
         self._clock = clock or SystemClock()
         self._writing = threading.Lock()
         self._opened: TableWriter | None = None
@@ -355,27 +355,27 @@ class HoodieTable(Mergeable):
         finally:
             self._writing.release()
 
-    cluster = RenamedMember("clustering.run", removed_in="0.3.0")
-    schedule_clustering = RenamedMember("clustering.schedule", removed_in="0.3.0")
-    run_clustering = RenamedMember("clustering.execute", removed_in="0.3.0")
-    abort_clustering = RenamedMember("clustering.abort", removed_in="0.3.0")
-    wait_for_clustering = RenamedMember("clustering.wait", removed_in="0.3.0")
-    compact = RenamedMember("compaction.run", removed_in="0.3.0")
-    schedule_compaction = RenamedMember("compaction.schedule", removed_in="0.3.0")
-    run_compaction = RenamedMember("compaction.execute", removed_in="0.3.0")
-    abort_compaction = RenamedMember("compaction.abort", removed_in="0.3.0")
-    wait_for_compaction = RenamedMember("compaction.wait", removed_in="0.3.0")
-    compact_logs = RenamedMember("log_compaction.run", removed_in="0.3.0")
-    schedule_log_compaction = RenamedMember("log_compaction.schedule", removed_in="0.3.0")
-    run_log_compaction = RenamedMember("log_compaction.execute", removed_in="0.3.0")
-    abort_log_compaction = RenamedMember("log_compaction.abort", removed_in="0.3.0")
-    clean = RenamedMember("services.clean", removed_in="0.3.0")
-    sweep = RenamedMember("services.sweep", removed_in="0.3.0")
-    archive = RenamedMember("services.archive", removed_in="0.3.0")
-    restore = RenamedMember("services.restore", removed_in="0.3.0")
-    savepoint = RenamedMember("services.savepoints.create", removed_in="0.3.0")
-    delete_savepoint = RenamedMember("services.savepoints.delete", removed_in="0.3.0")
-    list_savepoints = RenamedMember("services.savepoints.list", removed_in="0.3.0")
+    cluster: ClassVar[RenamedMember] = RenamedMember("clustering.run", removed_in="0.3.0")
+    schedule_clustering: ClassVar[RenamedMember] = RenamedMember("clustering.schedule", removed_in="0.3.0")
+    run_clustering: ClassVar[RenamedMember] = RenamedMember("clustering.execute", removed_in="0.3.0")
+    abort_clustering: ClassVar[RenamedMember] = RenamedMember("clustering.abort", removed_in="0.3.0")
+    wait_for_clustering: ClassVar[RenamedMember] = RenamedMember("clustering.wait", removed_in="0.3.0")
+    compact: ClassVar[RenamedMember] = RenamedMember("compaction.run", removed_in="0.3.0")
+    schedule_compaction: ClassVar[RenamedMember] = RenamedMember("compaction.schedule", removed_in="0.3.0")
+    run_compaction: ClassVar[RenamedMember] = RenamedMember("compaction.execute", removed_in="0.3.0")
+    abort_compaction: ClassVar[RenamedMember] = RenamedMember("compaction.abort", removed_in="0.3.0")
+    wait_for_compaction: ClassVar[RenamedMember] = RenamedMember("compaction.wait", removed_in="0.3.0")
+    compact_logs: ClassVar[RenamedMember] = RenamedMember("log_compaction.run", removed_in="0.3.0")
+    schedule_log_compaction: ClassVar[RenamedMember] = RenamedMember("log_compaction.schedule", removed_in="0.3.0")
+    run_log_compaction: ClassVar[RenamedMember] = RenamedMember("log_compaction.execute", removed_in="0.3.0")
+    abort_log_compaction: ClassVar[RenamedMember] = RenamedMember("log_compaction.abort", removed_in="0.3.0")
+    clean: ClassVar[RenamedMember] = RenamedMember("services.clean", removed_in="0.3.0")
+    sweep: ClassVar[RenamedMember] = RenamedMember("services.sweep", removed_in="0.3.0")
+    archive: ClassVar[RenamedMember] = RenamedMember("services.archive", removed_in="0.3.0")
+    restore: ClassVar[RenamedMember] = RenamedMember("services.restore", removed_in="0.3.0")
+    savepoint: ClassVar[RenamedMember] = RenamedMember("services.savepoints.create", removed_in="0.3.0")
+    delete_savepoint: ClassVar[RenamedMember] = RenamedMember("services.savepoints.delete", removed_in="0.3.0")
+    list_savepoints: ClassVar[RenamedMember] = RenamedMember("services.savepoints.list", removed_in="0.3.0")
 
     def __enter__(self) -> HoodieTable:
         return self

@@ -40,7 +40,7 @@ class StreamSink:
 
     def __init__(self, table: HoodieTable, operation: Operation, identifier: str | None, *, clock: Clock) -> None:
         options = table.options
-        self.identifier = identifier or options.get_value(datasource_keys.STREAMING_CHECKPOINT_IDENTIFIER)
+        self.identifier: str = identifier or options.get_value(datasource_keys.STREAMING_CHECKPOINT_IDENTIFIER)
         self._table = table
         self._operation = operation
         self._retries = options.get_value(datasource_keys.STREAMING_RETRY_COUNT)

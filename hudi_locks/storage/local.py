@@ -98,11 +98,13 @@ class LocalStorage(Storage):
         base: The same as the user wrote it; `root` if not given.
     """
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
+    capabilities: StorageCapabilities = StorageCapabilities(
+        conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True
+    )
 
     def __init__(self, root: str, *, base: str | None = None) -> None:
         self._root = os.path.normpath(root)
-        self.base = (base if base is not None else root).rstrip("/") or "/"
+        self.base: str = (base if base is not None else root).rstrip("/") or "/"
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"

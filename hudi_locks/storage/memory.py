@@ -31,7 +31,9 @@ class MemoryStorage(Storage):
         base: What the table's base path is called.
     """
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
+    capabilities: StorageCapabilities = StorageCapabilities(
+        conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True
+    )
 
     def __init__(self, clock: Clock, *, base: str = "memory:/table") -> None:
         self.base = base

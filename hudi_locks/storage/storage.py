@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import NoSuchFile, StorageError, UnsupportedTable
@@ -256,7 +256,7 @@ class Storage(ABC):
     def address(self, path: str) -> str:
         """The path as Spark takes it and plans for other writers name it. Nothing in Python opens it."""
 
-    native = RenamedMember("address", removed_in="0.3.0")
+    native: ClassVar[RenamedMember] = RenamedMember("address", removed_in="0.3.0")
 
     @abstractmethod
     def now_ms(self) -> int:

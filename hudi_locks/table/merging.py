@@ -37,8 +37,8 @@ class Merge(ABC):
         deletes: Present rows taken out so far.
     """
 
-    updates = 0
-    deletes = 0
+    updates: int = 0
+    deletes: int = 0
     _on_change: OnChange | None = None
 
     def tell_changes(self, on_change: OnChange) -> None:
@@ -94,6 +94,9 @@ class UpsertMerge(KeyedMerge):
         incoming: Stamped rows in the schema of the base file; may be mapped from disk.
         rule: Which row wins.
     """
+
+    updates: int = 0
+    deletes: int = 0
 
     def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
         self._rule = rule
@@ -172,6 +175,8 @@ class AppendMerge(Merge):
 class DeleteMerge(Merge):
     """Takes rows out by key."""
 
+    deletes: int = 0
+
     def __init__(self, incoming: pa.Table) -> None:
         self._keys = _combine(incoming.column(RECORD_KEY))
 
@@ -193,6 +198,9 @@ class MovingMerge(Merge):
         merge: Carries the others in.
         moved: Keys of the rows that are taken out.
     """
+
+    updates: int = 0
+    deletes: int = 0
 
     def __init__(self, merge: Merge, moved: pa.Array) -> None:
         self._merge = merge

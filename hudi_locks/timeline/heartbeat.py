@@ -239,7 +239,7 @@ class WriterHeartbeat:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.lost_because = ""
+        self.lost_because: str = ""
 
     def start(self) -> bool:
         """Make the file and begin to beat; False if somebody else has an instant of that time.

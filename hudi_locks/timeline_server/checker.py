@@ -45,7 +45,7 @@ class Checker:
         metrics: Metrics,
     ) -> None:
         self.conflict: EarlyConflict | None = None
-        self.has_begun = False
+        self.has_begun: bool = False
         self._kind = kind
         self._context = context
         self._strategy = kind(context)

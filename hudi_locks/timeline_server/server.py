@@ -86,10 +86,10 @@ class TimelineServer:
     def __init__(
         self, make_app: Callable[[str], Starlette], *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
-        self.token = secrets.token_urlsafe(32) if token is None else token
+        self.token: str = secrets.token_urlsafe(32) if token is None else token
         self._socket = _listen(host, port)
         shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self.url: str = f"http://{shown}:{self._socket.getsockname()[1]}"
         config = uvicorn.Config(
             make_app(self.token),
             log_config=None,

@@ -1,5 +1,8 @@
 """Writes that never lose an update: begin, publish, roll forward, roll back."""
 
+from collections.abc import Callable
+from typing import Any
+
 from hudi_locks.deprecation import forward_renamed
 from hudi_locks.transaction.conflicts import (
     AbsentKeys,
@@ -53,4 +56,4 @@ __all__ = [
     "carry_out_restore",
 ]
 
-__getattr__ = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")
+__getattr__: Callable[[str], Any] = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")

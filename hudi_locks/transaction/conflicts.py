@@ -140,7 +140,7 @@ class ConflictResolutionStrategy(ABC):
 
     def __init__(self, *, is_merge_on_read: bool, is_bucketed: bool = False) -> None:
         self.is_merge_on_read = is_merge_on_read
-        self.is_bucketed = is_bucketed or self.always_bucketed
+        self.is_bucketed: bool = is_bucketed or self.always_bucketed
 
     @abstractmethod
     def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:

@@ -38,7 +38,7 @@ class Notices:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self.foreign_writer_seen = False
+        self.foreign_writer_seen: bool = False
         self.metadata_table_seen = False
 
     def check(self) -> None:

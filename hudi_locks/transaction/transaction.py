@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import TracebackType
+from typing import ClassVar
 
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
@@ -56,7 +57,7 @@ class Transaction:
         self._ended = ""
         self._is_publishing = False
         self._has_markers = False
-        self.action = state.instant.action
+        self.action: str = state.instant.action
         self.operation = operation
 
     @property
@@ -157,7 +158,7 @@ class Transaction:
         """
         return check_conflict(self._table, self._state, metadata, reads=reads)
 
-    foresee = RenamedMember("check_conflict", removed_in="0.3.0")
+    foresee: ClassVar[RenamedMember] = RenamedMember("check_conflict", removed_in="0.3.0")
 
     def look_again(self) -> WriteState | None:
         """This write as if it had been begun by a look at the table as it is now; None if it cannot go on from there.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import table_keys
@@ -82,8 +83,8 @@ class Transactions:
         settings = WriterSettings.of(options or {}, table.config.extra)
         refuse_unusable(table, settings, has_lock=locks is not None)
         clock = clock or SystemClock()
-        self.is_merge_on_read = table.config.table_type == "MERGE_ON_READ"
-        self.coordinator = TableCoordinator(
+        self.is_merge_on_read: bool = table.config.table_type == "MERGE_ON_READ"
+        self.coordinator: TableCoordinator = TableCoordinator(
             storage=table.storage,
             layout=table.layout,
             settings=settings,
@@ -98,9 +99,9 @@ class Transactions:
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
             participants=tuple(participants),
         )
-        self.early = EarlyConflictDriver(self.coordinator, options or {})
+        self.early: EarlyConflictDriver = EarlyConflictDriver(self.coordinator, options or {})
 
-    coordination = RenamedMember("coordinator", removed_in="0.3.0")
+    coordination: ClassVar[RenamedMember] = RenamedMember("coordinator", removed_in="0.3.0")
 
     @property
     def notices(self) -> Notices:

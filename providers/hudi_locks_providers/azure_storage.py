@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +39,11 @@ class AzureStorage(ObjectStorage):
     thread-safe.
     """
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
+    capabilities: StorageCapabilities = field(
+        default=StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True),
+        init=False,
+        repr=False,
+    )
     is_service = True
     is_remote = True
 

@@ -94,9 +94,9 @@ class DynamoDBLockProvider(LockProvider):
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
         self._settings = DynamoSettings.from_options(self.options)
-        self.keys = LockKeys(self._find_key())
-        self.connection = Connection(self.options, self._settings)
-        self.table = LockTable(self.connection, clock)
+        self.keys: LockKeys = LockKeys(self._find_key())
+        self.connection: Connection = Connection(self.options, self._settings)
+        self.table: LockTable = LockTable(self.connection, clock)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
         self._closed = False

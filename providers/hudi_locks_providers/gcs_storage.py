@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_locks.errors import NoSuchFile
@@ -37,7 +37,11 @@ class GcsStorage(ObjectStorage):
     copy that comes later finds nothing to copy. Runs on the driver and on executors; picklable; thread-safe.
     """
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
+    capabilities: StorageCapabilities = field(
+        default=StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True),
+        init=False,
+        repr=False,
+    )
     is_service = True
     is_remote = True
 

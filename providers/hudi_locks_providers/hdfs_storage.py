@@ -80,7 +80,11 @@ class HdfsStorage(Storage):
     addresses: tuple[str, ...] = field(repr=False)
     settings: Mapping[str, str] = field(repr=False, default_factory=dict)
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True)
+    capabilities: StorageCapabilities = field(
+        default=StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True, ended_folders=True),
+        init=False,
+        repr=False,
+    )
     is_remote = True
 
     @cached_property

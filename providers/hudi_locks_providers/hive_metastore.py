@@ -66,8 +66,8 @@ class HiveMetastoreLockProvider(LockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.settings = HiveSettings.from_options(self.options)
-        self.metastore = Metastore(self.options)
+        self.settings: HiveSettings = HiveSettings.from_options(self.options)
+        self.metastore: Metastore = Metastore(self.options)
         self._requests = HiveRequests(self.metastore, self.settings.database)
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}

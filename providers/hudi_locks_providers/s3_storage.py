@@ -56,7 +56,11 @@ class S3Storage(Storage):
     options: Options = field(repr=False)
     _known: dict[str, _Known] = field(default_factory=dict, init=False, repr=False)
 
-    capabilities = StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True)
+    capabilities: StorageCapabilities = field(
+        default=StorageCapabilities(conditional_create=True, tickets=True, renewal_in_place=True),
+        init=False,
+        repr=False,
+    )
     is_read_by_spark = False
     is_service = True
     is_remote = True

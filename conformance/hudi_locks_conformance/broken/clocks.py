@@ -95,7 +95,7 @@ class Watching(SampleLockProvider):
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
         self.sights: dict[LockScope, tuple[dict[str, Any], float]] = {}
-        self.beats = 0
+        self.beats: int = 0
 
     def encode(self, lease: Lease) -> bytes:
         """With another number for each sign of life, and the lease."""

@@ -44,7 +44,7 @@ class TrustsTheWay(SampleLockProvider):
 class LosesRepeats(TrustsTheWay):
     """Takes a request that came twice for a refusal."""
 
-    asking = False
+    asking: bool = False
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """Acquire, without a look at whose the record is."""

@@ -65,7 +65,7 @@ class RestartsTokens(Fenced):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.holds = itertools.count(1)
+        self.holds: itertools.count[int] = itertools.count(1)
 
     def number(self, lease: Lease) -> Lease:
         """See `Fenced.number`."""
@@ -136,7 +136,8 @@ class KeepsTokensAtTakeover(Fenced):
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """See `LockProvider.try_acquire`."""
-        self.last = self.found = (self.read(scope) or {}).get("token")
+        self.last: Any = (self.read(scope) or {}).get("token")
+        self.found: Any = self.last
         return super().try_acquire(scope, owner, timeout_s)
 
     def number(self, lease: Lease) -> Lease:

@@ -56,7 +56,7 @@ class TripsOverItself(SampleLockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.busy = threading.Lock()
+        self.busy: threading.Lock = threading.Lock()
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """Acquire, one at a time."""
@@ -86,7 +86,7 @@ class HasOneHold(SampleLockProvider):
         """Forget what was held before."""
         lease = super().try_acquire(scope, owner, timeout_s)
         if lease is not None:
-            self.held = {scope: lease}
+            self.held: dict[LockScope, Lease] = {scope: lease}
         return lease
 
 
@@ -183,7 +183,7 @@ class ClampsItsLease(SampleLockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.lease_s = min(self.lease_s, 60.0)
+        self.lease_s: float = min(self.lease_s, 60.0)
 
 
 class ReadsTheClockOnce(SampleLockProvider):
@@ -191,7 +191,7 @@ class ReadsTheClockOnce(SampleLockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.began_ms = clock.wall_ms()
+        self.began_ms: int = clock.wall_ms()
 
     def encode(self, lease: Lease) -> bytes:
         """With the end as it was at first."""

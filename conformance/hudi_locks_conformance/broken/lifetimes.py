@@ -28,7 +28,7 @@ class SparesOtherProcesses(SampleLockProvider):
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """Remember who asks."""
-        self.pid = owner.pid
+        self.pid: int = owner.pid
         return super().try_acquire(scope, owner, timeout_s)
 
     def is_over(self, scope: LockScope) -> bool:

@@ -68,7 +68,7 @@ class Sessioned(Telling):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.session = uuid.uuid4()
+        self.session: uuid.UUID = uuid.uuid4()
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
         """Ask until the time is over."""

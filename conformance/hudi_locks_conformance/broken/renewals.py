@@ -108,7 +108,7 @@ class ThrottlesRenewals(SampleLockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.pause_s = float(self.options.get("hoodie.sample.pause_s", "0"))
+        self.pause_s: float = float(self.options.get("hoodie.sample.pause_s", "0"))
         self.written_s: dict[LockScope, float] = {}
 
     def renew(self, lease: Lease) -> Lease:
@@ -134,7 +134,7 @@ class WearsOut(SampleLockProvider):
 
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
-        self.renewals = 0
+        self.renewals: int = 0
 
     def renew(self, lease: Lease) -> Lease:
         """Renew, unless that was done too often."""

@@ -32,7 +32,7 @@ class Meddler:
         self.names: list[str] = []
         self.always: Action | None = None
         self.at: Mapping[int, Action] = {}
-        self.to = ""
+        self.to: str = ""
 
     def __call__(self, name: str, send: Send) -> Any:
         """Pass one request on, or not."""

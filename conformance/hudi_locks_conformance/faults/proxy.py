@@ -54,9 +54,9 @@ class FaultProxy:
     """
 
     def __init__(self, target: int, *, port: int = 0) -> None:
-        self.port = port
-        self.accepted = 0
-        self.lost = 0
+        self.port: int = port
+        self.accepted: int = 0
+        self.lost: int = 0
         self._target = target
         self._delay_s = 0.0
         self._is_cut = False

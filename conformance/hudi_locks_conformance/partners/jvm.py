@@ -161,7 +161,7 @@ class JvmContender:
         self._process = subprocess.Popen(  # noqa: S603  # our own words
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
-        self.name = f"{partner.name}-{self._process.pid}"
+        self.name: str = f"{partner.name}-{self._process.pid}"
         self._records: list[dict[str, Any]] = []
         self._told = threading.Event()
         """Set with its first line, or with its end."""

@@ -109,7 +109,7 @@ class LocalServer:
         self.kind = kind
         self.folder = folder
         self.port = port
-        self.process = LocalProcess(folder)
+        self.process: LocalProcess = LocalProcess(folder)
 
     @property
     def options(self) -> dict[str, str]:

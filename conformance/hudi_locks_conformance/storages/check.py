@@ -101,8 +101,10 @@ class StorageBench:
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         self.storage = storage
-        self.clock = clock or SystemClock()
-        self.folder = f"hudi_locks_conformance/{uuid.uuid4().hex}"
+        self.clock: Clock = clock or SystemClock()
+        self.folder: str = f"hudi_locks_conformance/{uuid.uuid4().hex}"
+        self.instant: str
+        self.other_instant: str
         self.instant, self.other_instant = _draw_instants()
 
     def path(self, name: str) -> str:

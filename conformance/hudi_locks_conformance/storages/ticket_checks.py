@@ -18,7 +18,9 @@ _LARGE: Final = 12_000_000
 _PATIENCE_S: Final = 1.0
 """How long a late request is waited for."""
 
-ticket_check = partial(storage_check, needs="tickets")
+ticket_check: partial[Callable[[Callable[[StorageBench], None]], Callable[[StorageBench], None]]] = partial(
+    storage_check, needs="tickets"
+)
 
 
 @ticket_check("ST1", "staged-is-unseen", why="Readers take each base file whose instant is completed.")

@@ -31,7 +31,7 @@ class ShakyLink:
         self._proxy = FaultProxy(server.port)
         self._proxy.start()
         before, behind = server.kind.options(server.port), server.kind.options(self._proxy.port)
-        self.options = {name: value for name, value in behind.items() if before[name] != value}
+        self.options: dict[str, str] = {name: value for name, value in behind.items() if before[name] != value}
         self.healed_s: float | None = None
         self.broken: list[str] = []
 

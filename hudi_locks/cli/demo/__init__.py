@@ -6,5 +6,5 @@ from hudi_locks.cli.demo.play import demo
 
 __all__ = ["command"]
 
-command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 command.command()(demo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -14,7 +15,7 @@ from hudi_locks.spark.operation import WriteResult
 
 __all__ = ["SERVICE_ERRORS", "BackgroundThread"]
 
-SERVICE_ERRORS = (HudiLocksError, PySparkException, Py4JError)
+SERVICE_ERRORS: Final[tuple[type[Exception], ...]] = (HudiLocksError, PySparkException, Py4JError)
 """What a table service may fail with after a commit that stands: a warning, since the write need not be repeated."""
 _log = open_log(__name__)
 

@@ -62,7 +62,11 @@ class ObjectStorage(Storage):
     options: Options = field(repr=False)
     clock: Clock = field(default_factory=SystemClock, repr=False)
 
-    capabilities = StorageCapabilities(conditional_create=True, renewal_in_place=True)
+    capabilities: StorageCapabilities = field(
+        default=StorageCapabilities(conditional_create=True, renewal_in_place=True),
+        init=False,
+        repr=False,
+    )
     is_read_by_spark = False
 
     @cached_property

@@ -60,9 +60,9 @@ class LockClient(SessionListener):
     def __init__(
         self, settings: Settings, find_place: Callable[[LockScope], NodePlace], *, clock: Clock, on_lost: LossCallback
     ) -> None:
-        self.session = Session(settings, clock=clock, listener=self)
-        self.line = Line(self.session, clock)
-        self.inspection = Inspection(self.session, clock)
+        self.session: Session = Session(settings, clock=clock, listener=self)
+        self.line: Line = Line(self.session, clock)
+        self.inspection: Inspection = Inspection(self.session, clock)
         self._bulk = Bulk(self.session, self.line, clock)
         self._find_place = find_place
         self._clock = clock

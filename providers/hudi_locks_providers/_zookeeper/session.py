@@ -70,7 +70,7 @@ class Session:
     def __init__(self, settings: Settings, *, clock: Clock, listener: SessionListener) -> None:
         self.settings = settings
         self.id: int | None = None
-        self.timeout_s = settings.session_timeout_s
+        self.timeout_s: float = settings.session_timeout_s
         self.suspended_s: float | None = None
         self._clock = clock
         self._listener = listener
