@@ -97,25 +97,27 @@ def test_several_writers_lose_nothing(make: Any, frame: Any, spark: Any) -> None
     race_writers(table, frame, lambda: HoodieTable.load(spark, table.path, options=options))
 
 
-@pytest.fixture
-def hadoop(spark: Any, minidfs: Server) -> Iterator[None]:
-    """What a cluster's hdfs-site.xml tells Spark: where the name node speaks HTTP."""
+@pytest.fixture(params=["webhdfs", pytest.param("native", marks=pytest.mark.nightly)])
+def hadoop(request: pytest.FixtureRequest, spark: Any, minidfs: Server) -> Iterator[str]:
+    """What hdfs-site.xml tells Spark of HTTP, if anything; the scheme by which name nodes are asked then."""
+    told = {"webhdfs": f"127.0.0.1:{minidfs.port}", "native": ""}
     settings = spark.sparkContext._jsc.hadoopConfiguration()
-    settings.set("dfs.namenode.http-address", f"127.0.0.1:{minidfs.port}")
-    yield
+    settings.set("dfs.namenode.http-address", told[request.param])
+    yield {"webhdfs": "http", "native": "hdfs"}[request.param]
     settings.unset("dfs.namenode.http-address")
 
 
 @by_hdfs
 @pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.nightly), "MERGE_ON_READ"])
 def test_the_jvm_reads_and_writes_the_same_table(
-    make: Any, frame: Any, hadoop: None, jvm: Jvm, base: str, table_type: str, zookeeper_lock: Any
+    make: Any, frame: Any, hadoop: str, jvm: Jvm, base: str, table_type: str, zookeeper_lock: Any
 ) -> None:
     """In turns, and at once in partitions of their own."""
     ours, theirs = zookeeper_lock
     keyed = {key.replace(".", "__"): value for key, value in ours.items()}
     table = make(table_type, hoodie__write__table__version=str(jvm.table_version), **keyed)
     named = {key.replace(".", "__"): value for key, value in {**TYPES[table_type], **theirs}.items()}
+    assert table.table.storage.addresses[0].startswith(f"{hadoop}://")
     expected = make_rows(range(40), 1, "ours")
     table.insert(frame(expected))
     assert jvm.read_path(base) == expected
@@ -135,12 +137,13 @@ def test_the_jvm_reads_and_writes_the_same_table(
 @pytest.mark.nightly  # on a disk the same runs each time
 @by_hdfs
 def test_the_jvm_and_ours_write_the_same_file_groups_at_once(
-    spark: Any, frame: Any, hadoop: None, jvm: Jvm, base: str, zookeeper_lock: Any
+    spark: Any, frame: Any, hadoop: str, jvm: Jvm, base: str, zookeeper_lock: Any
 ) -> None:
     """Neither blocks the other; of each key the newest row stays, whoever was first."""
     ours, theirs = zookeeper_lock
     options = {**OURS, **TOGETHER, **ours, "hoodie.write.table.version": str(jvm.table_version)}
     table = HoodieTable.create(spark, base, table_type="MERGE_ON_READ", options=options, **NAMED)
+    assert table.table.storage.addresses[0].startswith(f"{hadoop}://")  # type: ignore[attr-defined]
     table.insert(frame(rows(KEYS, 1, "first")))
     named = {**THEIRS, **{key.replace(".", "__"): value for key, value in theirs.items()}}
     writing = jvm.begin_write(table, [*rows(KEYS[:6], 3, "jvm"), *rows(KEYS[6:], 2, "jvm")], **named)
