@@ -225,7 +225,10 @@ def _check(status: int, said: bytes, path: str) -> None:
     if status < http.HTTPStatus.MULTIPLE_CHOICES:
         return
     if status == http.HTTPStatus.UNAUTHORIZED:
-        raise PermissionError("WebHDFS asks for Kerberos, which is not spoken here")
+        raise PermissionError(
+            "WebHDFS asks for Kerberos, which is not spoken here: pip install 'hudi-locks[hdfs]', and give an hdfs://"
+            " path without hudi_locks.filesystem.webhdfs_url"
+        )
     try:
         told = json.loads(said)["RemoteException"]
         kind, message = str(told["exception"]), str(told["message"]).splitlines()[0]
