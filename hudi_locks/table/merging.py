@@ -95,8 +95,8 @@ class UpsertMerge(KeyedMerge):
         rule: Which row wins.
     """
 
-    updates: int = 0
-    deletes: int = 0
+    updates: int
+    deletes: int
 
     def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
         self._rule = rule
@@ -175,7 +175,7 @@ class AppendMerge(Merge):
 class DeleteMerge(Merge):
     """Takes rows out by key."""
 
-    deletes: int = 0
+    deletes: int
 
     def __init__(self, incoming: pa.Table) -> None:
         self._keys = _combine(incoming.column(RECORD_KEY))
@@ -199,8 +199,8 @@ class MovingMerge(Merge):
         moved: Keys of the rows that are taken out.
     """
 
-    updates: int = 0
-    deletes: int = 0
+    updates: int
+    deletes: int
 
     def __init__(self, merge: Merge, moved: pa.Array) -> None:
         self._merge = merge

@@ -78,7 +78,7 @@ def native(make: Any) -> Callable[[str], HoodieTable]:
 @pytest.mark.parametrize("base", ["hdfs"], indirect=True)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_lives_its_life_without_webhdfs(native: Any, frame: Any, table_type: str) -> None:
-    live_a_life(native(table_type), frame)
+    assert live_a_life(native(table_type), frame)
 
 
 @pytest.mark.parametrize("base", ["hdfs"], indirect=True)

@@ -78,7 +78,9 @@ def test_a_name_node_that_does_not_answer_is_one_error() -> None:
         open_storage("webhdfs://127.0.0.1:9/table").read("a")
 
 
-def test_parquet_is_written_and_read(storage: Storage) -> None:
+@pytest.mark.parametrize("way", ["storage", "native"])
+def test_parquet_is_written_and_read(request: pytest.FixtureRequest, way: str) -> None:
+    storage: Storage = request.getfixturevalue(way)
     rows = pa.table({"id": list(range(200_000)), "text": [f"row {n}" for n in range(200_000)]})
     staged = storage.stage("p/f.parquet", instant="20260101000000000")
     with staged.open() as out:
@@ -132,16 +134,6 @@ def test_a_move_whose_answer_was_lost_is_an_error_and_was_made(link: FaultProxy,
     assert not risky.create_if_absent("a", b"theirs")
     assert link.lost == 1
     assert native.list(".hoodie/.hudi_locks/tmp") == []
-
-
-def test_parquet_is_written_and_read_natively(native: Storage) -> None:
-    rows = pa.table({"id": list(range(200_000)), "text": [f"row {n}" for n in range(200_000)]})
-    staged = native.stage("p/f.parquet", instant="20260101000000000")
-    with staged.open() as out:
-        pq.write_table(rows, out)
-    assert native.redeem(staged.seal(), "p/f.parquet")
-    with native.open_input("p/f.parquet") as file:
-        assert pq.read_table(file, columns=["text"]).equals(rows.select(["text"]))
 
 
 def test_a_task_that_was_cancelled_gives_nothing_a_name_natively(native: Storage) -> None:

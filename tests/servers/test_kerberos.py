@@ -51,14 +51,16 @@ def with_keytab(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(server.folder / "secrets" / "writer.keytab"))
 
 
-def write_rows(storage: Storage) -> None:
-    rows = pa.table({"id": list(range(10_000))})
+ROWS = pa.table({"id": list(range(10_000))})
+
+
+def write_and_read(storage: Storage) -> pa.Table:
     staged = storage.stage("p/f.parquet", instant="20260101000000000")
     with staged.open() as out:
-        pq.write_table(rows, out)
+        pq.write_table(ROWS, out)
     assert storage.redeem(staged.seal(), "p/f.parquet")
     with storage.open_input("p/f.parquet") as file:
-        assert pq.read_table(file).equals(rows)
+        return pq.read_table(file)
 
 
 def test_without_a_ticket_it_says_how_to_get_one(base: str) -> None:
@@ -72,7 +74,7 @@ def test_a_keytab_lets_a_driver_write(base: str) -> None:
     refuse_unwritable(storage)
     assert storage.create_if_absent("a", b"mine")
     assert not storage.create_if_absent("a", b"theirs")
-    write_rows(storage)
+    assert write_and_read(storage).equals(ROWS)
 
 
 def test_a_delegation_token_lets_an_executor_write(
@@ -81,7 +83,7 @@ def test_a_delegation_token_lets_an_executor_write(
     storage = pickle.dumps(open_storage(base))
     monkeypatch.delenv("HADOOP_CONF_DIR")
     monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(server.folder / "secrets" / "token"))
-    write_rows(pickle.loads(storage))
+    assert write_and_read(pickle.loads(storage)).equals(ROWS)
 
 
 @pytest.mark.usefixtures("with_keytab")

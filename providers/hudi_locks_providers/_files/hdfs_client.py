@@ -6,9 +6,9 @@ import errno
 import io
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["HdfsClient", "HdfsStatus", "make_hdfs_error"]
+__all__ = ["HdfsClient", "HdfsOutput", "HdfsStatus", "make_hdfs_error"]
 
 _ERRNOS: Final = {
     "AccessControlException": errno.EACCES,
@@ -44,6 +44,52 @@ class HdfsStatus:
     number: int
 
 
+class HdfsOutput(io.RawIOBase, ABC):
+    """A file that is written to data nodes, piece by piece.
+
+    Args:
+        path: Of the file, for messages.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self._at = 0
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._at
+
+    def write(self, data: Any) -> int:
+        """Send a piece."""
+        piece = memoryview(data).cast("B")
+        if len(piece):
+            self._send(piece)
+            self._at += len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        """End the file; it is whole where this raises nothing."""
+        if self.closed:
+            return
+        try:
+            self._end()
+        finally:
+            super().close()
+
+    @abstractmethod
+    def _send(self, piece: memoryview) -> None:
+        """Send some bytes."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Say that there are no more, and hear that they arrived."""
+
+
 class HdfsClient(ABC):
     """One HDFS. Thread-safe.
 
@@ -60,7 +106,7 @@ class HdfsClient(ABC):
         """The content of a file, or a part of it, which lies within it."""
 
     @abstractmethod
-    def open_output(self, path: str) -> io.RawIOBase:
+    def open_output(self, path: str) -> HdfsOutput:
         """Where the bytes of a file go, piece by piece; one that is there is replaced. The caller closes it."""
 
     @abstractmethod

@@ -7,7 +7,6 @@ as one of a file that is not there.
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 import uuid
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
-from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsStatus, make_hdfs_error
+from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsOutput, HdfsStatus, make_hdfs_error
 from hudi_locks_providers._wire.service_time import ServiceTime
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ _AS_IT_IS: Final = 2**64 - 1
 """For an access time that stays."""
 _FOLDER_RIGHTS: Final = 0o755
 _REMOTE: Final = re.compile(r'RPCError\("(?:[\w.]+\.)?(\w+)", "((?:[^"\\]|\\.)*)')
-
 _KERBEROS: Final = re.compile(r'GSSAPIError\(.*"((?:[^"\\]|\\.)*)"\)$')
 
 
@@ -57,8 +55,7 @@ class NativeHdfs(HdfsClient):
         self._address = address
         self._settings = {**_RETRIES, **settings}
         self._scratch = scratch
-        self._clock = SystemClock()
-        self._time = ServiceTime(self._clock)
+        self._time = ServiceTime(SystemClock())
         self._made: hdfs_native.Client = self._connect()
 
     def create(self, path: str, data: bytes) -> None:
@@ -72,11 +69,11 @@ class NativeHdfs(HdfsClient):
             file = self._client.read(path)
             return file.read_range(offset, len(file) if length is None else length)
 
-    def open_output(self, path: str, *, replaces: bool = True) -> io.RawIOBase:
+    def open_output(self, path: str, *, replaces: bool = True) -> HdfsOutput:
         """See `HdfsClient.open_output`."""
         with _translating(path):
             options = _load().WriteOptions(overwrite=replaces, create_parent=True)
-            return _Output(self._client.create(path, options), path)
+            return _NativeOutput(self._client.create(path, options), path)
 
     def find_status(self, path: str) -> HdfsStatus | None:
         """See `HdfsClient.find_status`."""
@@ -135,40 +132,20 @@ class NativeHdfs(HdfsClient):
             return client
 
 
-class _Output(io.RawIOBase):
-    """A file that is written to data nodes; see `HdfsClient.open_output`."""
+class _NativeOutput(HdfsOutput):
+    """See `HdfsOutput`."""
 
     def __init__(self, inner: hdfs_native.FileWriter, path: str) -> None:
-        super().__init__()
+        super().__init__(path)
         self._inner = inner
-        self._path = path
-        self._at = 0
 
-    def writable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._at
-
-    def write(self, data: Any) -> int:
-        """Send a piece."""
-        piece = bytes(data)
+    def _send(self, piece: memoryview) -> None:
         with _translating(self._path):
-            self._inner.write(piece)
-        self._at += len(piece)
-        return len(piece)
+            self._inner.write(bytes(piece))
 
-    def close(self) -> None:
-        """End the file; it is whole where this raises nothing."""
-        if self.closed:
-            return
-        try:
-            with _translating(self._path):
-                self._inner.close()
-        finally:
-            super().close()
+    def _end(self) -> None:
+        with _translating(self._path):
+            self._inner.close()
 
 
 def _refuse_fork() -> None:

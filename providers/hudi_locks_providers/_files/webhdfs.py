@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import getpass
 import http.client
-import io
 import json
 import os
 import socket
@@ -17,10 +16,10 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from hudi_locks.clock import SystemClock
-from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsStatus, make_hdfs_error
+from hudi_locks_providers._files.hdfs_client import HdfsClient, HdfsOutput, HdfsStatus, make_hdfs_error
 from hudi_locks_providers._wire.service_time import ServiceTime
 
-__all__ = ["HdfsOutput", "WebHdfs"]
+__all__ = ["WebHdfs"]
 
 _LONGEST_CALL_S: Final = 10.0
 _REDIRECT: Final = 307
@@ -59,7 +58,7 @@ class WebHdfs(HdfsClient):
         if status != _REDIRECT or not where:
             _check(status, said, path)
             raise OSError(errno.EIO, f"the name node does not say where it is to be written (status {status})", path)
-        return HdfsOutput(where, path)
+        return _WebOutput(where, path)
 
     def find_status(self, path: str) -> HdfsStatus | None:
         """See `HdfsClient.find_status`."""
@@ -141,8 +140,8 @@ class WebHdfs(HdfsClient):
             self._addresses = [address, *(other for other in self._addresses if other != address)]
 
 
-class HdfsOutput(io.RawIOBase):
-    """A file that is written to a data node, piece by piece.
+class _WebOutput(HdfsOutput):
+    """See `HdfsOutput`.
 
     Args:
         where: Address that the name node gave.
@@ -150,38 +149,20 @@ class HdfsOutput(io.RawIOBase):
     """
 
     def __init__(self, where: str, path: str) -> None:
-        super().__init__()
+        super().__init__(path)
         parts = urlsplit(where)
-        self._path = path
-        self._at = 0
         self._connection = _connect(parts.scheme, parts.netloc)
         self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
         self._connection.putheader("Content-Type", "application/octet-stream")
         self._connection.putheader("Transfer-Encoding", "chunked")
         self._connection.endheaders()
 
-    def writable(self) -> bool:
-        """Yes."""
-        return True
+    def _send(self, piece: memoryview) -> None:
+        self._connection.send(b"%x\r\n" % len(piece))
+        self._connection.send(piece)
+        self._connection.send(b"\r\n")
 
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._at
-
-    def write(self, data: Any) -> int:
-        """Send a piece."""
-        piece = memoryview(data).cast("B")
-        if len(piece):
-            self._connection.send(b"%x\r\n" % len(piece))
-            self._connection.send(piece)
-            self._connection.send(b"\r\n")
-            self._at += len(piece)
-        return len(piece)
-
-    def close(self) -> None:
-        """End the file; it is whole where this raises nothing."""
-        if self.closed:
-            return
+    def _end(self) -> None:
         try:
             self._connection.send(b"0\r\n\r\n")
             answer = self._connection.getresponse()
@@ -190,7 +171,6 @@ class HdfsOutput(io.RawIOBase):
             raise OSError(errno.EIO, f"the data node gave no answer: {error!r}", self._path) from error
         finally:
             self._connection.close()
-            super().close()
 
 
 def _status(told: dict[str, Any]) -> HdfsStatus:
