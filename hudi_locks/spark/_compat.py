@@ -195,6 +195,9 @@ _NOTHING_THERE: Final = {"fs.viewfs.mounttable.hudi-locks.link./nothing": "file:
 """A folder there can be listed and refreshed by nobody: no path that a user refreshes is above it."""
 _FLAT: Final = {"recursiveFileLookup": "true"}
 """Without it only those files of a table without partition columns count that lie in the folder itself."""
+_BETWEEN: Final = "\0"
+_PATH: Final = "org.apache.hadoop.fs.Path"
+_SQL: Final = "org.apache.spark.sql"
 _FILE_STATUS: Final = "org.apache.hadoop.fs.FileStatus"
 _STRICT: Final = {key.name: "false" for key in LENIENT_KEYS}
 """They go before the session's own: what Spark passes over it does not tell, and rows would be missing in silence."""
@@ -215,22 +218,50 @@ class FileIndexes:
     def map(self, options: Mapping[str, str]) -> Any:
         return self._python.toScalaMap(self._jvm.java.util.HashMap(dict(options)))
 
-    def listed(self, values: Iterable[Any]) -> Any:
-        found = self._jvm.java.util.ArrayList()
-        add = found.add
-        for value in values:
-            add(value)
-        return self._python.toSeq(found)
-
-    def place(self, rows: Any, folders: Iterable[str]) -> Any:
+    def place(self, rows: Any, folders: Sequence[str]) -> Any:
         """Folders of one table as a list of Spark's, each with the row of its partition values.
 
-        A call to the JVM takes a tenth of a millisecond, and there may be thousands of folders: four calls for each.
+        There may be thousands, and a call to the JVM takes a tenth of a millisecond: there it is one for all.
         """
-        make = getattr(self.sources, "PartitionPath$").__getattr__("MODULE$").apply
-        get_row = self._jvm.java.lang.reflect.Array.get
-        names = self._qualify(list(folders))
-        return self.listed(make(get_row(rows, at), name) for at, name in enumerate(names))
+        placed = self._split(self._qualify(folders))
+        if folders:
+            placed.replaceAll(self._make_placing(rows, len(folders)))
+        return self._python.toSeq(placed)
+
+    def _make_placing(self, rows: Any, count: int) -> Any:
+        """An operator of Java's: of a folder's name it makes the folder, with the next of so many rows."""
+        invoke, java, kind = self._jvm.java.lang.invoke, self._jvm.java, self._find_class
+        find, shape = invoke.MethodHandles.publicLookup(), invoke.MethodType.methodType
+        path, row, nothing = kind(_PATH), kind(f"{_SQL}.catalyst.InternalRow"), java.lang.Void.TYPE
+        kept = java.util.Arrays.asList(self._copy(rows, java.lang.Object, count)).iterator()
+        step = find.findVirtual(kind("java.util.Iterator"), "next", shape(kind("java.lang.Object")))
+        open_path = find.findConstructor(path, shape(nothing, kind("java.lang.String")))
+        folder = kind(f"{_SQL}.execution.datasources.PartitionPath")
+        make = find.findConstructor(folder, shape(nothing, row, self._array(java.lang.Class, path)))
+        make = invoke.MethodHandles.collectArguments(make, 0, step.bindTo(kept).asType(shape(row)))
+        make = invoke.MethodHandles.filterArguments(make, 0, self._array(invoke.MethodHandle, open_path))
+        return invoke.MethodHandleProxies.asInterfaceInstance(kind("java.util.function.UnaryOperator"), make)
+
+    def _find_class(self, name: str) -> Any:
+        java = self._jvm.java.lang
+        return java.Class.forName(name, True, java.Thread.currentThread().getContextClassLoader())
+
+    def _array(self, kind: Any, value: Any) -> Any:
+        made = self._spark.sparkContext._gateway.new_array(kind, 1)  # noqa: SLF001
+        made[0] = value
+        return made
+
+    def _copy(self, array: Any, kind: Any, count: int) -> Any:
+        """The first values of an array, in one of another type."""
+        made = self._spark.sparkContext._gateway.new_array(kind, count)  # noqa: SLF001
+        self._jvm.java.lang.System.arraycopy(array, 0, made, 0, count)
+        return made
+
+    def _split(self, texts: Iterable[str]) -> Any:
+        """Texts as a list of Java's, sent at once; none has the character between them."""
+        java = self._jvm.java.util
+        parts = java.regex.Pattern.compile(_BETWEEN).splitAsStream(_BETWEEN.join(texts))
+        return parts.collect(java.stream.Collectors.toList())
 
     def _qualify(self, folders: Sequence[str]) -> list[str]:
         """The names that files are listed under: one of them tells of all."""
@@ -254,9 +285,7 @@ class FileIndexes:
     def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Any:
         """An array of the values of partitions as Spark's own rows, cast by Spark."""
         encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
-        given = self._jvm.java.util.ArrayList()
-        for values in texts:
-            given.add(json.dumps(values))
+        given = self._split(map(json.dumps, texts))
         from pyspark.sql import DataFrame
 
         made = DataFrame(self._spark._jsparkSession.createDataset(given, encoder).toDF(), self._spark)  # noqa: SLF001
@@ -297,9 +326,7 @@ class FileIndexes:
         kind, count = self._jvm.org.apache.hadoop.fs.FileStatus, len(addresses)
         sent = self._jvm.org.apache.hadoop.io.ArrayWritable(self._jvm.java.lang.Class.forName(_FILE_STATUS))
         sent.readFields(self._jvm.java.io.DataInputStream(self._jvm.java.io.ByteArrayInputStream(data)))
-        made = self._spark.sparkContext._gateway.new_array(kind, count)  # noqa: SLF001
-        self._jvm.java.lang.System.arraycopy(sent.toArray(), 0, made, 0, count)
-        return made
+        return self._copy(sent.toArray(), kind, count)
 
     def index(self, paths: Sequence[str], columns: Any, partitions: Any) -> Any:
         """An index of the files, each of which Spark looks for."""
@@ -313,7 +340,8 @@ class FileIndexes:
         self, roots: Sequence[Any], columns: Any, partitions: Any, *, settings: Any, cache: Any, session: Any
     ) -> Any:
         option = self._jvm.scala.Option
-        given = (self.listed(roots), settings, option.apply(columns), cache, option.apply(partitions), self.none)
+        listed = self._python.toSeq(self._jvm.java.util.ArrayList(roots))
+        given = (listed, settings, option.apply(columns), cache, option.apply(partitions), self.none)
         return self.sources.InMemoryFileIndex(session, *given)
 
     def read_parquet(self, files: Any, partitions: Any, columns: Any) -> DataFrame:

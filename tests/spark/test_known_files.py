@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.spark import HoodieTable
@@ -17,6 +18,7 @@ from hudi_locks.spark.reading.files import read_files
 pytestmark = pytest.mark.spark
 
 Create = Callable[..., HoodieTable]
+_FREED = "m\nd\n"
 MONTHS = ("plain", "a b", "100%", "ü=1", "x:y")
 
 
@@ -114,3 +116,27 @@ def test_hadoop_reads_what_it_is_sent(spark: Any, address: str, size: int) -> No
     data = jvm.java.io.ByteArrayInputStream(encode_file_status(address, size))
     status.readFields(jvm.java.io.DataInputStream(data))
     assert (status.getPath().toString(), status.getLen(), status.isFile()) == (address, size, True)
+
+
+def test_spark_is_told_many_folders_in_as_many_calls_as_few(
+    create: Create, frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call to the JVM takes a tenth of a millisecond, and a table may have thousands of partitions."""
+    sent: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def note(self: Any, command: str) -> Any:
+        if not command.startswith(_FREED):  # when Python lets go of what it had
+            sent.append(command)
+        return send(self, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", note)
+    table, counts = create(), []
+    for months in (range(3), range(3, 60)):
+        table.upsert(frame([(f"k{month}", f"m{month}", 1, 1.0) for month in months]))
+        table.read()
+        sent.clear()
+        rows = table.read()
+        counts.append(len(sent))
+        assert {row.month for row in rows.collect()} == {f"m{month}" for month in range(months.stop)}
+    assert counts[0] == counts[1]

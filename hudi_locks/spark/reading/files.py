@@ -117,7 +117,7 @@ def read_files(
     partitions = java.translate(T.StructType([schema[name] for name in partitioned_by]))
     known = folders or {}
     rows = java.make_rows([schema[name] for name in partitioned_by], list(known.values())) if known else None
-    given = (columns, java.sources.PartitionSpec(partitions, java.place(rows, known)))
+    given = (columns, java.sources.PartitionSpec(partitions, java.place(rows, list(known))))
     files = java.know(paths, sizes, *given) if sizes else None
     if files is None:
         files = java.index(paths, *given)
@@ -207,7 +207,7 @@ def read_base_files(
         columns: Of the rows, with the types that the files have.
         values: What partition paths tell.
     """
-    told = {file.partition: values.read(file.partition) for file in files}
+    told = {path: values.read(path) for path in dict.fromkeys(file.partition for file in files)}
     known: Folders = {address(partition): found for partition, found in told.items() if found is not None}
     frames = []
     for names, folders, is_told in ((values.columns.names, known, True), ((), {}, False)):
