@@ -14,6 +14,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
+from hudi_locks_providers._s3.completions import Completions
 from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
 from hudi_locks_providers._storage.location import Location
 from hudi_locks_providers._storage.stores import find_endpoint, find_region
@@ -35,12 +36,14 @@ class S3Client:
         api: Of boto3.
         errors: The module of what it raises.
         time: By the answers that it got.
+        completions: Of uploads.
     """
 
     def __init__(self, api: Any, clock: Clock) -> None:
         self.api = api
         self.errors = importlib.import_module("botocore.exceptions")
         self.time = ServiceTime(clock)
+        self.completions = Completions(api)
         api.meta.events.register("after-call.s3", self._note)
 
     def _note(self, parsed: Mapping[str, Any], **_: object) -> None:

@@ -159,9 +159,8 @@ def redeem_upload(bucket: Bucket, ticket: Ticket, path: str) -> bool:
 
 
 def _complete(bucket: Bucket, upload: str, path: str, parts: Sequence[str]) -> None:
-    listed = {"Parts": [{"PartNumber": number, "ETag": f'"{tag}"'} for number, tag in enumerate(parts, 1)]}
-    told = {"UploadId": upload, "MultipartUpload": listed, "IfNoneMatch": "*"}
-    bucket.ask("complete_multipart_upload", path, "write", **told)
+    name, key = bucket.location.bucket, bucket.key(path)
+    bucket.repeat(path, "write", lambda: bucket.client.completions.complete(name, key, upload, parts))
 
 
 _LOST_PARTS: Final = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
