@@ -297,7 +297,8 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
     if config.table_type != _MERGE_ON_READ:
         message = f"{key}={mode} needs a {_MERGE_ON_READ} table, and this one is {config.table_type}: writers that do"
         raise ConfigError(f"{message} not wait for each other cannot rewrite base files", key=key)
-    if not config.ordering_fields and config.declared_merge_mode != "COMMIT_TIME_ORDERING":
+    declared = config.payload_meaning.get(table_keys.RECORD_MERGE_MODE.name, config.declared_merge_mode)
+    if not config.ordering_fields and declared != "COMMIT_TIME_ORDERING":
         message = f"{key}={mode} needs a column that orders rows of one key, since writers complete in any order; name"
         way_out = f"say {table_keys.RECORD_MERGE_MODE.name}=COMMIT_TIME_ORDERING, if the write begun last is to win"
         raise ConfigError(f"{message} one, or {way_out}", key=key)

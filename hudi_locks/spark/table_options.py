@@ -34,6 +34,7 @@ from hudi_locks.table import (
     join_partition_fields,
     name_key_generator,
     read_delete_marker,
+    read_payload,
     split_partition_fields,
 )
 
@@ -91,7 +92,7 @@ def describe_table(
     """
     keys, said = _split(record_key), _split(partition_by)
     version = options.get_value(datasource_keys.WRITE_TABLE_VERSION)
-    merging = _describe_merging(options, version)
+    merging = {**_describe_merging(options, version), **describe_payload(options, version)}
     generator = _choose_generator(options, keys, said)
     partitions, kinds = _split_partitions(said, generator)
     return TableConfig(
@@ -111,13 +112,13 @@ def describe_table(
 
 
 def _describe_merging(options: Options, version: int) -> dict[str, str]:
-    """How the table merges rows, as the options say it in one way or the other."""
+    """How the table merges rows, as the options say it without a payload class."""
     mode = options.find(table_keys.RECORD_MERGE_MODE)
     said = {table_keys.RECORD_MERGE_MODE.name: mode} if mode else {}
     marker = read_delete_marker(options)
     if marker is not None and marker.value is not None and version >= PREFIXED_SINCE:
         said |= {table_keys.DELETE_FIELD.name: marker.column, table_keys.DELETE_MARKER.name: marker.value}
-    return {**describe_payload(options, version), **said}
+    return said
 
 
 def _choose_generator(options: Options, keys: Sequence[str], partitions: Sequence[str]) -> str:
@@ -209,7 +210,7 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
         if asked is not None and _normalize(key, options) != present:
             raise _other(asked, options[asked], present, path)
     _refuse_other_properties(options, config, path)
-    for name, value in _describe_merging(options, config.version).items():
+    for name, value in {**read_payload(options), **_describe_merging(options, config.version)}.items():
         present = _present_merging(config)[name]
         if value.upper() != present.upper():
             given = options.name_used(table_keys.PAYLOAD_CLASS) or name
@@ -251,7 +252,8 @@ def _present_merging(config: TableConfig) -> dict[str, str]:
     kept = (table_keys.PARTIAL_UPDATE_MODE, table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)
     return {
         table_keys.RECORD_MERGE_MODE.name: config.merge_mode,
-        **{k.name: config.extra.get(k.name, "") for k in kept},
+        **{key.name: config.extra.get(key.name, "") for key in kept},
+        **config.payload_meaning,
     }
 
 

@@ -69,6 +69,7 @@ from hudi_locks.table.ordering import (
     find_deletes,
     newest_rows,
     read_delete_marker,
+    read_payload,
 )
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
@@ -182,6 +183,7 @@ __all__ = [
     "read_last_clean",
     "read_log",
     "read_partition_metadata",
+    "read_payload",
     "read_slice",
     "refuse_altered",
     "refuse_cleaned",

@@ -22,7 +22,7 @@ from hudi_locks.table.key_generator import (
     prefixes_keys,
     split_partition_fields,
 )
-from hudi_locks.table.ordering import IS_DELETED, DeleteMarker, MergeRule, read_delete_marker
+from hudi_locks.table.ordering import IS_DELETED, DeleteMarker, MergeRule, find_payload_meaning, read_delete_marker
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
@@ -35,6 +35,8 @@ _MERGERS: Final = {
     "COMMIT_TIME_ORDERING": ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
 }
 """Strategy id and payload class that tables below version 9 name beside the merge mode."""
+_SINCE_PROPERTIES: Final = 9
+"""Table version that says by properties what a payload class means."""
 _HISTORY: Final = "history"
 _FOLDER: Final = re.compile(r"(?!\.)[A-Za-z0-9._=-]+(?:/(?!\.)[A-Za-z0-9._=-]+)*")
 """Below the folder that holds it: no hidden one, none that leads out."""
@@ -79,10 +81,17 @@ class TableConfig:
     partition_kinds: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def payload_meaning(self) -> Mapping[str, str]:
+        """See `find_payload_meaning`."""
+        declared = {table_keys.RECORD_MERGE_MODE.name: self.declared_merge_mode} if self.declared_merge_mode else {}
+        return find_payload_meaning(Options({**self.extra, **declared})) if self.version < _SINCE_PROPERTIES else {}
+
     @property
     def merge_mode(self) -> str:
         """EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING or CUSTOM; undeclared, the ordering columns decide."""
-        return self.declared_merge_mode or ("EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING")
+        declared = self.payload_meaning.get(table_keys.RECORD_MERGE_MODE.name) or self.declared_merge_mode
+        return declared or ("EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING")
 
     @property
     def merge_ordering(self) -> tuple[str, ...]:
@@ -92,13 +101,23 @@ class TableConfig:
     @property
     def partial_update_mode(self) -> str:
         """What a row says of columns that it does not set; "" if it sets all of them."""
-        return self.extra.get(table_keys.PARTIAL_UPDATE_MODE.name, "").upper()
+        return self._merging.get(table_keys.PARTIAL_UPDATE_MODE.name, "").upper()
+
+    @property
+    def _merging(self) -> Mapping[str, str]:
+        return {**self.payload_meaning, **self.extra}
 
     @cached_property
     def merge_rule(self) -> MergeRule:
         """How two rows with one key become one."""
         fills_nulls = self.partial_update_mode == table_keys.IGNORE_DEFAULTS
-        return MergeRule(self.merge_ordering, fills_nulls=fills_nulls, deletes=self.delete_markers)
+        by_payload = self.payload_meaning and not self.merge_ordering
+        return MergeRule(
+            self.merge_ordering,
+            fills_nulls=fills_nulls,
+            deletes=self.delete_markers,
+            precombine=self.ordering_fields if by_payload else (),
+        )
 
     @property
     def merge_strategy_id(self) -> str:
@@ -108,7 +127,7 @@ class TableConfig:
     @cached_property
     def delete_markers(self) -> tuple[DeleteMarker, ...]:
         """What makes of a row a delete."""
-        marker = read_delete_marker(Options(self.extra))
+        marker = read_delete_marker(Options(self._merging))
         return (IS_DELETED, marker) if marker else (IS_DELETED,)
 
     @property
@@ -227,7 +246,7 @@ class TableConfig:
             datasource_keys.PARTITIONPATH_URLENCODE.name: self.url_encode,
             table_keys.TIMELINE_TIMEZONE.name: self.timezone,
             table_keys.TABLE_CHECKSUM.name: self.checksum,
-            table_keys.RECORD_MERGE_MODE.name: self.merge_mode,
+            table_keys.RECORD_MERGE_MODE.name: self.declared_merge_mode or self.merge_mode,
             **({table_keys.DATABASE_NAME.name: self.database} if self.database else {}),
             **self._merge_properties(),
             **self.extra,

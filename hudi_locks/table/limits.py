@@ -170,7 +170,7 @@ def check_creatable(config: TableConfig) -> None:
     Raises:
         ConfigError: It cannot; the message names the key.
     """
-    properties = config.to_properties()
+    properties = {**config.to_properties(), **config.payload_meaning}
     for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES):
         value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
@@ -182,7 +182,7 @@ def check_creatable(config: TableConfig) -> None:
     single = config.version >= 9 or len(config.ordering_fields) <= 1
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
-    _demand(config.version >= _PARTIAL_SINCE or not config.partial_update_mode, key, "it needs table version 9")
+    _demand(config.version >= _PARTIAL_SINCE or not config.extra.get(key), key, "it needs table version 9")
     _demand(_are_folders_telling(config), table_keys.DROP_PARTITION_COLUMNS.name, _UNTOLD)
     _demand(_are_dates_clear(config), datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
@@ -191,7 +191,7 @@ def check_creatable(config: TableConfig) -> None:
 
 
 def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Refusal]:
-    properties = config.to_properties()
+    properties = {**config.to_properties(), **config.payload_meaning}
     for limit in limits:
         value = properties.get(limit.key, "")
         if not limit.admits(value):
@@ -239,8 +239,8 @@ def _are_dates_clear(config: TableConfig) -> bool:
 
 
 def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:
-    if config.partial_update_mode and config.version < _PARTIAL_SINCE:
-        key = table_keys.PARTIAL_UPDATE_MODE.name
+    key = table_keys.PARTIAL_UPDATE_MODE.name
+    if config.extra.get(key) and config.version < _PARTIAL_SINCE:
         why = f"readers of version {config.version} do not know it; upgrade the table to version {_PARTIAL_SINCE}"
         yield _Refusal(key, config.partial_update_mode, why)
 

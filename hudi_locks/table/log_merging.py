@@ -54,7 +54,9 @@ def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) 
         UnsupportedTable: A block has some of the columns only.
     """
     read = list(map(_refuse_partial, entries))
-    return _FilledRows(read, schema, rule) if rule.fills_nulls else _WholeRows(read, schema, rule)
+    if not rule.fills_nulls:
+        return _WholeRows(read, schema, rule)
+    return _FilledRows(read, schema, replace(rule, precombine=()))  # that is for rows of one write
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ class UpsertMerge(KeyedMerge):
 
     def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
         self._rule = rule
-        self._incoming = fold_rows(incoming, self._merge) if rule.fills_nulls else incoming
-        winners = newest_rows(self._incoming, rule)
+        self._incoming = fold_rows(incoming, self._merge) if rule.within_write.fills_nulls else incoming
+        winners = newest_rows(self._incoming, rule.within_write)
         self._rows: Indices = np.arange(self._incoming.num_rows) if winners is None else winners
         super().__init__(_combine(self._incoming.column(RECORD_KEY).take(pa.array(self._rows))))
 
@@ -226,10 +226,11 @@ class MovingMerge(Merge):
 
 
 def combine_rows(rows: pa.Table, rule: MergeRule) -> pa.Table:
-    """One row for each key, as the rule makes it of those that came one after the other."""
-    if rule.fills_nulls:
-        return fold_rows(rows, lambda older, newer: _fill(older, newer, rule))
-    winners = newest_rows(rows, rule)
+    """One row for each key, as the rule makes it of those that came one after the other in one write."""
+    within = rule.within_write
+    if within.fills_nulls:
+        return fold_rows(rows, lambda older, newer: _fill(older, newer, within))
+    winners = newest_rows(rows, within)
     return rows if winners is None else rows.take(pa.array(winners))
 
 

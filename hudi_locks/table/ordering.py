@@ -13,7 +13,7 @@ sees also what an older row brought late.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
@@ -38,10 +38,12 @@ __all__ = [
     "drop_deletes",
     "fill_rows",
     "find_deletes",
+    "find_payload_meaning",
     "find_wins",
     "fold_rows",
     "newest_rows",
     "read_delete_marker",
+    "read_payload",
 ]
 
 Indices = npt.NDArray[np.int64]
@@ -64,6 +66,9 @@ _PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 _SINCE: Final = 9
 """Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
+_BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
+"""Hudi's strategy of a table whose payload class alone says how rows are merged."""
+_CUSTOM: Final = "CUSTOM"
 
 
 @dataclass(frozen=True)
@@ -133,12 +138,20 @@ class MergeRule:
         fills_nulls: Whether a null of the row that wins takes the value of the one that loses (Hudi's partial update
             mode IGNORE_DEFAULTS), so that writers can each set some of the columns.
         deletes: What makes of a row a delete of its key.
+        precombine: Fields of which the greatest values choose one of several rows of a key in one write, which counts
+            whole; empty: these are merged as rows of several writes are.
     """
 
     ordering: tuple[str, ...] = ()
     keep_present: bool = False
     fills_nulls: bool = False
     deletes: tuple[DeleteMarker, ...] = (IS_DELETED,)
+    precombine: tuple[str, ...] = ()
+
+    @property
+    def within_write(self) -> MergeRule:
+        """The rule for rows of one write."""
+        return replace(self, ordering=self.precombine, fills_nulls=False) if self.precombine else self
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -270,15 +283,39 @@ def _count_before(ordered: Indices) -> Indices:
     return np.arange(len(ordered)) - np.repeat(starts, np.diff(starts, append=len(ordered)))
 
 
-def describe_payload(options: Options, version: int) -> dict[str, str]:
-    """The properties of a table that mean what the payload class of the options means; none if they name none.
+def find_payload_meaning(properties: Options) -> Mapping[str, str]:
+    """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
 
-    Args:
-        options: Of a writer.
-        version: Of the table.
+    Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0).
+    """
+    mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
+    if (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
+        return {}
+    return _PAYLOADS.get((properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE), {})
+
+
+def describe_payload(options: Options, version: int) -> dict[str, str]:
+    """The properties of a table that is made with the payload class of the options; none if they name none.
 
     Raises:
-        ConfigError: The class has no such meaning, or not at this version, or contradicts another option.
+        ConfigError: See `read_payload`.
+    """
+    meant = read_payload(options)
+    if version >= _SINCE or len(meant) <= 1:
+        return meant
+    payload = (options.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
+    return {
+        table_keys.RECORD_MERGE_MODE.name: _CUSTOM,
+        table_keys.RECORD_MERGE_STRATEGY_ID.name: _BY_PAYLOAD,
+        table_keys.PAYLOAD_CLASS.name: f"{_PACKAGE}{payload}",
+    }
+
+
+def read_payload(options: Options) -> dict[str, str]:
+    """The properties that mean what the payload class of a writer's options means; none if they name none.
+
+    Raises:
+        ConfigError: The class has no such meaning, or contradicts another option.
     """
     key = table_keys.PAYLOAD_CLASS
     asked = options.find(key)
@@ -289,9 +326,6 @@ def describe_payload(options: Options, version: int) -> dict[str, str]:
     if meant is None:
         known = ", ".join(_PAYLOADS)
         raise ConfigError(f"{told} is Java code that is not run here; use one of {known}", key=key.name, value=asked)
-    if version < _SINCE and len(meant) > 1:
-        message = f"{told} can be said of a table from version {_SINCE} only, and this is version {version}"
-        raise ConfigError(message, key=key.name, value=asked)
     _refuse_contradiction(options, meant, told)
     return dict(meant)
 

@@ -66,6 +66,17 @@ _BY_THE_NEWEST = (
 
 _IN_PAIRS = frozenset(
     {
+        "test_the_jvm_goes_on_with_such_a_table_of_ours[1.2.0-v9]",
+        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-PartialUpdateAvroPayload-MERGE_ON_READ]",
+        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-OverwriteNonDefaultsWithLatestAvroPayload-COPY_ON_WRITE]",
+        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-EventTimeAvroPayload-COPY_ON_WRITE]",
+        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-EventTimeAvroPayload-MERGE_ON_READ]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-PartialUpdateAvroPayload-COPY_ON_WRITE]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-PartialUpdateAvroPayload-MERGE_ON_READ]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-OverwriteNonDefaultsWithLatestAvroPayload-COPY_ON_WRITE]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-OverwriteNonDefaultsWithLatestAvroPayload-MERGE_ON_READ]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-EventTimeAvroPayload-COPY_ON_WRITE]",
+        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-EventTimeAvroPayload-MERGE_ON_READ]",
         "test_both_write_in_turns[1.2.0-v9-two]",
         "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-OP_KEY_ONLY]",
         "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-DATA_BEFORE_AFTER]",

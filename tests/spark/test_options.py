@@ -109,7 +109,6 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
             "one record key column and one partition column, and 2 and 1 are given",
         ),
         ({"hoodie.datasource.write.payload.class": "com.example.Payload"}, r"com\.example\.Payload is Java code"),
-        ({"hoodie.datasource.write.payload.class": PAYLOADS + "PartialUpdateAvroPayload"}, "from version 9 only"),
         (
             {"hoodie.datasource.write.payload.class": PAYLOADS + "OverwriteWithLatestAvroPayload",
              "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
@@ -141,6 +140,7 @@ def test_what_is_not_offered_is_refused_before_anything_is_made(
     assert rows_of(spark, path, "id") == [("a",)]
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize(
     ("payload", "mode", "partial"),
     [
@@ -153,9 +153,13 @@ def test_what_is_not_offered_is_refused_before_anything_is_made(
     ],
 )
 def test_a_payload_class_merges_as_the_merge_mode_that_it_stands_for(
-    spark: Any, frame: Any, path: str, payload: str, mode: str, partial: str
+    spark: Any, frame: Any, path: str, payload: str, mode: str, partial: str, version: str
 ) -> None:
-    asked = {**OPTIONS, **V9, "hoodie.datasource.write.payload.class": PAYLOADS + payload}
+    asked = {
+        **OPTIONS,
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.payload.class": PAYLOADS + payload,
+    }
     schema = "id string, region string, ts long, value double, Op string"
     write(frame([("a", "eu", 5, 1.0, "I"), ("b", "eu", 5, 1.0, "I")], schema), path, asked, "append")
     write(frame([("a", "eu", 4, None, "D"), ("b", "eu", 6, None, "U")], schema), path, asked, "append")

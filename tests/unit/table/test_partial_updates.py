@@ -146,3 +146,29 @@ def test_a_late_row_that_fills_a_column_is_a_change_of_its_own_instant() -> None
     idle = Record("a", 3, instant="6")
     (found,) = shown(merge_logs([entry([idle], "6")], SCHEMA, EVENT_TIME).apply(table([base]))).values()
     assert found[COMMIT_TIME] == "0"
+
+
+class TestPrecombine:
+    """One of several rows of a key in one write counts whole; those of several writes fill each other."""
+
+    RULE = MergeRule(fills_nulls=True, precombine=("ts",))
+    ROWS = (Record("a", 2, 1), Record("a", 3, None, (3,)), Record("a", 1, 5, (5,)), Record("b", None, 4))
+
+    def test_rows_of_one_write(self) -> None:
+        shown = combine_rows(table(list(self.ROWS)), self.RULE).select(["ts", "v", "w"]).to_pylist()
+        assert shown == [{"ts": 3, "v": None, "w": [3]}, {"ts": None, "v": 4, "w": None}]
+
+    def test_the_row_that_counts_fills_the_present_one(self) -> None:
+        merge = UpsertMerge(table(list(self.ROWS)), self.RULE)
+        [row] = merge.apply(table([Record("a", 9, 7, (7,))])).select(["ts", "v", "w"]).to_pylist()
+        assert row == {"ts": 3, "v": 7, "w": [3]}
+        assert [row["ts"] for rest in merge.remaining() for row in rest.to_pylist()] == [None]
+
+    def test_logs_are_of_several_writes(self) -> None:
+        entries = [LogEntry(instant, table([row])) for instant, row in zip(INSTANTS, self.ROWS, strict=False)]
+        [rows] = merge_logs(entries[:3], SCHEMA, self.RULE).remaining()
+        assert rows.select(["ts", "v", "w"]).to_pylist() == [{"ts": 1, "v": 5, "w": [5]}]
+
+    def test_without_such_columns_rows_of_one_write_fill_each_other(self) -> None:
+        shown = combine_rows(table(list(self.ROWS[:2])), COMMIT_TIME_RULE).select(["ts", "v", "w"]).to_pylist()
+        assert shown == [{"ts": 3, "v": 1, "w": [3]}]

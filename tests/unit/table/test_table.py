@@ -13,7 +13,7 @@ from hudi_locks.clock import ManualClock
 from hudi_locks.errors import ConfigError, DamagedTable, NotATable, TableExists, UnsupportedTable
 from hudi_locks.format import CommitMetadata, Instant, State, avro_schema, decode_properties, encode_properties
 from hudi_locks.storage import LocalStorage, MemoryStorage
-from hudi_locks.table import PROPERTIES_PATH, Table, TableConfig, read_commit
+from hudi_locks.table import IS_DELETED, PROPERTIES_PATH, DeleteMarker, MergeRule, Table, TableConfig, read_commit
 from hudi_locks.timeline import LAYOUT_2, create_instant
 
 T1, T2, T3, T4 = (f"2026112103215960{n}" for n in (1, 2, 3, 4))
@@ -195,6 +195,53 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
     put(storage, **{"hoodie.table.type": "MERGE_ON_READ", key: value, **layout})
     with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
         Table.load(storage)
+
+
+PAYLOADS = "org.apache.hudi.common.model."
+BY_PAYLOAD = {
+    "hoodie.record.merge.mode": "CUSTOM",
+    "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("payload", "rule"),
+    [
+        ("EventTimeAvroPayload", MergeRule(("ts",))),
+        ("PartialUpdateAvroPayload", MergeRule(("ts",), fills_nulls=True)),
+        (
+            "OverwriteNonDefaultsWithLatestAvroPayload",
+            MergeRule(fills_nulls=True, deletes=(IS_DELETED,), precombine=("ts",)),
+        ),
+        ("AWSDmsAvroPayload", MergeRule(deletes=(IS_DELETED, DeleteMarker("Op", "D")), precombine=("ts",))),
+    ],
+)
+def test_a_table_of_version_8_merges_as_its_payload_class_means(
+    storage: MemoryStorage, kind: str, payload: str, rule: MergeRule
+) -> None:
+    said = {**BY_PAYLOAD, "hoodie.compaction.payload.class": PAYLOADS + payload}
+    put(storage, **{"hoodie.table.type": kind, **said})
+    loaded = Table.load(storage, for_writing=True).config
+    assert loaded.merge_rule == rule
+    properties = loaded.to_properties()
+    assert {key: properties[key] for key in said} == said
+    assert "hoodie.table.partial.update.mode" not in properties
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**BY_PAYLOAD, "hoodie.compaction.payload.class": "com.example.Payload"},
+        {**BY_PAYLOAD, "hoodie.compaction.payload.class": ""},
+        {**BY_PAYLOAD, "hoodie.record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"},
+        {**BY_PAYLOAD, "hoodie.table.version": "9"},
+    ],
+)
+def test_what_merges_by_code_of_its_own_is_refused(storage: MemoryStorage, changes: Mapping[str, str]) -> None:
+    put(storage, **{"hoodie.compaction.payload.class": PAYLOADS + "PartialUpdateAvroPayload", **changes})
+    with pytest.raises(UnsupportedTable, match=r"hoodie\.record\.merge\.mode=CUSTOM"):
+        Table.load(storage, for_writing=True)
 
 
 @pytest.mark.parametrize(
