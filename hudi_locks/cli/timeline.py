@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -13,9 +14,11 @@ from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.output import open_console
+from hudi_locks.cli.picture import draw_timeline
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.clock import SystemClock
 from hudi_locks.display import say_time
+from hudi_locks.errors import ConfigError
 from hudi_locks.services.activity import Activity, list_activity
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table
@@ -25,6 +28,10 @@ __all__ = ["command"]
 _LOOK_S: Final = 1.0
 _Last = Annotated[int, typer.Option("--last", "-n", metavar="NUMBER", help="So many of the newest instants.", min=1)]
 _Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on, until Ctrl-C.")]
+_Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write them to this file as a page with a picture, a bar for each."),
+]
 
 command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -38,15 +45,22 @@ def run_timeline(
     config: ConfigFile = None,
     zone: Zone = None,
     as_json: Json = False,  # noqa: FBT002
+    html: _Html = None,
 ) -> None:
     """List the newest instants of a table: what they did, how long they took, and who made them. Changes nothing.
 
     Times are in UTC. Who made an instant is known of writers of this package. With --json each instant is an object
-    on a line of its own; with --follow one more each time that its state changes.
+    on a line of its own; with --follow one more each time that its state changes. With --html a browser shows them,
+    a line for each writer; the page loads nothing and runs nothing.
 
     Example: hudi-locks timeline /data/trips -n 20 --follow
     """
+    if html is not None and (follow or as_json):
+        raise ConfigError("--html writes one page: leave --follow and --json out")
     table = Table.load(open_storage(path, read_options(option, config)), zone=zone)
+    if html is not None:
+        _write_page(table, html, last)
+        return
     known: set[tuple[str, str, str]] = set()
     with suppress(KeyboardInterrupt):
         while True:
@@ -56,6 +70,16 @@ def run_timeline(
             if not follow:
                 return
             SystemClock().sleep(_LOOK_S)
+
+
+def _write_page(table: Table, file: Path, last: int) -> None:
+    page = draw_timeline(table.storage.base, list_activity(table, last=last), now_ms=SystemClock().wall_ms())
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        message = f"--html={file} cannot be written ({error.strerror}); name a file in a folder that you may write to"
+        raise ConfigError(message, path=str(file)) from error
+    typer.echo(f"The picture is in {file.resolve()}")
 
 
 def _print(found: Iterable[Activity], *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -86,3 +87,30 @@ def test_a_table_is_shown_on_one_screen(hudi_locks: Run, put: Callable[[], str],
     assert "1 active, 0 pending" in told["instants"]
     found = json.loads(hudi_locks("table", str(tmp_path / "table"), "--json")[1])
     assert (found["settings"]["name"], found["files"]["logs"], found["pending"]) == ("t", 0, [])
+
+
+def test_a_picture_is_written_to_a_file(hudi_locks: Run, put: Callable[[], str], tmp_path: Path) -> None:
+    instants, page = [put() for _ in range(2)], tmp_path / "page.html"
+    status, out, err = hudi_locks("timeline", str(tmp_path / "table"), "--html", str(page))
+    assert (status, err) == (0, "")
+    assert out.split() == ["The", "picture", "is", "in", str(page)]
+    shown = page.read_text(encoding="utf-8")
+    assert all(f'href="#commit-{instant}"' in shown for instant in instants)
+    assert re.search(r"<h2>pid \d+ on ", shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--html", "page.html", "--follow"), "leave --follow and --json out"),
+        (("--html", "page.html", "--json"), "leave --follow and --json out"),
+        (("--html", "/nowhere/page.html"), "name a file in a folder that you may write to"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_an_error(
+    hudi_locks: Run, put: Callable[[], str], tmp_path: Path, given: tuple[str, ...], message: str
+) -> None:
+    put()
+    status, out, err = hudi_locks("timeline", str(tmp_path / "table"), *given)
+    assert (status != 0, out, message in " ".join(err.split())) == (True, "", True)
+    assert "Traceback" not in err
