@@ -96,7 +96,7 @@ def draw_timeline(title: str, found: Sequence[Activity], *, now_ms: int) -> str:
     for bar in bars:
         lanes.setdefault(bar.one.writer or _NOBODY, []).append(bar)
     scale = _Scale(bars) if bars else None
-    drawn = "".join(_draw_lane(name, lane, scale) for name, lane in lanes.items()) if scale else ""
+    drawn = "".join(_draw_lane(name, lane, scale=scale) for name, lane in lanes.items()) if scale else ""
     return _PAGE.substitute(
         title=escape(title),
         when=say_time(now_ms),
@@ -132,18 +132,18 @@ def _draw_axis(scale: _Scale) -> str:
     return f'<div class="axis">{"".join(labels)}</div>'
 
 
-def _draw_lane(name: str, bars: Sequence[_Bar], scale: _Scale) -> str:
+def _draw_lane(name: str, bars: Sequence[_Bar], *, scale: _Scale) -> str:
     """The instants of one writer; those at the same time below each other."""
     rows: list[int] = []
     drawn = []
     for bar in bars:
         row = next((number for number, ended in enumerate(rows) if ended <= bar.began_ms), len(rows))
         rows[row : row + 1] = [bar.ended_ms]
-        drawn.append(_draw_bar(bar, row, scale))
+        drawn.append(_draw_bar(bar, scale, row=row))
     return f'<h2>{escape(name)}</h2><div class="lane" style="height:{len(rows) * 1.5}rem">{"".join(drawn)}</div>'
 
 
-def _draw_bar(bar: _Bar, row: int, scale: _Scale) -> str:
+def _draw_bar(bar: _Bar, scale: _Scale, *, row: int) -> str:
     left = scale.place(bar.began_ms)
     width = max(_LEAST_PERCENT, scale.place(bar.ended_ms) - left)
     place = f"left:{min(left, 100 - _LEAST_PERCENT):.2f}%;width:{width:.2f}%;top:{row * 1.5}rem"

@@ -59,7 +59,7 @@ def run_timeline(
         raise ConfigError("--html writes one page: leave --follow and --json out")
     table = Table.load(open_storage(path, read_options(option, config)), zone=zone)
     if html is not None:
-        _write_page(table, html, last)
+        _write_page(table, html, last=last)
         return
     known: set[tuple[str, str, str]] = set()
     with suppress(KeyboardInterrupt):
@@ -72,7 +72,7 @@ def run_timeline(
             SystemClock().sleep(_LOOK_S)
 
 
-def _write_page(table: Table, file: Path, last: int) -> None:
+def _write_page(table: Table, file: Path, *, last: int) -> None:
     page = draw_timeline(table.storage.base, list_activity(table, last=last), now_ms=SystemClock().wall_ms())
     try:
         file.write_text(page, encoding="utf-8")

@@ -156,9 +156,3 @@ def test_the_right_that_lacks_is_named(knowing: S3Storage, proxy: S3Proxy, asked
         knowing.redeem(ticket, TARGET)
     assert knowing.redeem(ticket, TARGET)
     assert asked_boto == []
-
-
-def test_signatures_that_need_more_than_credentials_stay_with_boto(storage: S3Storage) -> None:
-    completions = find_client(storage).completions
-    completions._note(SimpleNamespace(), "v4-s3express", None)
-    assert completions._seen.way is None

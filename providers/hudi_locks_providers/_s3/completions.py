@@ -57,7 +57,7 @@ class Completions:
         self._seen = threading.local()
         api.meta.events.register(f"before-sign.s3.{_OPERATION}", self._note)
 
-    def complete(self, bucket: str, key: str, upload: str, parts: Sequence[str]) -> None:
+    def complete(self, bucket: str, key: str, *, upload: str, parts: Sequence[str]) -> None:
         """Make the object of the parts, if there is none. It is sent once; the errors are boto3's.
 
         Args:
@@ -67,13 +67,14 @@ class Completions:
             parts: Their tags, in order.
         """
         if (way := self._ways.get(bucket)) is None:
-            self._ask_boto(bucket, key, upload, parts)
+            self._ask_boto(bucket, key, upload=upload, parts=parts)
         else:
-            self._send(way, self._place(key, upload), _encode_parts(parts))
+            self._send(way, self._place(key, upload), body=_encode_parts(parts))
 
-    def _ask_boto(self, bucket: str, key: str, upload: str, parts: Sequence[str]) -> None:
+    def _ask_boto(self, bucket: str, key: str, *, upload: str, parts: Sequence[str]) -> None:
         listed = [{"PartNumber": number, "ETag": f'"{tag}"'} for number, tag in enumerate(parts, 1)]
         told = {"UploadId": upload, "MultipartUpload": {"Parts": listed}, "IfNoneMatch": "*"}
+        self._seen.way = None
         self._api.complete_multipart_upload(Bucket=bucket, Key=key, **told)
         way, place = self._seen.way, self._place(key, upload)
         if way is not None and way.address.endswith(place):
@@ -98,7 +99,7 @@ class Completions:
         lasting = {name: value for name, value in headers.items() if name.lower() not in _OF_ONE_REQUEST}
         self._seen.way = _Way(request.url, lasting, request_signer if is_signed else None, signing)
 
-    def _send(self, way: _Way, place: str, body: bytes) -> None:
+    def _send(self, way: _Way, place: str, *, body: bytes) -> None:
         request = self._requests.AWSRequest("POST", f"{way.address}{place}", data=body, headers=dict(way.headers))
         if way.signer is not None:
             way.signer.get_auth_instance(**way.signing).add_auth(request)

@@ -159,8 +159,8 @@ def redeem_upload(bucket: Bucket, ticket: Ticket, path: str) -> bool:
 
 
 def _complete(bucket: Bucket, upload: str, path: str, parts: Sequence[str]) -> None:
-    name, key = bucket.location.bucket, bucket.key(path)
-    bucket.repeat(path, "write", lambda: bucket.client.completions.complete(name, key, upload, parts))
+    name, key, completions = bucket.location.bucket, bucket.key(path), bucket.client.completions
+    bucket.repeat(path, "write", lambda: completions.complete(name, key, upload=upload, parts=parts))
 
 
 _LOST_PARTS: Final = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
