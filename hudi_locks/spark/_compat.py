@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import struct
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -257,9 +257,11 @@ class FileIndexes:
         self._jvm.java.lang.System.arraycopy(array, 0, made, 0, count)
         return made
 
-    def _split(self, texts: Iterable[str]) -> Any:
+    def _split(self, texts: Sequence[str]) -> Any:
         """Texts as a list of Java's, sent at once; none has the character between them."""
         java = self._jvm.java.util
+        if not texts:
+            return java.ArrayList()  # of nothing Java's own splitting makes one empty text
         parts = java.regex.Pattern.compile(_BETWEEN).splitAsStream(_BETWEEN.join(texts))
         return parts.collect(java.stream.Collectors.toList())
 
@@ -285,7 +287,7 @@ class FileIndexes:
     def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Any:
         """An array of the values of partitions as Spark's own rows, cast by Spark."""
         encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
-        given = self._split(map(json.dumps, texts))
+        given = self._split([json.dumps(values) for values in texts])
         from pyspark.sql import DataFrame
 
         made = DataFrame(self._spark._jsparkSession.createDataset(given, encoder).toDF(), self._spark)  # noqa: SLF001

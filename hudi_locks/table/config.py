@@ -184,6 +184,11 @@ class TableConfig:
         return self.partition_fields if self._says(table_keys.DROP_PARTITION_COLUMNS) else ()
 
     @property
+    def has_meta_columns(self) -> bool:
+        """Whether each row tells its key, its partition and the commit that wrote it; else these columns are null."""
+        return self.extra.get(table_keys.POPULATE_META_FIELDS.name, "true").lower() == "true"
+
+    @property
     def change_log_mode(self) -> str | None:
         """What change logs say of a row; None where writes leave none."""
         mode = self.extra.get(table_keys.CDC_MODE.name, table_keys.DATA_BEFORE_AFTER)

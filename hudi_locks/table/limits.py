@@ -60,6 +60,11 @@ _PARTIAL_UPDATES: Final = _Limit(
     ("", table_keys.IGNORE_DEFAULTS),
     "of rows that set some columns only, those are merged in which null says nothing",
 )
+_META_COLUMNS: Final = _Limit(
+    table_keys.POPULATE_META_FIELDS.name,
+    ("true",),
+    "rows without meta columns tell no key, by which a write and a log find them; use JVM Hudi for it",
+)
 _PARTIAL_SINCE: Final = 9
 _READ: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
@@ -67,13 +72,13 @@ _READ: Final = (
     _Limit(table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name, ("false",), "base files are read as Parquet only"),
     _Limit(table_keys.TABLE_FORMAT.name, ("", "native"), "tables of other formats are not read by this package"),
     _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
-    _Limit(table_keys.POPULATE_META_FIELDS.name, ("true",), "rows without meta columns cannot be told apart"),
 )
 _MERGED: Final = (
     _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),
     _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "logs of other versions are not merged by this package"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
+    _META_COLUMNS,
 )
 """What is asked of a merge-on-read table besides."""
 _WRITTEN: Final = (
@@ -89,6 +94,7 @@ _WRITTEN: Final = (
     ),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
+    _META_COLUMNS,
 )
 
 
@@ -171,7 +177,7 @@ def check_creatable(config: TableConfig) -> None:
         ConfigError: It cannot; the message names the key.
     """
     properties = {**config.to_properties(), **config.payload_meaning}
-    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES):
+    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES, _META_COLUMNS):
         value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
     _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")

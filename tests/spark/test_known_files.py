@@ -140,3 +140,7 @@ def test_spark_is_told_many_folders_in_as_many_calls_as_few(
         counts.append(len(sent))
         assert {row.month for row in rows.collect()} == {f"m{month}" for month in range(months.stop)}
     assert counts[0] == counts[1]
+
+
+def test_of_no_folders_spark_is_told_none(spark: Any) -> None:
+    assert FileIndexes(spark).place(None, []).isEmpty()

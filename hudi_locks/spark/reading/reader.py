@@ -166,6 +166,7 @@ class Reader:
 
         The reader has the meta columns, which tell versions of a row apart; `meta_columns` says whether they are shown.
         """
+        self._refuse_unmarked()
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
@@ -191,6 +192,7 @@ class Reader:
 
         `holes_policy` says what is shown of commits that were completed behind a pending one.
         """
+        self._refuse_unmarked()
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
@@ -199,6 +201,13 @@ class Reader:
             )
 
         return self._read_newest(read)
+
+    def _refuse_unmarked(self) -> None:
+        """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""
+        if not self.table.config.has_meta_columns:
+            told = f"{table_keys.POPULATE_META_FIELDS.name}=false"
+            message = f"{told}: no row of the table tells which commit wrote it; compare two reads by as_of() instead"
+            raise UnsupportedTable(message, key=table_keys.POPULATE_META_FIELDS.name, value="false")
 
     def _read_newest(self, read: Callable[[Snapshot], DataFrame]) -> DataFrame:
         """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""

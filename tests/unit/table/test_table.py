@@ -172,7 +172,7 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
     [
         ("hoodie.table.version", "5"), ("hoodie.table.version", "10"),
         ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
-        ("hoodie.populate.meta.fields", "false"), ("hoodie.table.format", "iceberg"),
+        ("hoodie.table.format", "iceberg"),
         ("hoodie.table.multiple.base.file.formats.enable", "true"),
     ],
 )  # fmt: skip
@@ -187,7 +187,7 @@ def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str
     ("key", "value"),
     [
         ("hoodie.table.version", "6"), ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
-        ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.record.merge.mode", "CUSTOM"), ("hoodie.populate.meta.fields", "false"),
     ],
 )  # fmt: skip
 def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
@@ -250,6 +250,7 @@ def test_what_merges_by_code_of_its_own_is_refused(storage: MemoryStorage, chang
         ("hoodie.table.metadata.partitions", "secondary_index_name"), ("hoodie.metadata.enable", "true"),
         ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.populate.meta.fields", "false"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStorage, key: str, value: str) -> None:
