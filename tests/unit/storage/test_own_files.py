@@ -24,6 +24,7 @@ SOURCES: Final = re.compile(r"(self\._)?(source|sink|out)|pa\.BufferReader\(.*\)
 ELSEWHERE: Final = {
     "cli/demo": "plays with files of its own",
     "cli/serve.py": "a token",
+    "cli/timeline.py": "a page for the user",
     "config/option_files.py": "properties files of the user, and of the machine",
     "ingest/source_files.py": "files of a source, and the checkpoint of Spark",
     "ingest/schemas.py": "schemas of the user",
