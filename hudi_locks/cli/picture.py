@@ -45,8 +45,11 @@ class _Bar:
     """One instant, from its begin to its completion, or to the moment of the picture."""
 
     one: Activity
-    began_ms: int
     ended_ms: int
+
+    @property
+    def began_ms(self) -> int:
+        return self.one.began_ms
 
     @property
     def classes(self) -> str:
@@ -91,7 +94,7 @@ def draw_timeline(title: str, found: Sequence[Activity], *, now_ms: int) -> str:
         found: The instants, in the order in which they were begun.
         now_ms: The moment of the picture, to which pending instants are drawn.
     """
-    bars = [_Bar(one, one.began_ms, max(one.began_ms, one.completed_ms or now_ms)) for one in found]
+    bars = [_Bar(one, max(one.began_ms, one.completed_ms or now_ms)) for one in found]
     lanes: dict[str, list[_Bar]] = {}
     for bar in bars:
         lanes.setdefault(bar.one.writer or _NOBODY, []).append(bar)

@@ -35,8 +35,6 @@ _MERGERS: Final = {
     "COMMIT_TIME_ORDERING": ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
 }
 """Strategy id and payload class that tables below version 9 name beside the merge mode."""
-_SINCE_PROPERTIES: Final = 9
-"""Table version that says by properties what a payload class means."""
 _HISTORY: Final = "history"
 _FOLDER: Final = re.compile(r"(?!\.)[A-Za-z0-9._=-]+(?:/(?!\.)[A-Za-z0-9._=-]+)*")
 """Below the folder that holds it: no hidden one, none that leads out."""
@@ -85,7 +83,7 @@ class TableConfig:
     def payload_meaning(self) -> Mapping[str, str]:
         """See `find_payload_meaning`."""
         declared = {table_keys.RECORD_MERGE_MODE.name: self.declared_merge_mode} if self.declared_merge_mode else {}
-        return find_payload_meaning(Options({**self.extra, **declared})) if self.version < _SINCE_PROPERTIES else {}
+        return find_payload_meaning(Options({**self.extra, **declared}), self.version)
 
     @property
     def merge_mode(self) -> str:

@@ -100,8 +100,9 @@ class UpsertMerge(KeyedMerge):
 
     def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
         self._rule = rule
-        self._incoming = fold_rows(incoming, self._merge) if rule.within_write.fills_nulls else incoming
-        winners = newest_rows(self._incoming, rule.within_write)
+        within = rule.within_write
+        self._incoming = fold_rows(incoming, self._merge) if within.fills_nulls else incoming
+        winners = newest_rows(self._incoming, within)
         self._rows: Indices = np.arange(self._incoming.num_rows) if winners is None else winners
         super().__init__(_combine(self._incoming.column(RECORD_KEY).take(pa.array(self._rows))))
 

@@ -283,11 +283,13 @@ def _count_before(ordered: Indices) -> Indices:
     return np.arange(len(ordered)) - np.repeat(starts, np.diff(starts, append=len(ordered)))
 
 
-def find_payload_meaning(properties: Options) -> Mapping[str, str]:
+def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]:
     """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
 
     Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0).
     """
+    if version >= _SINCE:
+        return {}
     mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
     if (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
         return {}

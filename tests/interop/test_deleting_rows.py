@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from other_readers import COLUMNS, OURS, SCHEMA, THEIRS, Jvm
+from other_readers import COLUMNS, OURS, SCHEMA, Jvm
 
 from hudi_locks.errors import BadInput
 from hudi_locks.spark import HoodieTable
@@ -39,17 +39,7 @@ class Shared:
         self.options = options
 
     def theirs(self, rows: list[Row], operation: str = "upsert") -> None:
-        options = {
-            **THEIRS, **self.shape, **self.options,
-            "hoodie.table.name": "t",
-            "hoodie.write.table.version": str(self.jvm.table_version),
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "region",
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.operation": operation,
-        }  # fmt: skip
-        listed = [list(one) for one in rows]
-        self.jvm.ask("write", path=self.path, rows=listed, schema=self.schema, options=options, gate="").result(300)
+        self.jvm.put(self.path, rows, self.schema, options={**self.shape, **self.options}, operation=operation)
 
     def ours(self, rows: list[Row], operation: str = "upsert", **options: str) -> HoodieTable:
         with HoodieTable.load(self.spark, self.path, options={**OURS, **self.shape, **options}) as table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_readers import COLUMNS, OURS, SCHEMA, THEIRS, Jvm
+from other_readers import COLUMNS, OURS, SCHEMA, Jvm
 
 from hudi_locks.spark import HoodieTable, write
 
@@ -38,18 +38,8 @@ class Merged:
         return twin
 
     def theirs(self, rows: list[Row], operation: str = "upsert") -> None:
-        options = {
-            **THEIRS, **self.shape,
-            "hoodie.table.name": "t",
-            "hoodie.write.table.version": str(self.jvm.table_version),
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "region",
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.operation": operation,
-            "hoodie.metadata.enable": "false",
-        }  # fmt: skip
-        listed = [list(one) for one in rows]
-        self.jvm.ask("write", path=self.path, rows=listed, schema=SCHEMA, options=options, gate="").result(300)
+        options = {**self.shape, "hoodie.metadata.enable": "false"}
+        self.jvm.put(self.path, rows, SCHEMA, options=options, operation=operation)
 
     def ours(self, rows: list[Row]) -> None:
         with HoodieTable.load(self.spark, self.path, options={**OURS, **self.shape}) as table:

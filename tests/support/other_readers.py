@@ -137,6 +137,20 @@ class Jvm:
         """Write and wait."""
         self.begin_write(table, rows, operation, **extra).result(DEADLINE_S)
 
+    def put(self, path: str, rows: Rows, schema: str, *, options: Mapping[str, str], operation: str = "upsert") -> None:
+        """Write rows to the table at `path`, keyed by id, region and ts, which is made if there is none."""
+        given = {
+            **THEIRS, **options,
+            "hoodie.table.name": "t",
+            "hoodie.write.table.version": str(self.table_version),
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "region",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.operation": operation,
+        }  # fmt: skip
+        listed = [list(row) for row in rows]
+        self.ask("write", path=path, rows=listed, schema=schema, options=given, gate="").result(DEADLINE_S)
+
     def read(self, table: HoodieTable, **options: str) -> list[tuple[Any, ...]]:
         """The rows as the JVM sees them; keys of `options` have `__` for each dot."""
         return self.read_path(table.path, {key.replace("__", "."): value for key, value in options.items()})

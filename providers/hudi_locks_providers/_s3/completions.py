@@ -9,7 +9,7 @@ import importlib
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
@@ -78,7 +78,7 @@ class Completions:
         self._api.complete_multipart_upload(Bucket=bucket, Key=key, **told)
         way, place = self._seen.way, self._place(key, upload)
         if way is not None and way.address.endswith(place):
-            self._ways[bucket] = _Way(way.address.removesuffix(place), way.headers, way.signer, way.signing)
+            self._ways[bucket] = replace(way, address=way.address.removesuffix(place))
 
     def _place(self, key: str, upload: str) -> str:
         return f"{self._encode(key, safe='/~')}?uploadId={self._encode(upload)}"
