@@ -8,6 +8,7 @@ import io
 import json
 import resource
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,13 +41,19 @@ SCHEMA = add_meta_schema(USER)
 
 @contextmanager
 def small_files() -> Iterator[None]:
-    """The system lets no file grow beyond 1000 bytes: not that one either to which pytest itself may report."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    """The system lets no file grow beyond 1000 bytes: not that one either to which pytest itself may report.
+
+    Python before 3.12.8 would also cut the byte code of the modules that are first imported here, and every later
+    process would fail on what it left.
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[0][1]))
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, before[0])
+        sys.dont_write_bytecode = before[1]
 
 
 def fill(storage: LocalStorage, path: str, *, row_group_bytes: int) -> None:
