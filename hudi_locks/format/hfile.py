@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format.hfile_blocks import (
@@ -28,6 +30,7 @@ from hudi_locks.format.hfile_blocks import (
     TRAILER_SIZE,
     VERSION,
     BlockKind,
+    ByteRanges,
     Codec,
     IndexEntry,
     read_block,
@@ -43,14 +46,19 @@ __all__ = ["HFile"]
 
 _TAGS: Final = "hfile.MAX_TAGS_LEN"
 _DEEPEST: Final = 8
+_END_BYTES: Final = 1 << 19
+"""What is read first: all of a small file, and of a large one what it says of itself, and its index."""
+_GAP_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 1 << 24
+"""So many bytes of one file are held at a time."""
 _WAY_OUT: Final = "bring it back from a copy, or make the metadata table anew with hudi-locks metadata rebuild"
 
 
 class HFile:
-    """One file, whole in memory. Blocks are unpacked when they are asked for. Not thread-safe.
+    """One file. Blocks are unpacked when they are asked for. Not thread-safe.
 
     Args:
-        data: Its bytes.
+        data: Its bytes, or the open file, of which only the blocks are read that are asked for.
         path: Its name, for errors.
 
     Attributes:
@@ -61,11 +69,13 @@ class HFile:
 
     Raises:
         DamagedTable: The bytes are no HFile of version 3, or one with what Hudi never writes; it names `path`.
+        OSError: The open file cannot be read; every method raises it too.
     """
 
-    def __init__(self, data: bytes | memoryview, path: str) -> None:
-        self._data = memoryview(data)
+    def __init__(self, data: bytes | memoryview | pa.NativeFile, path: str) -> None:
+        self._data = ByteRanges(data)
         self._path = path
+        self._data.load(max(0, self._data.size - _END_BYTES), self._data.size)
         with interpreting(f"HFile ({_WAY_OUT})", path):
             self._numbers = self._read_trailer()
             self.codec: Codec = Codec(self._number(12, Codec.NONE))
@@ -109,13 +119,32 @@ class HFile:
         """
         wanted: dict[int, set[bytes]] = {}
         for key in keys:
-            wanted.setdefault(self.find_block(key), set()).add(key)
+            if (place := self.find_block(key)) >= 0:
+                wanted.setdefault(place, set()).add(key)
         found: dict[bytes, bytes] = {}
-        for place, some in sorted(wanted.items()):
-            if place >= 0:
+        for near in self._join_near(sorted(wanted)):
+            self._data.load(self._index[near[0]].offset, self._end_of(near[-1]))
+            for place in near:
                 with self._reading(place):
-                    found |= _pick(self.read_block(place), some)
+                    found |= _pick(self.read_block(place), wanted[place])
         return found
+
+    def _join_near(self, places: Sequence[int]) -> Iterator[list[int]]:
+        """Blocks that are read together, with what lies between them: a read costs more than a few bytes."""
+        near: list[int] = []
+        for place in places:
+            if near and not (
+                self._index[place].offset - self._end_of(near[-1]) <= _GAP_BYTES
+                and self._end_of(place) - self._index[near[0]].offset <= _MOST_BYTES
+            ):
+                yield near
+                near = []
+            near.append(place)
+        if near:
+            yield near
+
+    def _end_of(self, number: int) -> int:
+        return self._index[number].offset + self._index[number].size
 
     @property
     def last_key(self) -> bytes:
@@ -165,7 +194,7 @@ class HFile:
             return {entry.key.decode(): self._read(entry.offset, BlockKind.META)[0] for entry in entries}
 
     def _read_trailer(self) -> dict[int, list[int | bytes]]:
-        trailer = bytes(self._data[-TRAILER_SIZE:])
+        trailer = bytes(self._data.take(max(0, self._data.size - TRAILER_SIZE), min(TRAILER_SIZE, self._data.size)))
         if len(trailer) < TRAILER_SIZE or not trailer.startswith(TRAILER):
             raise ValueError("it is cut off, or never was one")
         if (version := int.from_bytes(trailer[-3:], "big")) != VERSION:
@@ -232,41 +261,66 @@ def _find_row(key: bytes) -> bytes:
 
 def _pick(content: bytes, keys: set[bytes]) -> dict[bytes, bytes]:
     """The entries of a block that have one of these keys."""
-    size = _find_even_size(content)
-    if size is None:
-        return {key: value for key, value in _read_entries(content) if key in keys}
-    key_size, value_size, row_size = ROW.unpack_from(content)
-    value_at = LENGTHS.size + key_size
-    places = range(0, len(content), size)
+    starts = _find_starts(content)
+
+    def read_key(at: int) -> bytes:
+        return content[at + ROW.size : at + ROW.size + ROW.unpack_from(content, at)[2]]
+
     found = {}
     for key in keys:
-        number = bisect_left(places, key, key=lambda at: content[at + ROW.size : at + ROW.size + row_size])
-        at = places[number] if number < len(places) else len(content)
-        if content[at + ROW.size : at + ROW.size + row_size] == key and len(key) == row_size:
-            found[key] = content[at + value_at : at + value_at + value_size]
+        number = bisect_left(starts, key, key=read_key)
+        if number < len(starts) and read_key(at := starts[number]) == key:
+            key_size, value_size = LENGTHS.unpack_from(content, at)
+            value_at = at + LENGTHS.size + key_size
+            found[key] = content[value_at : value_at + value_size]
     return found
 
 
-def _find_even_size(content: bytes) -> int | None:
-    """Bytes of each entry where all have keys of one length, and values of one: then none is walked through."""
-    if len(content) < ROW.size:
-        return None
-    key_size, value_size, row_size = ROW.unpack_from(content)
-    size = LENGTHS.size + key_size + value_size + len(NO_READ_TIME)
-    if not (0 <= row_size <= key_size - 2 and value_size >= 0) or len(content) % size:
-        return None
-    heads = np.frombuffer(content, np.uint8).reshape(-1, size)[:, : ROW.size]
-    return size if bool((heads == heads[0]).all()) else None
+def _find_starts(content: bytes) -> Sequence[int]:
+    """Where each entry of a block begins.
+
+    Where all keys have one length, what may be the head of an entry is looked for in all places at once. That it is
+    none else is known if each begins where the one before ends; if not, as where a value has such bytes, all are walked
+    through.
+    """
+    if len(content) > ROW.size:
+        head, units = content[: LENGTHS.size // 2], np.frombuffer(content, np.uint8)
+        alike = [units[place : len(content) - ROW.size + place] == head[place] for place in range(len(head))]
+        alike += [units[at : len(content) - ROW.size + at] == content[at] for at in range(LENGTHS.size, ROW.size)]
+        starts = np.flatnonzero(np.logical_and.reduce(alike))
+        if len(starts) and _are_whole(content, units, starts):
+            found: list[int] = starts.tolist()
+            return found
+    return list(_walk(content))
+
+
+def _are_whole(content: bytes, units: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> bool:
+    key_size, _, row_size = ROW.unpack_from(content)
+    told = units[starts[:, None] + np.arange(LENGTHS.size // 2, LENGTHS.size)]
+    value_sizes = np.ascontiguousarray(told).view(">i4")[:, 0].astype(np.int64)
+    ends = starts + (LENGTHS.size + key_size + len(NO_READ_TIME)) + value_sizes
+    is_chain = starts[0] == 0 and ends[-1] == len(content) and bool((ends[:-1] == starts[1:]).all())
+    return is_chain and 0 <= row_size <= key_size - 2 and int(value_sizes.min()) >= 0
+
+
+def _walk(content: bytes) -> Iterator[int]:
+    """Where each entry begins.
+
+    Raises:
+        ValueError: One is not whole.
+    """
+    at, end = 0, len(content)
+    while at < end:
+        key_size, value_size, row_size = ROW.unpack_from(content, at)
+        following = at + LENGTHS.size + key_size + value_size + len(NO_READ_TIME)
+        if not (0 <= row_size <= key_size - 2 and value_size >= 0 and following <= end):
+            raise ValueError(f"an entry at {at} that is not whole")
+        yield at
+        at = following
 
 
 def _read_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 0
-    while at < len(content):
+    for at in _walk(content):
         key_size, value_size, row_size = ROW.unpack_from(content, at)
-        value_at = at + LENGTHS.size + key_size
-        following = value_at + value_size + len(NO_READ_TIME)
-        row_at = at + ROW.size
-        if not (0 <= row_size <= key_size - 2 and value_size >= 0 and following <= len(content)):
-            raise ValueError(f"an entry at {at} that is not whole")
+        row_at, value_at = at + ROW.size, at + LENGTHS.size + key_size
         yield content[row_at : row_at + row_size], content[value_at : value_at + value_size]
-        at = following

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import pyarrow as pa
+
 __all__ = [
     "INFO",
     "KEY_END",
@@ -22,6 +24,7 @@ __all__ = [
     "TRAILER_SIZE",
     "VERSION",
     "BlockKind",
+    "ByteRanges",
     "Codec",
     "IndexEntry",
     "encode_block",
@@ -61,6 +64,8 @@ _LONGEST_VARINT: Final = 10
 _BYTES: Final = 2
 """Of protobuf's types of fields: bytes with their length before them; 0 is a number."""
 _SHORT: Final = 127
+_LEAST_READ: Final = 128 * 1024
+"""So many bytes are read at least: a block of Hudi's, which are of 64 KiB, with its header."""
 _VINT_SIGN: Final = 256 - 112
 """From here down the first byte of Hadoop's number says how many bytes follow."""
 
@@ -122,11 +127,54 @@ def pack(content: bytes, codec: Codec) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
-def read_block(data: memoryview, at: int, kinds: tuple[BlockKind, ...], *, codec: Codec) -> tuple[bytes, int]:
+class ByteRanges:
+    """The bytes of a file, a range at a time. Not thread-safe.
+
+    Args:
+        source: All of them, or a file from which the ranges that are asked for are read.
+
+    Attributes:
+        size: Of the file, bytes.
+    """
+
+    def __init__(self, source: bytes | memoryview | pa.NativeFile) -> None:
+        self._source = source if isinstance(source, pa.NativeFile) else None
+        self._read = memoryview(b"" if isinstance(source, pa.NativeFile) else source)
+        self._begin = 0
+        self.size: int = len(self._read) if isinstance(source, bytes | memoryview) else source.size()
+
+    def take(self, begin: int, size: int) -> memoryview:
+        """These bytes. The file is asked for more than a few, so that those behind them need no read of their own.
+
+        Raises:
+            ValueError: It has not as many.
+            OSError: It cannot be read.
+        """
+        if not 0 <= begin <= begin + size <= self.size:
+            raise ValueError(f"{size} bytes at {begin} of {self.size}")
+        at = begin - self._begin
+        if not 0 <= at <= at + size <= len(self._read):
+            self.load(begin, begin + max(size, _LEAST_READ))
+            at = begin - self._begin
+        return self._read[at : at + size]
+
+    def load(self, begin: int, end: int) -> None:
+        """Read a range in one go, of which parts are taken next; less at the end of the file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if self._source is not None:
+            wanted = min(end, self.size) - begin
+            self._read, self._begin = memoryview(self._source.read_at(wanted, begin)), begin
+
+
+def read_block(data: ByteRanges, at: int, kinds: tuple[BlockKind, ...], *, codec: Codec) -> tuple[bytes, int]:
     """The content of a block, and where the next one begins.
 
     Raises:
         ValueError: There is no whole block of one of these kinds.
+        OSError: The file cannot be read.
     """
     packed, size, following = read_packed(data, at, kinds)
     content = _unpack(packed, size) if codec is Codec.GZIP else bytes(packed)
@@ -135,21 +183,17 @@ def read_block(data: memoryview, at: int, kinds: tuple[BlockKind, ...], *, codec
     return content, following
 
 
-def read_packed(data: memoryview, at: int, kinds: tuple[BlockKind, ...]) -> tuple[memoryview, int, int]:
-    """The same as it lies there, with its size once it is unpacked.
-
-    Raises:
-        ValueError: See `read_block`.
-    """
-    if not 0 <= at <= len(data) - _HEADER.size:
+def read_packed(data: ByteRanges, at: int, kinds: tuple[BlockKind, ...]) -> tuple[memoryview, int, int]:
+    """The same as it lies there, with its size once it is unpacked; raises as `read_block` does."""
+    if not 0 <= at <= data.size - _HEADER.size:
         raise ValueError(f"no block can begin at byte {at}")
-    magic, on_disk, size, _, _, _, end = _HEADER.unpack_from(data, at)
+    magic, on_disk, size, _, _, _, end = _HEADER.unpack(data.take(at, _HEADER.size))
     if magic not in [kind.value for kind in kinds]:
         raise ValueError(f"the block at byte {at} begins with {magic!r} and not with {kinds[0].value!r}")
     following = at + _HEADER.size + on_disk
-    if size < 0 or not at + _HEADER.size <= at + end <= following <= len(data):
+    if size < 0 or not at + _HEADER.size <= at + end <= following <= data.size:
         raise ValueError(f"the block at byte {at} is not whole")
-    return data[at + _HEADER.size : at + end], size, following
+    return data.take(at, end)[_HEADER.size :], size, following
 
 
 def _unpack(packed: memoryview, size: int) -> bytes:

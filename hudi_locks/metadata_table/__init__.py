@@ -21,7 +21,7 @@ from hudi_locks.metadata_table.metadata_table import (
     MetadataTable,
     MetadataView,
 )
-from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log
+from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log, find_keys
 from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
@@ -42,6 +42,7 @@ __all__ = [
     "describe_log",
     "describe_range",
     "encode_record_log",
+    "find_keys",
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",

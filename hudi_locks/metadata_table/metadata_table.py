@@ -18,7 +18,7 @@ from hudi_locks.format import METADATA_FOLDER, MetadataPartition, TimelineLayout
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
-from hudi_locks.metadata_table.record_files import read_changes, read_whole
+from hudi_locks.metadata_table.record_files import read_stored
 from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
@@ -313,9 +313,8 @@ class MetadataView:
 
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}
-        contents = map_in_threads(lambda path: read_whole(self.table.storage, path), piece.paths)
-        for path, data in zip(piece.paths, contents, strict=True):
-            for key, record in read_changes(data, path, keys):
+        for changes in map_in_threads(lambda path: read_stored(self.table.storage, path, keys), piece.paths):
+            for key, record in changes:
                 if record is None:
                     merged.pop(key, None)
                 else:

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 from fastavro.schema import to_parsing_canonical_form
 
-from hudi_locks.errors import DamagedTable, UnsupportedTable
+from hudi_locks.errors import DamagedTable, NoSuchFile, UnsupportedTable
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.hfile_writer import encode_hfile, merge_hfile
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
@@ -24,19 +24,19 @@ from hudi_locks.format.metadata_record import (
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.format.names import BaseFileName, MetadataPartition
 from hudi_locks.format.records import interpreting
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Storage, reporting
 
-__all__ = ["encode_log", "merge_base_file", "read_changes", "read_whole"]
+__all__ = ["encode_log", "merge_base_file", "read_changes", "read_stored", "read_whole"]
 
 _Change = tuple[str, "MetadataRecord | None"]
 _SCHEMA: Final = "schema"
 
 
-def read_changes(data: bytes, path: str, keys: frozenset[str] | None = None) -> Iterator[_Change]:
+def read_changes(data: bytes | pa.NativeFile, path: str, keys: frozenset[str] | None = None) -> Iterator[_Change]:
     """Every record of a file with its key, or those of some keys; None for one that is deleted.
 
     Args:
-        data: Of a base file or a log.
+        data: Of a base file, of which an open file does, or a log.
         path: Of it; tells which of both it is.
         keys: Only these; all if None.
 
@@ -44,12 +44,29 @@ def read_changes(data: bytes, path: str, keys: frozenset[str] | None = None) -> 
         DamagedTable: The bytes cannot be read.
         UnsupportedTable: A log holds what JVM Hudi does not write there.
     """
-    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+    if _is_base(path):
         file = HFile(data, path)
         yield from _read_hfile(file, _read_schema(file), path, keys)
         return
     for block in decode_blocks(data, path):
         yield from _read_block(block, path, keys)
+
+
+def read_stored(storage: Storage, path: str, keys: frozenset[str] | None) -> list[_Change]:
+    """The same of a file that is stored: of a base file only the blocks are read in which some of the keys can be.
+
+    Raises:
+        DamagedTable: It is gone, or cannot be read.
+        UnsupportedTable: See `read_changes`.
+        StorageError: The store failed.
+    """
+    if keys is None or not _is_base(path):
+        return list(read_changes(read_whole(storage, path), path, keys))
+    try:
+        with reporting("read", path), storage.open_input(path) as file:
+            return list(read_changes(file, path, keys))
+    except NoSuchFile:
+        raise _miss(path) from None
 
 
 def read_whole(storage: Storage, path: str) -> bytes:
@@ -60,8 +77,16 @@ def read_whole(storage: Storage, path: str) -> bytes:
     """
     data = storage.read(path)
     if data is None:
-        raise DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
+        raise _miss(path)
     return data
+
+
+def _miss(path: str) -> DamagedTable:
+    return DamagedTable(f"{path} is gone: cleaned since it was listed, or lost; read again", path=path)
+
+
+def _is_base(path: str) -> bool:
+    return BaseFileName.parse(path.rpartition("/")[2]) is not None
 
 
 def encode_log(requested: str, part: MetadataPartition, hfile: bytes, gone: pa.Array, *, version: int) -> bytes:

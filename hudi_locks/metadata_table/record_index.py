@@ -25,11 +25,11 @@ from hudi_locks.format.metadata_record import (
     RecordKind,
     encode_metadata_record,
 )
-from hudi_locks.metadata_table.record_files import encode_log, read_changes, read_whole
-from hudi_locks.storage import Storage
+from hudi_locks.metadata_table.record_files import encode_log, read_changes, read_stored, read_whole
+from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import FileSlice
 
-__all__ = ["LocatedKeys", "StagedLog", "encode_record_log", "is_record_group"]
+__all__ = ["LocatedKeys", "StagedLog", "encode_record_log", "find_keys", "is_record_group"]
 
 _UUID: Final = 36
 _AS_UUID, _AS_TEXT = 0, 1
@@ -133,8 +133,29 @@ def _join_file_id(number: int, index: int) -> str:
     return text if index == _NO_INDEX else f"{text}-{index}"
 
 
+def find_keys(storage: Storage, piece: FileSlice, keys: pa.Array) -> pa.Table:
+    """Where one file group of the index says that keys are. Of its base file only the blocks are read that may tell it.
+
+    Args:
+        storage: Of the table.
+        piece: The newest slice of the file group.
+        keys: Text without nulls.
+
+    Returns:
+        Those that are there, as KEY_CHANGES has them.
+
+    Raises:
+        DamagedTable: A file is gone, or cannot be read.
+        UnsupportedTable: A log holds what JVM Hudi does not write there.
+        StorageError: The store failed.
+    """
+    wanted = frozenset(keys.to_pylist())
+    found = map_in_threads(lambda path: (path, read_stored(storage, path, wanted)), piece.paths)
+    return _arrange(found)
+
+
 class LocatedKeys:
-    """Finds keys in one file group of the index. Not thread-safe.
+    """Finds keys in one file group of the index, again and again. Not thread-safe.
 
     Args:
         files: Paths and contents of its base file, if it has one, and its logs, in the order in which they came.
@@ -160,14 +181,19 @@ class LocatedKeys:
             UnsupportedTable: A log holds what JVM Hudi does not write there.
         """
         wanted = frozenset(keys.to_pylist())
-        found: dict[str, _Place | None] = {}
-        for path, data in self._files:
-            for key, record in read_changes(data, path, wanted):
-                found[key] = None if record is None else _locate(record, path)
-        there = [(key, *place, False) for key, place in found.items() if place is not None]
-        columns = list(zip(*there, strict=True)) if there else [()] * len(KEY_CHANGES)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, KEY_CHANGES.types, strict=True)]
-        return pa.table(arrays, schema=KEY_CHANGES)
+        return _arrange((path, read_changes(data, path, wanted)) for path, data in self._files)
+
+
+def _arrange(files: Iterable[tuple[str, Iterable[tuple[str, MetadataRecord | None]]]]) -> pa.Table:
+    """The keys that are there by files, with their paths, that came one after the other."""
+    found: dict[str, _Place | None] = {}
+    for path, changes in files:
+        for key, record in changes:
+            found[key] = None if record is None else _locate(record, path)
+    there = [(key, *place, False) for key, place in found.items() if place is not None]
+    columns = list(zip(*there, strict=True)) if there else [()] * len(KEY_CHANGES)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, KEY_CHANGES.types, strict=True)]
+    return pa.table(arrays, schema=KEY_CHANGES)
 
 
 def _locate(record: MetadataRecord, path: str) -> _Place:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import group_numbers
-from hudi_locks.metadata_table import LocatedKeys
+from hudi_locks.metadata_table import find_keys
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.global_index import PLACE, GlobalIndex
 from hudi_locks.spark.index.logged_index import LoggedGlobalIndex
@@ -64,7 +64,7 @@ class _FindTask:
         rows = pa.Table.from_batches(batches, schema)
         for number in pc.unique(rows.column(_NUMBER)).to_pylist():
             keys = rows.filter(pc.equal(rows.column(_NUMBER), number)).column(RECORD_KEY).combine_chunks()
-            found = LocatedKeys.open(self.storage, self.slices[number]).find(keys).drop_columns("is_gone")
+            found = find_keys(self.storage, self.slices[number], keys).drop_columns("is_gone")
             yield from found.rename_columns([RECORD_KEY, PLACE, GROUP]).to_batches()
 
 

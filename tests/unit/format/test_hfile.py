@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import struct
 import tracemalloc
 
 import pyarrow as pa
 import pytest
-from golden_metadata import VERSIONS, list_hfiles
+from golden_metadata import VERSIONS, list_hfiles, read_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,6 +135,72 @@ def test_keys_of_one_length_are_found_as_others_are(keys: set[bytes], others: se
     file = HFile(encode_hfile(sorted(entries.items()), block_bytes=90), PATH)
     asked = keys | others
     assert file.get_many(asked) == {key: entries[key] for key in asked if key in entries}
+
+
+@given(st.dictionaries(st.binary(min_size=2, max_size=2), st.binary(max_size=5), max_size=9), st.booleans())
+def test_a_value_that_looks_like_entries_hides_none(inner: dict[bytes, bytes], is_whole: bool) -> None:
+    data = encode_hfile(sorted(inner.items()))
+    block = HFile(data, PATH).read_block(0) if inner else b""
+    value = block if is_whole else block[:-1]
+    entries = {b"k1": b"v", b"k2": value, b"k3": value + b"v", b"k4": b""}
+    file = HFile(encode_hfile(sorted(entries.items())), PATH)
+    assert file.get_many({*entries, *inner}) == {**entries}
+
+
+class Counted(io.BytesIO):
+    """Knows how many reads it served, and of how many bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.reads: list[int] = []
+        self.is_failing = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.is_failing:
+            raise OSError(errno.EIO, "the disk fails")
+        found = super().read(size)
+        self.reads.append(len(found))
+        return found
+
+
+@given(entries=ENTRIES, asked=st.sets(st.binary(max_size=60)), block_bytes=st.sampled_from([1, 100, 60_000]))
+def test_an_open_file_tells_what_a_whole_one_tells(
+    entries: list[tuple[bytes, bytes]], asked: set[bytes], block_bytes: int
+) -> None:
+    data = encode_hfile(entries, info={"schema": b"s"}, meta_blocks={"m": b"x"}, block_bytes=block_bytes)
+    opened, whole = HFile(pa.BufferReader(data), PATH), HFile(data, PATH)
+    keys = asked | {key for key, _ in entries[::3]}
+    assert opened.get_many(keys) == whole.get_many(keys)
+    assert (list(opened.entries()), opened.meta_blocks, opened.info) == (entries, whole.meta_blocks, whole.info)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_open_file_of_the_jvm_tells_what_a_whole_one_tells(version: int) -> None:
+    found = {path: data for path, data in read_golden(version).items() if path.endswith(".hfile")}
+    for path, data in found.items():
+        entries = dict(HFile(data, path).entries())
+        assert HFile(pa.BufferReader(data), path).get_many([*entries, b"", b"~"]) == entries
+    assert len(found) > 5
+
+
+def test_of_an_open_file_only_the_blocks_are_read_that_are_asked_for() -> None:
+    entries = [(f"key {number:07d}".encode(), bytes(100)) for number in range(200_000)]
+    data = encode_hfile(entries)
+    source = Counted(data)
+    file = HFile(pa.PythonFile(source, mode="r"), PATH)
+    asked = [entries[number] for number in (7, 100_000, 100_001, 199_999)]
+    assert file.get_many(key for key, _ in asked) == dict(asked)
+    assert len(source.reads) <= 4
+    assert sum(source.reads) < len(data) / 20
+
+
+def test_a_file_that_cannot_be_read_is_no_damage() -> None:
+    source = Counted(encode_hfile([(f"key {number:07d}".encode(), bytes(100)) for number in range(20_000)]))
+    file = HFile(pa.PythonFile(source, mode="r"), PATH)
+    source.is_failing = True
+    with pytest.raises(OSError, match="the disk fails") as caught:
+        file.get(b"key 0000000")
+    assert caught.value.errno == errno.EIO
 
 
 def test_columns_of_many_blocks_make_the_same_bytes() -> None:

@@ -17,8 +17,11 @@ from hudi_locks.format.log_block import BlockType, decode_blocks
 from hudi_locks.format.metadata_keys import KEY_CHANGES, group_number, group_numbers
 from hudi_locks.format.metadata_record import FileEntry, MetadataRecord, RecordKind, encode_metadata_record
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table import LocatedKeys, encode_record_log
+from hudi_locks.metadata_table import LocatedKeys, encode_record_log, find_keys
+from hudi_locks.metadata_table.record_files import merge_base_file
 from hudi_locks.metadata_table.record_index import is_record_group
+from hudi_locks.storage import LocalStorage
+from hudi_locks.table import BaseFile, FileSlice, LogFile
 
 GOLDEN = json.loads(Path(__file__).parents[2].joinpath("golden", "record_index.json").read_text())
 TIME = "20261126212210216"
@@ -68,6 +71,28 @@ def test_later_logs_count_and_deletes_take_keys_out() -> None:
     third, _ = encode_record_log(TIME, changes(("b", "q", "3", False)), 9)
     assert find([first, second], "a", "b") == {"a": ("p", "2")}
     assert find([first, second, third], "a", "b") == {"a": ("p", "2"), "b": ("q", "3")}
+
+
+def test_keys_are_found_in_the_stored_files_of_a_slice(tmp_path: Path) -> None:
+    """Of which the base file is opened for a few blocks, and is not read whole."""
+    storage = LocalStorage(str(tmp_path))
+    folder = ".hoodie/metadata/record_index"
+    first, _ = encode_record_log(TIME, changes(*((f"k{number:05}", "p", ID, False) for number in range(30_000))), 9)
+    second, _ = encode_record_log(TIME, changes(("k00007", "q", "2", False), ("k00009", "p", ID, True)), 9)
+    base = BaseFile(folder, "record-index-0000-0", TIME, f"{folder}/record-index-0000-0_0-0-0_{TIME}.hfile", 1)
+    log = LogFile.parse(folder, LOG, 1)
+    assert log is not None
+    storage.replace(base.path, merge_base_file(None, [(LOG, first)], version=9))
+    storage.replace(log.path, second)
+    piece = FileSlice(folder, base.file_id, TIME, base, (log,))
+    found = find_keys(storage, piece, pa.array(["k00007", "k00008", "k00009", "k29999", "z", ""])).to_pylist()
+    assert {(row["key"], row["path"], row["file_id"]) for row in found} == {
+        ("k00007", "q", "2"), ("k00008", "p", ID), ("k29999", "p", ID)
+    }  # fmt: skip
+    storage.delete(base.path)
+    with pytest.raises(DamagedTable, match="is gone: cleaned since it was listed") as caught:
+        find_keys(storage, piece, pa.array(["k00007"]))
+    assert caught.value.path == base.path
 
 
 def test_no_change_is_an_empty_log_that_finds_nothing() -> None:
