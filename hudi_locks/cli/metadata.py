@@ -62,7 +62,8 @@ def run_init(
 ) -> None:
     """Make a metadata table: readers find files by it without listings, and filters pass over files by it.
 
-    Give the lock options of the table's writers. JVM Hudi and this package keep it up to date from then on.
+    Give the lock options of the table's writers. With hoodie.metadata.record.index.enable=true it tells where the row
+    of each key is, too. JVM Hudi and this package keep it up to date from then on.
 
     Example: hudi-locks metadata init /data/trips --props writer.properties
     """
@@ -80,8 +81,8 @@ def run_rebuild(
 ) -> None:
     """Delete the metadata table and make it once more of the data files, under the table's lock. No row changes.
 
-    Give the lock options of the table's writers. It is the way out where `verify` finds it wrong. An index of
-    record keys is not made anew: JVM Hudi does that.
+    Give the lock options of the table's writers. It is the way out where `verify` finds it wrong. A record index is
+    made anew with it, and made if hoodie.metadata.record.index.enable=true.
 
     Example: hudi-locks metadata rebuild /data/trips --props writer.properties
     """
@@ -96,7 +97,8 @@ def _tell(path: str, made: MetadataMade | None, *, as_json: bool) -> None:
     if made is None:
         typer.echo(f"{path}: it has a metadata table already; hudi-locks metadata rebuild makes it anew")
         return
-    typer.echo(f"{path}: made {', '.join(made.parts)} for {made.files} files, {len(made.columns)} columns")
+    keys = "" if made.keys is None else f", {made.keys} keys"
+    typer.echo(f"{path}: made {', '.join(made.parts)} for {made.files} files, {len(made.columns)} columns{keys}")
     if made.left_out:
         typer.echo(f"no statistics of {', '.join(made.left_out)}: some files have values of another type")
     if made.lost:

@@ -140,6 +140,32 @@ SWEEP_BEFORE_WRITE = Key(
     "whether markers, heartbeats and staged files of writes that are done, and data files that a marker of a rolled"
     " back write tells of, are removed before each write",
 )
+RECORD_INDEX_ENABLE = Key(
+    "hoodie.metadata.record.index.enable",
+    bool,
+    False,
+    "whether a metadata table that is made here tells where the row of each key is, for hoodie.index.type=RECORD_INDEX",
+    aliases=("hoodie.metadata.global.record.level.index.enable",),
+    since="0.14.0",
+)
+RECORD_INDEX_LEAST_GROUPS = Key(
+    "hoodie.metadata.record.index.min.filegroup.count",
+    int,
+    10,
+    "over how many file groups such an index is spread at least",
+    minimum=1,
+    aliases=("hoodie.metadata.global.record.level.index.min.filegroup.count",),
+    since="0.14.0",
+)
+RECORD_INDEX_MOST_GROUPS = Key(
+    "hoodie.metadata.record.index.max.filegroup.count",
+    int,
+    10_000,
+    "over how many file groups such an index is spread at most",
+    minimum=1,
+    aliases=("hoodie.metadata.global.record.level.index.max.filegroup.count",),
+    since="0.14.0",
+)
 METADATA_COMPACT_COMMITS = Key(
     "hoodie.metadata.compact.max.delta.commits",
     int,

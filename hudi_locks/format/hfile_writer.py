@@ -79,12 +79,13 @@ def encode_hfile(
     return parts.finish(known, meta_blocks or {}, count=count)
 
 
-def encode_hfile_columns(keys: pa.Array, values: pa.Array) -> bytes:
-    """The same of many entries without information, made a column at a time.
+def encode_hfile_columns(keys: pa.Array, values: pa.Array, *, info: Mapping[str, bytes] | None = None) -> bytes:
+    """The same of many entries, made a column at a time.
 
     Args:
         keys: Binary or text, in the order of their bytes, each once.
         values: Binary, one for each.
+        info: See `encode_hfile`.
 
     Raises:
         ValueError: A key is too long.
@@ -99,7 +100,8 @@ def encode_hfile_columns(keys: pa.Array, values: pa.Array) -> bytes:
         parts.add_block(bytes(content[ends[first] : ends[following]]), _encode_row(rows[first].as_py()))
         first = following
     lengths = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in (rows, held)]
-    return parts.finish(_describe(len(entries), rows[-1].as_py() if len(rows) else b"", lengths), {}, count=len(rows))
+    known = {**_describe(len(entries), rows[-1].as_py() if len(rows) else b"", lengths), **(info or {})}
+    return parts.finish(known, {}, count=len(rows))
 
 
 def merge_hfile(file: HFile, changes: Mapping[bytes, bytes | None], *, info: Mapping[str, bytes]) -> bytes:

@@ -11,6 +11,7 @@ from hudi_locks.metadata_table.delta_commit import (
     plan_restore,
 )
 from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_compaction
+from hudi_locks.metadata_table.key_places import KeyPlaces, KeySpread, read_keys
 from hudi_locks.metadata_table.making import make_metadata_table
 from hudi_locks.metadata_table.measuring import choose_columns, measure_file
 from hudi_locks.metadata_table.metadata_table import (
@@ -21,7 +22,7 @@ from hudi_locks.metadata_table.metadata_table import (
     MetadataTable,
     MetadataView,
 )
-from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log, find_keys
+from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log, find_keys, is_record_group
 from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
@@ -31,6 +32,8 @@ __all__ = [
     "DeltaCommit",
     "DeltaCommits",
     "Indexed",
+    "KeyPlaces",
+    "KeySpread",
     "LocatedKeys",
     "MetadataShape",
     "MetadataTable",
@@ -46,6 +49,7 @@ __all__ = [
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",
+    "is_record_group",
     "list_indexed",
     "log_path",
     "make_metadata_table",
@@ -54,5 +58,6 @@ __all__ = [
     "plan_compaction",
     "plan_delta_commit",
     "plan_restore",
+    "read_keys",
     "read_ranges",
 ]

@@ -7,8 +7,9 @@ are before all others.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from hudi_locks.config import table_keys
@@ -28,6 +29,7 @@ from hudi_locks.format.log_deletes import encode_deletes_again
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.compaction import base_file_path
 from hudi_locks.metadata_table.delta_commit import log_path, plan_delta_commit
+from hudi_locks.metadata_table.key_places import KeyPlaces
 from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, OWN_PROPERTIES, MetadataShape
 from hudi_locks.metadata_table.record_files import merge_base_file
 from hudi_locks.storage import Storage, map_in_threads
@@ -41,8 +43,12 @@ _GROUPS: Final = {
     MetadataPartition.FILES: ("files", 1),
     MetadataPartition.COLUMN_STATS: ("col-stats", 2),
     MetadataPartition.PARTITION_STATS: ("partition-stats", 1),
+    MetadataPartition.RECORD_INDEX: ("record-index", 0),
 }
-"""How the ids of the file groups of each part begin, and how many there are unless JVM Hudi is told otherwise."""
+"""How the ids of the file groups of each part begin, and how many there are; those of keys say it themselves."""
+_VERSION_9: Final = 9
+_KEY_THREADS: Final = 2
+"""So many base files of a record index are in memory at a time."""
 _FIXED: Final = {
     "hoodie.archivelog.folder": "history",
     "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
@@ -62,20 +68,61 @@ _FIXED: Final = {
 
 @dataclass(frozen=True)
 class _Group:
-    """One file group and what goes into it."""
+    """One file group, and what makes the base file that goes into it; none without records."""
 
     part: MetadataPartition
     file_id: str
     requested: str
-    log: bytes | None
+    encode: Callable[[], bytes | None]
 
     @property
     def base_path(self) -> str:
         return base_file_path(self.requested, self.part.value, self.file_id)
 
 
+@dataclass(frozen=True)
+class _Content:
+    """All that a metadata table is made of."""
+
+    written: CommitMetadata
+    columns: tuple[str, ...]
+    keys: KeyPlaces | None
+    version: int
+
+    def list_parts(self, config: TableConfig) -> tuple[MetadataPartition, ...]:
+        """A table without partition columns has no statistics of partitions, as JVM Hudi has it."""
+        parts = [MetadataPartition.FILES]
+        if self.columns:
+            parts.append(MetadataPartition.COLUMN_STATS)
+        if self.columns and config.partition_fields:
+            parts.append(MetadataPartition.PARTITION_STATS)
+        if self.keys is not None:
+            parts.append(MetadataPartition.RECORD_INDEX)
+        return tuple(parts)
+
+    def list_groups(self, part: MetadataPartition, requested: str) -> list[_Group]:
+        begin, size = _GROUPS[part]
+        if part is MetadataPartition.RECORD_INDEX and self.keys is not None:
+            encoders = [partial(self.keys.encode, one, self.version) for one in range(self.keys.groups)]
+            return [_Group(part, f"{begin}-{n:04}-0", requested, encode) for n, encode in enumerate(encoders)]
+        ids = tuple(f"{begin}-{one:04}-0" for one in range(size))
+        shape = MetadataShape(self.version, {part: ids}, self.columns)
+        logs = plan_delta_commit(requested, self.written, shape).logs
+        paths = {one: log_path(part, one, requested) for one in ids}
+        return [_Group(part, one, requested, partial(self._merge, path, logs.get(path))) for one, path in paths.items()]
+
+    def _merge(self, path: str, log: bytes | None) -> bytes | None:
+        return None if log is None else merge_base_file(None, [(path, log)], version=self.version)
+
+
 def make_metadata_table(
-    storage: Storage, config: TableConfig, written: CommitMetadata, *, columns: Sequence[str], completed: str
+    storage: Storage,
+    config: TableConfig,
+    written: CommitMetadata,
+    *,
+    columns: Sequence[str],
+    completed: str,
+    keys: KeyPlaces | None = None,
 ) -> tuple[MetadataPartition, ...]:
     """Make all files of a metadata table in an empty folder. Nobody goes by them until the table names them.
 
@@ -85,6 +132,7 @@ def make_metadata_table(
         written: Every file of the table, with the ranges of each column.
         columns: Those of which there are to be statistics; none for a metadata table that has files alone.
         completed: When it counts as made.
+        keys: Of all rows, for a record index, each once; None for none.
 
     Returns:
         The parts that it has.
@@ -92,55 +140,38 @@ def make_metadata_table(
     Raises:
         StorageError: The store failed.
     """
-    parts = _list_parts(config, columns)
+    content = _Content(written, tuple(columns), keys, config.version)
+    parts = content.list_parts(config)
     storage.make_folder(METADATA_LAYOUT.archive)
     storage.replace(OWN_PROPERTIES, _describe(config))
-    if columns:
-        storage.replace(INDEXES_PATH, _name_columns(columns, config.version))
+    if len(parts) > 1:
+        storage.replace(INDEXES_PATH, _define(parts, columns, config.version))
     for number, part in enumerate(parts):
-        _make_part(storage, part, written, columns=columns, version=config.version, times=(number, completed))
+        _make_part(storage, part, content, times=(number, completed))
     return parts
 
 
-def _list_parts(config: TableConfig, columns: Sequence[str]) -> tuple[MetadataPartition, ...]:
-    """A table without partition columns has no statistics of partitions, as JVM Hudi has it."""
-    if not columns:
-        return (MetadataPartition.FILES,)
-    return tuple(part for part in _GROUPS if config.partition_fields or part is not MetadataPartition.PARTITION_STATS)
-
-
-def _make_part(
-    storage: Storage,
-    part: MetadataPartition,
-    written: CommitMetadata,
-    *,
-    columns: Sequence[str],
-    version: int,
-    times: tuple[int, str],
-) -> None:
+def _make_part(storage: Storage, part: MetadataPartition, content: _Content, *, times: tuple[int, str]) -> None:
     number, completed = times
     begun = Instant(f"{number:017}", "deltacommit", State.REQUESTED)
-    begin, size = _GROUPS[part]
-    ids = tuple(f"{begin}-{one:04}-0" for one in range(size))
-    shape = MetadataShape(version, {part: ids}, tuple(columns))
-    logs = plan_delta_commit(begun.requested, written, shape).logs
-    groups = [_Group(part, one, begun.requested, logs.get(log_path(part, one, begun.requested))) for one in ids]
+    groups = content.list_groups(part, begun.requested)
     for state in (begun, begun.as_inflight()):
         create_instant(storage, METADATA_LAYOUT, instant=state)
     create_partition_metadata(storage, f"{METADATA_FOLDER}/{part.value}", instant=begun.requested)
-    stats = [stat for stat in map_in_threads(lambda group: _make_group(storage, group, version), groups) if stat]
-    content = CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[version])
+    threads = _KEY_THREADS if part is MetadataPartition.RECORD_INDEX else len(groups)
+    made = map_in_threads(lambda group: _make_group(storage, group, content.version), groups, threads=threads)
+    metadata = CommitMetadata.of([one for one in made if one], _OPERATION, schema=SCHEMA_TEXTS[content.version])
     done = begun.as_inflight().as_completed(add_ms(completed, number))
-    storage.replace(METADATA_LAYOUT.path(done), content.encode("deltacommit", layout_version=METADATA_LAYOUT.version))
+    storage.replace(METADATA_LAYOUT.path(done), metadata.encode("deltacommit", layout_version=METADATA_LAYOUT.version))
 
 
 def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | None:
     """The log says nothing, and that the file group is there though it may have no records."""
     path = log_path(group.part, group.file_id, group.requested)
     storage.replace(path, _encode_nothing(group, version))
-    if group.log is None:
+    data = group.encode()
+    if data is None:
         return None
-    data = merge_base_file(None, [(path, group.log)], version=version)
     storage.replace(group.base_path, data)
     rows = HFile(data, group.base_path).count
     relative = group.base_path.removeprefix(f"{METADATA_FOLDER}/")
@@ -171,10 +202,16 @@ def _describe(config: TableConfig) -> bytes:
     return encode_properties({**_FIXED, **own}, "Properties of a metadata table of Apache Hudi")
 
 
-def _name_columns(columns: Sequence[str], version: int) -> bytes:
-    name = MetadataPartition.COLUMN_STATS.value
-    told: dict[str, Any] = dict.fromkeys(("indexName", "indexType", "indexFunction"), name)
-    told |= {"sourceFields": list(columns), "indexOptions": {}}
-    if version >= 9:
-        told["version"] = "V2"
-    return json.dumps({"indexDefinitions": {name: told}}, indent=2).encode()
+def _define(parts: Sequence[MetadataPartition], columns: Sequence[str], version: int) -> bytes:
+    """Of each index what it is about, as JVM Hudi tells it: of the record index from version 9 on."""
+    defined: dict[str, dict[str, Any]] = {}
+    if MetadataPartition.RECORD_INDEX in parts and version >= _VERSION_9:
+        name = MetadataPartition.RECORD_INDEX.value
+        defined[name] = {"indexName": name, "indexType": name, "indexFunction": "", "sourceFields": []}
+        defined[name] |= {"indexOptions": {"isPartitioned": "false"}, "version": "V1"}
+    if MetadataPartition.COLUMN_STATS in parts:
+        name = MetadataPartition.COLUMN_STATS.value
+        defined[name] = dict.fromkeys(("indexName", "indexType", "indexFunction"), name)
+        defined[name] |= {"sourceFields": list(columns), "indexOptions": {}}
+        defined[name] |= {"version": "V2"} if version >= _VERSION_9 else {}
+    return json.dumps({"indexDefinitions": defined}, indent=2).encode()

@@ -7,7 +7,7 @@ of the keys. A commit of the table is a delta commit of the metadata table with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -203,6 +203,14 @@ class MetadataTable:
             DamagedTable: Its timeline cannot be read.
         """
         return MetadataView(self, timeline, Timeline.load(self.storage, METADATA_LAYOUT))
+
+    def view_now(self, load: Callable[[], Timeline]) -> MetadataView:
+        """The same of a timeline that is loaded later than that of the metadata table.
+
+        All that is told then was begun before `load` was called: what it shows as pending does not count.
+        """
+        own = Timeline.load(self.storage, METADATA_LAYOUT)
+        return MetadataView(self, load(), own)
 
 
 def _refuse_part(part: str, what: str) -> UnsupportedTable:

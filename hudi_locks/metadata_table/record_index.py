@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -25,11 +25,12 @@ from hudi_locks.format.metadata_record import (
     RecordKind,
     encode_metadata_record,
 )
+from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.record_files import encode_log, read_changes, read_stored, read_whole
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import FileSlice
 
-__all__ = ["LocatedKeys", "StagedLog", "encode_record_log", "find_keys", "is_record_group"]
+__all__ = ["LocatedKeys", "StagedLog", "encode_record_base", "encode_record_log", "find_keys", "is_record_group"]
 
 _UUID: Final = 36
 _AS_UUID, _AS_TEXT = 0, 1
@@ -77,7 +78,7 @@ def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[
         version: Of the metadata table.
     """
     fresh = changes.filter(pc.invert(changes.column("is_gone"))).combine_chunks()
-    keys, values = _sort(fresh, requested, version)
+    keys, values = _describe(fresh, requested, version)
     lost = pc.unique(changes.filter(changes.column("is_gone")).column("key"))
     gone = lost.filter(pc.invert(pc.is_in(lost, value_set=keys)))
     gone = gone.take(pc.sort_indices(gone))
@@ -86,19 +87,41 @@ def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[
     return data, len(keys) + len(gone)
 
 
-def _sort(fresh: pa.Table, requested: str, version: int) -> tuple[pa.Array, pa.Array]:
+def encode_record_base(
+    keys: pa.Array, indices: pa.Array, places: Sequence[tuple[str, str, str]], version: int
+) -> bytes:
+    """The base file of one file group of the index.
+
+    Args:
+        keys: Of its records, binary, each once, in any order.
+        indices: Of each key the number of its place.
+        places: Partition path, id of the file group, and the requested time of the write that brought the row.
+        version: Of the metadata table.
+    """
+    known = [_encode(_Place(path, file_id), requested, version) for path, file_id, requested in places]
+    ordered, values = _sort(keys, indices, known)
+    return encode_hfile_columns(ordered, values, info={"schema": SCHEMA_TEXTS[version].encode()})
+
+
+def _describe(fresh: pa.Table, requested: str, version: int) -> tuple[pa.Array, pa.Array]:
     """Keys in the order of their bytes, each once, and their records."""
     keys = pa.concat_arrays([pa.array([], pa.binary()), *fresh.column("key").cast(pa.binary()).chunks])
+    places = pc.binary_join_element_wise(fresh.column("path"), fresh.column("file_id"), "\0").combine_chunks()
+    found = places.dictionary_encode()
+    known = [_encode(_Place(*place.split("\0")), requested, version) for place in found.dictionary.to_pylist()]
+    ordered, values = _sort(keys, found.indices, known)
+    return ordered.cast(pa.string()), values
+
+
+def _sort(keys: pa.Array, indices: pa.Array, known: Sequence[bytes]) -> tuple[pa.Array, pa.Array]:
+    """Keys in order, each once, and of each the record at its index."""
     order = pc.sort_indices(keys)
     ordered = keys.take(order)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
-    places = pc.binary_join_element_wise(fresh.column("path"), fresh.column("file_id"), "\0").combine_chunks()
-    found = places.take(order).dictionary_encode()
-    known = [_encode(_Place(*place.split("\0")), requested, version) for place in found.dictionary.to_pylist()]
-    values = pa.array(known, pa.binary()).take(found.indices)
     kept = pa.array(is_first)
-    return ordered.filter(kept).cast(pa.string()), values.filter(kept)
+    values = pa.array(known, pa.binary()).take(indices.take(order))
+    return ordered.filter(kept), values.filter(kept)
 
 
 def _encode(place: _Place, requested: str, version: int) -> bytes:

@@ -4,28 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from hudi_locks.config import table_keys
+import pyarrow as pa
+
+from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, MetadataPartition, WriteStat
 from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
-from hudi_locks.metadata_table import INDEXES_PATH, choose_columns, make_metadata_table, measure_file
+from hudi_locks.metadata_table import (
+    INDEXES_PATH,
+    KeyPlaces,
+    KeySpread,
+    choose_columns,
+    is_record_group,
+    make_metadata_table,
+    measure_file,
+    read_keys,
+)
 from hudi_locks.services.metadata_properties import (
     NAMED,
+    list_named,
     read_properties,
     refuse_pending,
     remove_metadata_table,
     replace_properties,
 )
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import BaseFile, LogFile, Table, TableConfig, find_completions, list_data_files
+from hudi_locks.table import (
+    BaseFile,
+    FileSlice,
+    LogFile,
+    Table,
+    TableConfig,
+    find_completions,
+    latest_file_slices,
+    list_data_files,
+)
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, TableCoordinator
 
 __all__ = ["MetadataMade", "MetadataMaker"]
 
 _ACTION: Final = "indexing"
+_KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _File = BaseFile | LogFile
 
 
@@ -38,7 +61,8 @@ class MetadataMade:
         files: How many data files it names.
         columns: Those of which it keeps statistics.
         left_out: Those of which it keeps none, since some file has values of another type, as before it was widened.
-        lost: Names of parts that were there before and are not made here, such as a record index.
+        lost: Names of parts that were there before and are not made here, such as a secondary index.
+        keys: How many record keys its record index has; None without one.
     """
 
     parts: tuple[str, ...]
@@ -46,21 +70,29 @@ class MetadataMade:
     columns: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    keys: int | None = None
 
 
 class MetadataMaker:
     """Makes the metadata table of one table, as JVM Hudi makes it for a table that has rows already.
 
-    Files are measured before the lock is taken, and inside it those that came since. Then the table names the metadata
-    table, and a claim says so. Where somebody else claimed since the files were listed, it is taken away again and made
-    anew: so a write that did not know of it is in it, and every later one knows.
+    Files are measured before the lock is taken, and inside it those that came since; so are their keys read, if it gets
+    a record index. Then the table names the metadata table, and a claim says so. Where somebody else claimed since the
+    files were listed, it is taken away again and made anew: so a write that did not know of it is in it, and every
+    later one knows.
 
     Args:
         coordinator: With the writers.
+        options: Hudi's keys; they say whether it gets a record index. One that is made anew has one if it had one.
     """
 
-    def __init__(self, coordinator: TableCoordinator) -> None:
+    def __init__(self, coordinator: TableCoordinator, options: Mapping[str, object] = MappingProxyType({})) -> None:
         self._table = coordinator
+        given = Options(options)
+        self._indexes_keys = given.get_value(service_keys.RECORD_INDEX_ENABLE)
+        least, most = service_keys.RECORD_INDEX_LEAST_GROUPS, service_keys.RECORD_INDEX_MOST_GROUPS
+        self._spread = KeySpread(given.get_value(least), given.get_value(most))
+        self._keys: dict[FileSlice, pa.Array] = {}
         self._storage = coordinator.storage
         self._columns: Mapping[str, ValueKind] = {}
         self._known: dict[str, Mapping[str, ColumnRange] | None] = {}
@@ -80,12 +112,16 @@ class MetadataMaker:
             DamagedTable: A data file cannot be read.
             StorageError: The store failed; another call goes on.
             TableError: Something is under way.
-            UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here.
+            UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here; or a
+                key is in more than one row, and there is to be a record index.
         """
         self._refuse_writers_that_do_not_look()
         if not anew and self._is_named():
             return None
-        self._measure(self._table.peek().timeline, self._read_config())
+        self._indexes_keys |= self._has_record_index()
+        timeline, config = self._table.peek().timeline, self._read_config()
+        self._measure(timeline, config)
+        self._read_keys(timeline, config)
         with self._table.hold():
             while True:
                 view = self._table.look()
@@ -111,13 +147,21 @@ class MetadataMaker:
         known = read_properties(self._storage)
         return any(known.get(key, "").strip() for key in NAMED)
 
+    def _has_record_index(self) -> bool:
+        """One of the whole table, or one of which nothing is left; those of single partitions are not made here."""
+        if _KEYS not in list_named(read_properties(self._storage)):
+            return False
+        listed = list_data_files(self._storage, [f"{METADATA_FOLDER}/{_KEYS}"])
+        return all(is_record_group(file.file_id) for file in listed.both)
+
     def _read_config(self) -> TableConfig:
         return TableConfig.from_properties(read_properties(self._storage))
 
     def _make(self, timeline: Timeline) -> MetadataMade:
-        self._removed |= frozenset(remove_metadata_table(self._storage))
         config = self._read_config()
         files, columns = self._measure(timeline, config)
+        keys = self._read_keys(timeline, config)
+        self._removed |= frozenset(remove_metadata_table(self._storage))
         found = {file: self._known[file.path] for file in files}
         there = {file: ranges for file, ranges in found.items() if ranges is not None}
         whole = [name for name in columns if all(name in ranges for ranges in there.values() if ranges)]
@@ -128,6 +172,7 @@ class MetadataMaker:
             CommitMetadata.of(stats, "UPSERT", schema=None),
             columns=whole,
             completed=self._table.later_than(timeline.newest_time()),
+            keys=keys,
         )
         self._table.trace(StopPoint.SERVICE_STAGED)
         self._name(parts)
@@ -135,7 +180,7 @@ class MetadataMaker:
         left_out = tuple(name for name in columns if name not in whole)
         names = tuple(part.value for part in parts)
         lost = tuple(sorted(self._removed.difference(names)))
-        return MetadataMade(names, len(there), tuple(whole), left_out, lost)
+        return MetadataMade(names, len(there), tuple(whole), left_out, lost, None if keys is None else keys.count)
 
     def _measure(self, timeline: Timeline, config: TableConfig) -> tuple[list[_File], Mapping[str, ValueKind]]:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""
@@ -151,6 +196,20 @@ class MetadataMaker:
         found = map_in_threads(lambda file: measure_file(self._storage, file, columns), new)
         self._known.update(zip((file.path for file in new), found, strict=True))
         return files, columns
+
+    def _read_keys(self, timeline: Timeline, config: TableConfig) -> KeyPlaces | None:
+        """Those of all rows; None if there is to be no record index. What was read before is not read again."""
+        if not self._indexes_keys:
+            return None
+        slices = latest_file_slices(self._storage, timeline)
+        schema = Table(self._storage, config).schema(timeline) or pa.schema([])
+        new = [piece for piece in slices if piece not in self._keys]
+        found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
+        self._keys.update(zip(new, found, strict=True))
+        keys = tuple(self._keys[piece] for piece in slices)
+        places = KeyPlaces(slices, keys, self._spread.count_groups(sum(map(len, keys))))
+        places.refuse_doubles()
+        return places
 
     def _name(self, parts: Sequence[MetadataPartition]) -> None:
         def change(known: Mapping[str, str]) -> dict[str, str]:

@@ -94,8 +94,8 @@ class Restorer:
         if indexed is not None and indexed.key_groups:
             message = (
                 "the metadata table has a record index, which a restore here does not take back: drop it with"
-                " hudi-locks metadata drop --part record_index (JVM writers that want it make it anew), or restore with"
-                " JVM Hudi"
+                " hudi-locks metadata drop --part record_index, restore, and make it anew with hudi-locks metadata"
+                " rebuild and hoodie.metadata.record.index.enable=true"
             )
             raise UnsupportedTable(message, path=self._storage.base)
 

@@ -9,12 +9,14 @@ from typing import ClassVar
 
 from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
-from hudi_locks.errors import HudiLocksError
+from hudi_locks.errors import HudiLocksError, TableError
+from hudi_locks.format import MetadataPartition
 from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.metadata_making import MetadataMade, MetadataMaker
+from hudi_locks.services.metadata_properties import list_named, read_properties
 from hudi_locks.services.metadata_services import MetadataServices, MetadataUpkeep
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoints
@@ -49,9 +51,11 @@ class TableServices:
     def __init__(self, transactions: Transactions, options: Mapping[str, object]) -> None:
         self.transactions = transactions
         self._table = transactions.coordinator
+        self._options = options
         self._cleaning = CleanSettings.of(options)
         self._archiving = ArchiveSettings.of(options)
         self._makes_metadata = Options(options).get_value(table_keys.METADATA_ENABLE)
+        self._wants_record_index = Options(options).get_value(service_keys.RECORD_INDEX_ENABLE)
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
         self._cleaner = Cleaner(self._table, self._cleaning)
         self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
@@ -111,7 +115,7 @@ class TableServices:
         """
         self._roll_back_failed()
         with self._working:
-            return MetadataMaker(self._table).run(anew=anew)
+            return MetadataMaker(self._table, self._options).run(anew=anew)
 
     def restore(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` showed; every later write is undone, for good.
@@ -141,7 +145,7 @@ class TableServices:
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
-        warnings += self._report(self._keep_metadata)
+        warnings += self._report(self._keep_metadata) + self._miss_record_index()
         if archive.is_automatic and not warnings:
             warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
         return warnings
@@ -168,6 +172,22 @@ class TableServices:
         with self._working:
             if self._metadata.is_due():
                 self._metadata.run()
+
+    def _miss_record_index(self) -> tuple[str, ...]:
+        """Say it once if the options ask for a record index that the table does not have."""
+        try:
+            names = list_named(read_properties(self._table.storage)) if self._wants_record_index else None
+        except TableError:  # somebody writes them: a later write looks again
+            return ()
+        self._wants_record_index = False
+        if names is None or MetadataPartition.RECORD_INDEX.value in names:
+            return ()
+        asked, way = service_keys.RECORD_INDEX_ENABLE.name, f"give {table_keys.METADATA_ENABLE.name}=true too"
+        if names:
+            way = "make it anew with hudi-locks metadata rebuild, with the same options"
+        message = f"{asked}=true, and the table has {'no record index' if names else 'no metadata table'}: {way}"
+        _log.warning("%s: %s", self._table.storage.base, message)
+        return (message,)
 
     def _archive_if_due(self) -> None:
         with self._working:

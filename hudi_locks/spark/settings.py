@@ -18,7 +18,7 @@ from hudi_locks.config import (
     write_keys,
 )
 from hudi_locks.errors import ConfigError
-from hudi_locks.format import BucketCounts, new_file_id
+from hudi_locks.format import BucketCounts, MetadataPartition, new_file_id
 from hudi_locks.services import identify_table
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
@@ -47,6 +47,8 @@ _MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_RECORD_LEVEL_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
+_IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
+_BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
 _LOG_ROWS = 1 << 17
@@ -325,6 +327,13 @@ def _refuse_read_options(options: Options) -> None:
 
 def _with_index_of(config: TableConfig, options: Options) -> Options:
     kept = {key.name: config.extra[key.name] for key in LAYOUT_KEYS if key.name in config.extra}
+    index = index_keys.INDEX_TYPE
+    if (
+        options.has(index)
+        and index.name in kept
+        and _finds_the_same(options.get_value(index), kept[index.name], config)
+    ):
+        del kept[index.name]
     for key in LAYOUT_KEYS:
         name = options.name_used(key)
         if name and key.name in kept and options[name].lower() != kept[key.name].lower():
@@ -336,6 +345,17 @@ def _with_index_of(config: TableConfig, options: Options) -> Options:
                 table=kept[key.name],
             )
     return options | kept
+
+
+def _finds_the_same(asked: str, kept: str, config: TableConfig) -> bool:
+    """Whether rows that were written under one index are found by the other.
+
+    Where there is a record index, each key was in one row alone when it was made.
+    """
+    asked, kept = asked.upper(), kept.upper()
+    if asked in _BY_RECORD_INDEX and MetadataPartition.RECORD_INDEX.value in config.metadata_parts:
+        return kept in (*_IN_PARTITIONS, *_MOVING)
+    return any({asked, kept} <= {*family} for family in (_IN_PARTITIONS, _MOVING))
 
 
 def _read_counts(options: Options) -> BucketCounts:

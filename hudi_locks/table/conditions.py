@@ -49,6 +49,9 @@ class Condition(Protocol):
     def may_hold(self, ranges: Mapping[str, ColumnRange]) -> bool:
         """Whether a row may meet it whose values lie in these ranges, by column; any value where there is none."""
 
+    def list_values(self, column: str) -> frozenset[Any] | None:
+        """The values of a column of which a row must have one to meet it; None if it may have any."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -78,6 +81,10 @@ class Comparison:
             value = _EXACT.scaleb(value, found.kind.scale)
         return _ROOM[self.operator](found.low, found.high, value)
 
+    def list_values(self, column: str) -> frozenset[Any] | None:
+        """See `Condition`."""
+        return frozenset({self.value}) if (self.column, self.operator) == (column, "=") else None
+
 
 @dataclass(frozen=True)
 class NullCheck:
@@ -98,6 +105,10 @@ class NullCheck:
             return True
         return found.nulls > 0 if self.is_null else found.nulls < found.values
 
+    def list_values(self, column: str) -> frozenset[Any] | None:  # noqa: ARG002  # of any
+        """See `Condition`."""
+        return None
+
 
 @dataclass(frozen=True)
 class AllOf:
@@ -108,6 +119,11 @@ class AllOf:
     def may_hold(self, ranges: Mapping[str, ColumnRange]) -> bool:
         """See `Condition`."""
         return all(part.may_hold(ranges) for part in self.parts)
+
+    def list_values(self, column: str) -> frozenset[Any] | None:
+        """See `Condition`."""
+        told = [values for part in self.parts if (values := part.list_values(column)) is not None]
+        return frozenset.intersection(*told) if told else None
 
 
 @dataclass(frozen=True)
@@ -120,6 +136,11 @@ class AnyOf:
         """See `Condition`."""
         return any(part.may_hold(ranges) for part in self.parts)
 
+    def list_values(self, column: str) -> frozenset[Any] | None:
+        """See `Condition`."""
+        told = [values for part in self.parts if (values := part.list_values(column)) is not None]
+        return frozenset().union(*told) if len(told) == len(self.parts) else None
+
 
 @dataclass(frozen=True)
 class Unknown:
@@ -128,3 +149,7 @@ class Unknown:
     def may_hold(self, ranges: Mapping[str, ColumnRange]) -> bool:  # noqa: ARG002  # any range has room
         """See `Condition`."""
         return True
+
+    def list_values(self, column: str) -> frozenset[Any] | None:  # noqa: ARG002  # of any
+        """See `Condition`."""
+        return None

@@ -11,8 +11,10 @@ from record_places import list_places, read_index
 from table_lives import collect
 
 from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.metadata_table import METADATA_LAYOUT
 from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
+from hudi_locks.timeline import Timeline
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.interop
@@ -191,3 +193,39 @@ def test_an_index_that_is_dropped_is_made_anew_by_the_jvm(table: IndexedTable) -
     assert table.jvm.read(ours, hoodie__metadata__enable="true") == collect(ours.read())
     table.theirs(("m", "eu", 4, 1.0, "theirs"), ("k", "us", 4, 1.0, "theirs"))
     assert sorted(table.check()) == ["a", "b", "c", "k", "m", "n", "é"]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", BY_KEY], ids=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_jvm_goes_by_an_index_that_we_made(jvm: Any, spark: Any, path: str, kind: str) -> None:
+    table = IndexedTable(jvm, spark, path, kind=kind)
+    create(table)
+    ours = table.open(hoodie__index__type="GLOBAL_SIMPLE")
+    ours.upsert(table.frame(*FIRST))
+    ours.upsert(table.frame(("a", "eu", 2, 10.0, "ours"), ("n", "new", 2, 20.0, "ours")))
+    ours.delete(table.frame(("b", "any", 9, 0.0, "")))
+    made = table.open(hoodie__metadata__record__index__enable="true").services.make_metadata_table()
+    assert made is not None
+    assert (made.parts[-1], made.keys) == ("record_index", 4)
+    table.check()
+    table.theirs(("n", "us", 3, 1.0, "theirs"), ("a", "us", 3, 1.0, "theirs"), ("d", "us", 3, 1.0, "theirs"))
+    assert table.places() == {"a": "eu", "c": "us", "d": "us", "n": "new", "é": "us"}
+    known = {"00000000000000003"} & {
+        one.requested for one in Timeline.load(storage_of(table), METADATA_LAYOUT).instants
+    }
+    assert known, "the JVM made none of its own"
+    table.open(hoodie__metadata__compact__max__delta__commits="2").upsert(table.frame(("d", "eu", 4, 1.0, "ours")))
+    table.theirs(("d", "eu", 5, 1.0, "theirs"), ("b", "us", 5, 1.0, "theirs"))
+    assert table.places() == {"a": "eu", "b": "us", "c": "us", "d": "us", "n": "new", "é": "us"}
+
+
+def storage_of(table: IndexedTable) -> Any:
+    return table.open().table.storage
+
+
+def create(table: IndexedTable) -> None:
+    """As this package makes it, without a metadata table."""
+    names: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
+    options = {**OURS, "hoodie.write.table.version": str(table.jvm.table_version)}
+    options |= {"hoodie.datasource.write.hive_style_partitioning": "true", "hoodie.index.type": "GLOBAL_SIMPLE"}
+    kind = "MERGE_ON_READ" if table.kind == BY_KEY else table.kind
+    HoodieTable.create(table.spark, table.path, table_type=kind, options=options, **names)

@@ -14,6 +14,7 @@ from slice_files import new_file
 from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 
 from hudi_locks.config import Options
+from hudi_locks.errors import ConfigError
 from hudi_locks.format import avro_schema
 from hudi_locks.spark import Operation
 from hudi_locks.spark.settings import PipelineSettings
@@ -43,6 +44,39 @@ def write_file(folder: Path, **options: str) -> pq.FileMetaData:
     writer.write(stamp_rows(rows, SCHEMA, instant="20240101000000000", seqno_prefix="7", first_seqno=0))
     writer.close()
     return pq.read_metadata(folder / path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "parts"),
+    [
+        ("SIMPLE", "BLOOM", ""),
+        ("GLOBAL_SIMPLE", "RECORD_INDEX", ""),
+        ("GLOBAL_RECORD_LEVEL_INDEX", "GLOBAL_BLOOM", ""),
+        ("SIMPLE", "RECORD_INDEX", "files,record_index"),
+    ],
+)
+def test_an_index_that_finds_the_same_rows_may_take_the_place_of_the_tables(kept: str, asked: str, parts: str) -> None:
+    properties = {"hoodie.index.type": kept, "hoodie.table.metadata.partitions": parts}
+    config = TableConfig("t", ("id",), ("day",), extra=properties)
+    assert PipelineSettings.of(Options({"hoodie.index.type": asked}), config).index_type == asked
+    assert PipelineSettings.of(Options({}), config).index_type == kept
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "parts"),
+    [
+        ("SIMPLE", "GLOBAL_SIMPLE", "files,record_index"),
+        ("BLOOM", "RECORD_INDEX", "files"),
+        ("GLOBAL_SIMPLE", "SIMPLE", ""),
+        ("BUCKET", "RECORD_INDEX", "files,record_index"),
+        ("RECORD_INDEX", "BUCKET", ""),
+    ],
+)
+def test_an_index_that_may_miss_rows_is_refused(kept: str, asked: str, parts: str) -> None:
+    properties = {"hoodie.index.type": kept, "hoodie.table.metadata.partitions": parts}
+    config = TableConfig("t", ("id",), ("day",), extra=properties)
+    with pytest.raises(ConfigError, match=f"{asked}, but the table was made with {kept}"):
+        PipelineSettings.of(Options({"hoodie.index.type": asked}), config)
 
 
 def test_base_files_have_the_compression_asked_for(tmp_path: Path) -> None:

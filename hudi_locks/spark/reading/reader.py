@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.config import Options, table_keys, write_keys
+from hudi_locks.config import Options, service_keys, table_keys, write_keys
 from hudi_locks.errors import BadInput, StorageError, TableError, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, is_time, parse_moment
 from hudi_locks.format.column_range import ColumnRange, ValueKind
@@ -22,6 +22,7 @@ from hudi_locks.spark.reading.change_data import compare
 from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ranges, read_condition
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
+from hudi_locks.spark.reading.point_reads import choose_slices, find_groups, list_wanted_keys
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.table import (
@@ -95,7 +96,9 @@ class Reader:
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
             chosen = self if self.where is None else self._choose(snapshot)
-            slices = chosen._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
+            slices: Sequence[FileSlice] = chosen._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
+            if not limits:
+                slices = chosen._find_rows(slices, snapshot)  # noqa: SLF001
             if read_optimized:
                 slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
             if self.where is None:
@@ -136,12 +139,27 @@ class Reader:
         pairs = zip(left, known, strict=True)
         return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
 
+    def _find_rows(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
+        """Those that have rows of the keys that are wanted, if these are named and a record index is to tell it."""
+        asked = self._skips_files() and self.options.get_value(service_keys.RECORD_INDEX_ENABLE)
+        if self.condition is None or snapshot.shown_schema is None or not asked:
+            return slices
+        keys = list_wanted_keys(self.condition.condition, self.table.config, snapshot.shown_schema)
+        if keys is None:
+            return slices
+        try:
+            groups = find_groups(snapshot, keys)
+            return slices if groups is None else choose_slices(slices, groups, partitions=self.partitions)
+        except (TableError, StorageError) as error:
+            _log.warning("rows of %s are not looked up in its record index: %s", self.table.storage.base, error)
+            return slices
+
     def _find_ranges(
         self, slices: Sequence[FileSlice], snapshot: Snapshot, kinds: Mapping[str, ValueKind]
     ) -> Sequence[Mapping[str, ColumnRange]]:
         """A metadata table that cannot be read tells nothing, and its owner is warned."""
         unknown: list[dict[str, ColumnRange]] = [{} for _ in slices]
-        if not (self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)):
+        if not self._skips_files():
             return unknown
         try:
             view = snapshot.metadata
@@ -149,6 +167,9 @@ class Reader:
         except (TableError, StorageError) as error:
             _log.warning("all files of %s are opened: %s", self.table.storage.base, error)
             return unknown
+
+    def _skips_files(self) -> bool:
+        return self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)
 
     def _goes_by_metadata(self) -> bool:
         enable = table_keys.METADATA_ENABLE

@@ -70,6 +70,34 @@ def test_no_file_with_a_row_that_meets_the_condition_is_passed_over(
         assert condition.may_hold(known)
 
 
+@given(st.fixed_dictionaries({"a": VALUES, "b": VALUES, "d": AMOUNTS}), CONDITIONS, st.sampled_from("abd"))
+def test_a_row_that_meets_the_condition_has_one_of_the_listed_values(
+    row: Row, condition: Condition, column: str
+) -> None:
+    values = condition.list_values(column)
+    if values is not None and meets(row, condition):
+        assert row[column] in values
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        (Comparison("n", "=", 3), {3}),
+        (Comparison("m", "=", 3), None),
+        (Comparison("n", ">=", 3), None),
+        (AllOf((Comparison("n", "=", 3), Unknown(), Comparison("m", "=", 4))), {3}),
+        (AllOf((Comparison("n", "=", 3), Comparison("n", "=", 4))), set()),
+        (AllOf(()), None),
+        (AnyOf((Comparison("n", "=", 3), Comparison("n", "=", 4))), {3, 4}),
+        (AnyOf((Comparison("n", "=", 3), Unknown())), None),
+        (AnyOf(()), set()),
+        (NullCheck("n", is_null=False), None),
+    ],
+)
+def test_the_values_that_a_condition_leaves_a_column_are_listed(condition: Condition, values: set[int] | None) -> None:
+    assert condition.list_values("n") == values
+
+
 @pytest.mark.parametrize(
     ("condition", "there"),
     [

@@ -1,0 +1,128 @@
+"""In which file group the row of each key is, as a table's files show it, for a record index that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format.metadata_keys import group_numbers
+from hudi_locks.metadata_table.record_index import encode_record_base
+from hudi_locks.storage import Storage
+from hudi_locks.table import RECORD_KEY, FileSlice, MergeRule, add_meta_schema, read_slice
+
+__all__ = ["KeyPlaces", "KeySpread", "read_keys"]
+
+_RECORD_BYTES: Final = 48
+"""What JVM Hudi reckons with for a key."""
+_GROUP_BYTES: Final = 1 << 30
+_GROWTH: Final = 2
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class KeySpread:
+    """Over how many file groups a record index is spread (Hudi's estimateFileGroupCount).
+
+    Attributes:
+        least: Never fewer.
+        most: Never more.
+    """
+
+    least: int = 10
+    most: int = 10_000
+
+    def count_groups(self, keys: int) -> int:
+        """How many there are for so many keys, with room for twice as many: their number never changes."""
+        wanted = _GROWTH * keys // (_GROUP_BYTES // _RECORD_BYTES)
+        return max(self.least, min(wanted, self.most))
+
+
+@dataclass(frozen=True)
+class KeyPlaces:
+    """The record keys of a table by the file slice in which their rows are.
+
+    Attributes:
+        slices: The newest slice of each file group.
+        keys: The record keys of each, text without nulls.
+        groups: Over how many file groups of the index they are spread.
+    """
+
+    slices: tuple[FileSlice, ...]
+    keys: tuple[pa.Array, ...]
+    groups: int
+
+    @cached_property
+    def numbers(self) -> list[npt.NDArray[np.int16]]:
+        """Of each key the number of its file group of the index."""
+        return [group_numbers(keys, self.groups).astype(np.int16) for keys in self.keys]
+
+    @property
+    def count(self) -> int:
+        """How many keys there are."""
+        return sum(map(len, self.keys))
+
+    def encode(self, number: int, version: int) -> bytes | None:
+        """The base file of one file group of the index; None if it has no key."""
+        keys, indices = self._pick(number)
+        if not len(keys):
+            return None
+        places = [(piece.partition, piece.file_id, _find_instant(piece)) for piece in self.slices]
+        return encode_record_base(keys, indices, places, version)
+
+    def refuse_doubles(self) -> None:
+        """Whether each key is in one row alone: an index has one place for it, and updates would miss the others.
+
+        Raises:
+            UnsupportedTable: One is in several rows.
+        """
+        for number in range(self.groups):
+            counted = pc.value_counts(self._pick(number)[0])
+            twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+            if len(twice):
+                some = ", ".join(repr(key.decode()) for key in twice[:_SHOWN].to_pylist())
+                message = (
+                    f"no record index can be made: the key {some} is in more than one row, and the index would know one"
+                    " of them alone; delete such keys and insert each once, or go without a record index"
+                )
+                raise UnsupportedTable(message, keys=[key.decode() for key in twice.to_pylist()])
+
+    def _pick(self, number: int) -> tuple[pa.Array, pa.Array]:
+        """The keys of one file group of the index as bytes, and of each the number of its slice."""
+        chosen = [
+            keys.filter(pa.array(numbers == number)).cast(pa.binary())
+            for keys, numbers in zip(self.keys, self.numbers, strict=True)
+        ]
+        indices = np.repeat(np.arange(len(chosen), dtype=np.int32), [len(keys) for keys in chosen])
+        return pa.concat_arrays([pa.array([], pa.binary()), *chosen]), pa.array(indices)
+
+
+def read_keys(storage: Storage, piece: FileSlice, schema: pa.Schema, rule: MergeRule) -> pa.Array:
+    """The record keys of the rows that a slice shows.
+
+    Args:
+        storage: Of the table.
+        piece: The slice.
+        schema: The user's columns.
+        rule: Of the table: which of two rows with one key is there.
+
+    Raises:
+        DamagedTable: A file is gone, or cannot be read.
+        UnsupportedTable: A log has a block of a kind that is not read here.
+    """
+    columns = [one for one in add_meta_schema(schema) if one.name in (RECORD_KEY, *rule.deciding)]
+    found: Iterable[pa.Table] = read_slice(storage, piece, pa.schema(columns), rule=rule)
+    chunks = [chunk for rows in found for chunk in rows.column(RECORD_KEY).chunks]
+    return pa.concat_arrays([pa.array([], pa.string()), *chunks])
+
+
+def _find_instant(piece: FileSlice) -> str:
+    """Of the newest of its files, which all are of completed writes."""
+    return max([piece.barrier, *(log.instant for log in piece.logs)])
