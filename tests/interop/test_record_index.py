@@ -203,7 +203,8 @@ def test_the_jvm_goes_by_an_index_that_we_made(jvm: Any, spark: Any, path: str, 
     ours.upsert(table.frame(*FIRST))
     ours.upsert(table.frame(("a", "eu", 2, 10.0, "ours"), ("n", "new", 2, 20.0, "ours")))
     ours.delete(table.frame(("b", "any", 9, 0.0, "")))
-    made = table.open(hoodie__metadata__record__index__enable="true").services.make_metadata_table()
+    asked = {"hoodie__metadata__record__index__enable": "true", "hoodie__index__type": "GLOBAL_SIMPLE"}
+    made = table.open(**asked).services.make_metadata_table()
     assert made is not None
     assert (made.parts[-1], made.keys) == ("record_index", 4)
     table.check()
@@ -226,6 +227,6 @@ def create(table: IndexedTable) -> None:
     """As this package makes it, without a metadata table."""
     names: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
     options = {**OURS, "hoodie.write.table.version": str(table.jvm.table_version)}
-    options |= {"hoodie.datasource.write.hive_style_partitioning": "true", "hoodie.index.type": "GLOBAL_SIMPLE"}
+    options |= {"hoodie.datasource.write.hive_style_partitioning": "true"}
     kind = "MERGE_ON_READ" if table.kind == BY_KEY else table.kind
     HoodieTable.create(table.spark, table.path, table_type=kind, options=options, **names)

@@ -131,7 +131,8 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("share", pa.floa
 
 
 def config(*fields: str, partitions: tuple[str, ...] = ("day",)) -> TableConfig:
-    return TableConfig("t", fields, partitions)
+    kind = "SIMPLE" if len(fields) + len(partitions) <= 2 else "COMPLEX"
+    return TableConfig("t", fields, partitions, extra={"hoodie.table.keygenerator.type": kind})
 
 
 @pytest.mark.parametrize(
