@@ -141,6 +141,21 @@ class CommitMetadata:
         """All write stats."""
         return tuple(stat for group in self.partition_to_write_stats.values() for stat in group)
 
+    def count_written(self) -> dict[str, int]:
+        """What it wrote in all, under the names of JVM Hudi's metrics of a commit (HoodieMetrics)."""
+        stats = self.stats
+        new = sum(stat.prev_commit == "null" for stat in stats)
+        return {
+            "totalPartitionsWritten": len(self.partition_to_write_stats),
+            "totalFilesInsert": new,
+            "totalFilesUpdate": len(stats) - new,
+            "totalRecordsWritten": sum(stat.num_writes for stat in stats),
+            "totalInsertRecordsWritten": sum(stat.num_inserts for stat in stats),
+            "totalUpdateRecordsWritten": sum(stat.num_update_writes for stat in stats),
+            "totalRecordsDeleted": sum(stat.num_deletes for stat in stats),
+            "totalBytesWritten": sum(stat.total_write_bytes for stat in stats),
+        }
+
     @property
     def change_logs(self) -> tuple[ChangeLog, ...]:
         """All change logs."""

@@ -1,4 +1,4 @@
-"""What every room reports to: counters and timers, readable as a snapshot."""
+"""What every room reports to: counters, timers and gauges, readable as a snapshot."""
 
 from hudi_locks.observe.metrics import (
     CONFLICT_RESOLUTION_FAILURE,
@@ -23,6 +23,7 @@ from hudi_locks.observe.metrics import (
     TIMELINE_SERVER_MARKERS,
     TIMELINE_SERVER_REFUSED,
     TIMELINE_SERVER_REQUEST,
+    Gauge,
     Metrics,
     Timing,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "TIMELINE_SERVER_MARKERS",
     "TIMELINE_SERVER_REFUSED",
     "TIMELINE_SERVER_REQUEST",
+    "Gauge",
     "Metrics",
     "Timing",
     "start_reporting",

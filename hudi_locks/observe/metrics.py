@@ -1,4 +1,4 @@
-"""Counters and timers in memory, under the names that Hudi gives them."""
+"""Counters, timers and gauges in memory, under the names that Hudi gives them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ __all__ = [
     "TIMELINE_SERVER_MARKERS",
     "TIMELINE_SERVER_REFUSED",
     "TIMELINE_SERVER_REQUEST",
+    "Gauge",
     "Metrics",
     "Timing",
 ]
@@ -91,13 +92,26 @@ class Timing:
     longest_s: float
 
 
+@dataclass(frozen=True)
+class Gauge:
+    """What something came to the last time, as the rows of the last commit."""
+
+    value: int
+
+
 class Metrics:
-    """A registry of counters and timers. Thread-safe; costs well under a microsecond for each report."""
+    """A registry of counters, timers and gauges. Thread-safe; costs well under a microsecond for each report."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counters: dict[str, int] = {}
         self._timings: dict[str, list[float]] = {}
+        self._gauges: dict[str, Gauge] = {}
+
+    def show(self, values: Mapping[str, int]) -> None:
+        """Put these in place of what the gauges of these names showed."""
+        with self._lock:
+            self._gauges.update({name: Gauge(value) for name, value in values.items()})
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter."""
@@ -117,22 +131,24 @@ class Metrics:
             for counter, by in counts:
                 self._counters[counter] = self._counters.get(counter, 0) + by
 
-    def add(self, others: Mapping[str, int | Timing]) -> None:
-        """Take up what another registry has seen."""
+    def add(self, others: Mapping[str, int | Timing | Gauge]) -> None:
+        """Take up what another registry has seen; of gauges what it shows."""
         with self._lock:
             for name, value in others.items():
-                if isinstance(value, Timing):
+                if isinstance(value, Gauge):
+                    self._gauges[name] = value
+                elif isinstance(value, Timing):
                     seen = self._timings.setdefault(name, [0, 0.0, 0.0])
                     longest_s = max(seen[2], value.longest_s)
                     self._timings[name] = [seen[0] + value.count, seen[1] + value.total_s, longest_s]
                 else:
                     self._counters[name] = self._counters.get(name, 0) + value
 
-    def snapshot(self) -> Mapping[str, int | Timing]:
-        """All counters and timers that were ever reported to, as they stand now."""
+    def snapshot(self) -> Mapping[str, int | Timing | Gauge]:
+        """All counters, timers and gauges that were ever reported to, as they stand now."""
         with self._lock:
             timings = {name: Timing(int(seen[0]), seen[1], seen[2]) for name, seen in self._timings.items()}
-            return {**self._counters, **timings}
+            return {**self._counters, **timings, **self._gauges}
 
     def counter(self, name: str) -> int:
         """The present value of one counter."""

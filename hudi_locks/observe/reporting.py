@@ -18,7 +18,7 @@ from typing import Any, Final
 from hudi_locks.clock import Clock
 from hudi_locks.config import Options, metrics_keys
 from hudi_locks.errors import ConfigError
-from hudi_locks.observe.metrics import Metrics, Timing
+from hudi_locks.observe.metrics import Gauge, Metrics, Timing
 from hudi_locks.redaction import open_log
 
 __all__ = ["start_reporting"]
@@ -75,7 +75,7 @@ class _Board:
 
         return remove
 
-    def read(self) -> Iterator[tuple[str, int | Timing]]:
+    def read(self) -> Iterator[tuple[str, int | Timing | Gauge]]:
         """Names and values, as Prometheus and JVM Hudi spell names."""
         with self._lock:
             shown = [*self._closed.items(), *self._open]
@@ -94,6 +94,8 @@ class _Board:
             if isinstance(value, Timing):
                 yield SummaryMetricFamily(name, "seconds", count_value=value.count, sum_value=value.total_s)
                 yield GaugeMetricFamily(f"{name}_longest", "seconds", value.longest_s)
+            elif isinstance(value, Gauge):
+                yield GaugeMetricFamily(name, "of the last one", value.value)
             else:
                 yield GaugeMetricFamily(name, "counted since the writer began", value)
 
@@ -166,10 +168,10 @@ def _print(metrics: Metrics, _: Options, prefix: str, clock: Clock) -> Stop:
     return _repeat(send, _CONSOLE_PERIOD_S, clock=clock, afterwards=_do_nothing)
 
 
-def _say(value: int | Timing) -> str:
+def _say(value: int | Timing | Gauge) -> str:
     if isinstance(value, Timing):
         return f"{value.count} times, {value.total_s:.3f} s, the longest {value.longest_s:.3f} s"
-    return str(value)
+    return str(value.value if isinstance(value, Gauge) else value)
 
 
 def _repeat(send: Stop, period_s: float, *, clock: Clock, afterwards: Stop) -> Stop:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
 from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
-from hudi_locks.format import CommitMetadata
+from hudi_locks.format import CommitMetadata, epoch_ms
 from hudi_locks.markers import DirectMarkers, MarkerMaker, StagedFiles, drop_staged
 from hudi_locks.metadata_table import Indexed, StagedLog
 from hudi_locks.redaction import open_log
@@ -230,7 +230,14 @@ class Transaction:
             )
             result = publish.run()
             self._ended = result.outcome.value
+            if result.is_committed:
+                self._report(metadata, result)
             return result
+
+    def _report(self, metadata: CommitMetadata, result: PublishResult) -> None:
+        took_ms = epoch_ms(result.completion_time or self.instant) - epoch_ms(self.instant)
+        values = {**metadata.count_written(), "duration": took_ms}
+        self._table.metrics.show({f"{self._state.instant.action}.{name}": value for name, value in values.items()})
 
     def abort(self, reason: str) -> PublishResult:
         """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.

@@ -84,6 +84,8 @@ _IN_PAIRS = frozenset(
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8-COPY_ON_WRITE]",
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8-MERGE_ON_READ]",
         "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.2.0-v9-COPY_ON_WRITE]",
+        "test_the_jvm_goes_by_an_index_that_we_made[1.0.2-v8-COPY_ON_WRITE]",
+        "test_the_jvm_goes_by_an_index_that_we_made[1.2.0-v9-MERGE_ON_READ]",
         "test_a_table_without_partitions_has_such_an_index_too[1.0.2-v8]",
         "test_logs_tell_which_keys_they_take_out[1.0.2-v8-MERGE_ON_READ]",
         "test_an_index_that_is_dropped_is_made_anew_by_the_jvm[1.0.2-v8-MERGE_ON_READ]",

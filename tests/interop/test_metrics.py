@@ -70,4 +70,5 @@ def test_metrics_are_called_as_the_jvm_calls_them(
         writer.upsert(frame(ROWS))
         ours = scrape(port)
     assert {"t_lock_acquire_attempts", "t_lock_request_latency_count", "t_conflict_resolution_timer_count"} <= ours
+    assert {"t_commit_totalRecordsWritten", "t_commit_totalUpdateRecordsWritten", "t_commit_duration"} <= ours
     assert {name for name in ours if not name.endswith(NOT_THEIRS)} <= theirs

@@ -68,6 +68,8 @@ def filled() -> Metrics:
     metrics.count(LOCK_ACQUIRE_ATTEMPTS, 3)
     metrics.report(LOCK_ACQUIRE_DURATION, 0.5)
     metrics.report(LOCK_ACQUIRE_DURATION, 0.25)
+    metrics.show({"commit.totalRecordsWritten": 5})
+    metrics.show({"commit.totalRecordsWritten": 7})
     return metrics
 
 
@@ -89,6 +91,7 @@ def test_prometheus_is_answered_under_the_names_of_the_jvm(port: int, clock: Man
         "my_trips_x_lock_acquire_duration_count": 2,
         "my_trips_x_lock_acquire_duration_sum": 0.75,
         "my_trips_x_lock_acquire_duration_longest": 0.5,
+        "my_trips_x_commit_totalRecordsWritten": 7,
     }
     stop()
 
@@ -104,6 +107,7 @@ def test_writers_of_a_table_are_summed_and_what_they_did_stays(port: int, clock:
     start(clock, {**given, "hoodie.metrics.reporter.metricsname.prefix": "my-trips.x"}, name="other")()
     found = scrape(port)
     assert found["my_trips_x_lock_acquire_attempts"] == 9
+    assert found["my_trips_x_commit_totalRecordsWritten"] == 7, "of the last commit, and no sum"
     assert found["my_trips_x_lock_acquire_duration_longest"] == 0.5
 
 
@@ -153,6 +157,7 @@ def test_a_gateway_that_is_away_is_said_and_stops_nothing(
 def test_the_console_shows_them(clock: ManualClock, capsys: pytest.CaptureFixture[str]) -> None:
     start(clock, {TYPE: "CONSOLE"})()
     assert capsys.readouterr().out == (
+        "my_trips_x_commit_totalRecordsWritten 7\n"
         "my_trips_x_lock_acquire_attempts 3\nmy_trips_x_lock_acquire_duration 2 times, 0.750 s, the longest 0.500 s\n"
     )
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from transaction_harness import LosingLock
 
+from hudi_locks.format import WriteStat
 from hudi_locks.observe import (
     CONFLICT_RESOLUTION_FAILURE,
     CONFLICT_RESOLUTION_SUCCESS,
     CONFLICT_RESOLUTION_TIMER,
+    Gauge,
     Timing,
 )
 from hudi_locks.transaction import Outcome, StopPoint
@@ -31,6 +34,26 @@ class SlowLock(LosingLock):
     def lock(self) -> LosingLock:
         self._harness.clock.advance(self._wait_s)
         return super().lock()
+
+
+def test_the_metrics_show_what_the_last_commit_wrote_and_nothing_of_aborts(harness: Any) -> None:
+    """Under the names of JVM Hudi's."""
+    transactions = harness.open()
+    tx = transactions.begin("commit", "UPSERT")
+    stat = WriteStat("p", "g-1", "p/g-1_0", prev_commit="20240101000000000", num_writes=9, num_update_writes=4)
+    written = harness.write(tx, "g-0")
+    harness.clock.advance(1.5)
+    assert tx.publish(replace(written, partition_to_write_stats={"p": (*written.stats, stat)})).is_committed
+    lost = transactions.begin("commit", "UPSERT")
+    lost.abort("a test")
+    shown = {name: value for name, value in transactions.metrics.snapshot().items() if isinstance(value, Gauge)}
+    assert {name.removeprefix("commit.") for name in shown} == {
+        "totalPartitionsWritten", "totalFilesInsert", "totalFilesUpdate", "totalRecordsWritten", "totalRecordsDeleted",
+        "totalInsertRecordsWritten", "totalUpdateRecordsWritten", "totalBytesWritten", "duration",
+    }  # fmt: skip
+    assert (shown["commit.totalFilesInsert"], shown["commit.totalFilesUpdate"]) == (Gauge(1), Gauge(1))
+    assert (shown["commit.totalRecordsWritten"], shown["commit.totalUpdateRecordsWritten"]) == (Gauge(9), Gauge(4))
+    assert shown["commit.duration"].value >= 1_500
 
 
 @pytest.mark.parametrize(("foreign", "begin_ms"), [(True, (2_000, 300)), (False, (0, 0))])
