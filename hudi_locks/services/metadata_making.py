@@ -84,6 +84,9 @@ class MetadataMaker:
     Args:
         coordinator: With the writers.
         options: Hudi's keys; they say whether it gets a record index. One that is made anew has one if it had one.
+
+    Attributes:
+        spread: Over how many file groups that is spread.
     """
 
     def __init__(self, coordinator: TableCoordinator, options: Mapping[str, object] = MappingProxyType({})) -> None:
@@ -91,7 +94,7 @@ class MetadataMaker:
         given = Options(options)
         self._indexes_keys = given.get_value(service_keys.RECORD_INDEX_ENABLE)
         least, most = service_keys.RECORD_INDEX_LEAST_GROUPS, service_keys.RECORD_INDEX_MOST_GROUPS
-        self._spread = KeySpread(given.get_value(least), given.get_value(most))
+        self.spread: KeySpread = KeySpread(given.get_value(least), given.get_value(most))
         self._keys: dict[FileSlice, pa.Array] = {}
         self._storage = coordinator.storage
         self._columns: Mapping[str, ValueKind] = {}
@@ -207,7 +210,7 @@ class MetadataMaker:
         found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
         self._keys.update(zip(new, found, strict=True))
         keys = tuple(self._keys[piece] for piece in slices)
-        places = KeyPlaces(slices, keys, self._spread.count_groups(sum(map(len, keys))))
+        places = KeyPlaces(slices, keys, self.spread.count_groups(sum(map(len, keys))))
         places.refuse_doubles()
         return places
 

@@ -85,8 +85,19 @@ def test_a_table_with_rows_gets_one_and_writers_go_by_it(create: Any, rows: Any)
     assert (done.parts[-1], done.keys) == ("record_index", 3)
     assert list_groups(table) == {f"record-index-{number:04}-0" for number in range(3)}
     check(table, a="us", b="us", d="new")
+    write_by_one_that_was_loaded_before(table, rows(("b", "us", 3)))
+    check(table, a="us", b="us", d="new")
     load(table, **BY_INDEX).upsert(rows(("d", "us", 3), ("e", "eu", 3), ("c", "eu", 3)))
     check(table, a="us", b="us", c="eu", d="new", e="eu")
+
+
+def write_by_one_that_was_loaded_before(table: HoodieTable, some: Any) -> None:
+    """It keeps the index, or refuses to write where it cannot know what its logs take out."""
+    if not table.table.is_merge_on_read:
+        table.upsert(some)
+        return
+    with pytest.raises(UnsupportedTable, match="was made since it was loaded: load the table again"):
+        table.upsert(some)
 
 
 def test_one_that_is_damaged_is_made_anew_with_the_metadata_table(create: Any, rows: Any) -> None:

@@ -258,6 +258,33 @@ def test_a_table_without_partitions_has_no_statistics_of_them(plain: MetadataHar
     assert made == (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS)
 
 
+def test_a_record_index_is_spread_as_the_options_say(tmp_path: Path) -> None:
+    whole = WholeTable(str(tmp_path / "t"), foreign=True)
+    options = {
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.record.index.min.filegroup.count": "2",
+        "hoodie.metadata.record.index.max.filegroup.count": "7",
+    }
+    maker = MetadataMaker(whole.transactions.coordinator, options)
+    assert [maker.spread.count_groups(keys) for keys in (0, 10**12)] == [2, 7]
+    made = maker.run()
+    assert made == MetadataMade(("files", "record_index"), 0, keys=0)
+    names = whole.storage.list_names(f"{METADATA_FOLDER}/record_index")
+    assert sorted(name.partition("_")[0] for name in names if "log" in name) == [
+        ".record-index-0000-0",
+        ".record-index-0001-0",
+    ]
+
+
+def test_a_table_with_a_key_in_two_rows_gets_no_record_index_and_stays_as_it_is(whole: WholeTable) -> None:
+    before = {name: whole.storage.read(name) for name in (PROPERTIES_PATH,)}
+    maker = MetadataMaker(whole.transactions.coordinator, {"hoodie.metadata.record.index.enable": "true"})
+    with pytest.raises(UnsupportedTable, match="no record index can be made: the key 'k"):
+        maker.run()
+    assert before == {PROPERTIES_PATH: whole.storage.read(PROPERTIES_PATH)}
+    assert whole.storage.stat(METADATA_FOLDER) is None
+
+
 def test_an_empty_table_has_files_alone(tmp_path: Path) -> None:
     whole = WholeTable(str(tmp_path / "t"), foreign=True)
     assert whole.services.make_metadata_table() == MetadataMade(("files",), 0)
