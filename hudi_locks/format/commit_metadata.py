@@ -91,6 +91,10 @@ _ALWAYS_ZERO: Final = (
     "totalWriteErrors", "totalLogRecords", "totalUpdatedRecordsCompacted", "totalLogBlocks", "totalCorruptLogBlock",
     "totalRollbackBlocks", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted", "numUpdates",
 )  # fmt: skip
+_TOTALS: Final = (
+    "totalPartitionsWritten", "totalFilesInsert", "totalFilesUpdate", "totalRecordsWritten", "totalRecordsDeleted",
+    "totalInsertRecordsWritten", "totalUpdateRecordsWritten", "totalBytesWritten",
+)  # fmt: skip
 _CHANGE_LOGS: Final = "cdcStats"
 _DEFAULTS: Final = {f.name: f.default for f in fields(WriteStat)}
 
@@ -143,18 +147,16 @@ class CommitMetadata:
 
     def count_written(self) -> dict[str, int]:
         """What it wrote in all, under the names of JVM Hudi's metrics of a commit (HoodieMetrics)."""
-        stats = self.stats
-        new = sum(stat.prev_commit == "null" for stat in stats)
-        return {
-            "totalPartitionsWritten": len(self.partition_to_write_stats),
-            "totalFilesInsert": new,
-            "totalFilesUpdate": len(stats) - new,
-            "totalRecordsWritten": sum(stat.num_writes for stat in stats),
-            "totalInsertRecordsWritten": sum(stat.num_inserts for stat in stats),
-            "totalUpdateRecordsWritten": sum(stat.num_update_writes for stat in stats),
-            "totalRecordsDeleted": sum(stat.num_deletes for stat in stats),
-            "totalBytesWritten": sum(stat.total_write_bytes for stat in stats),
-        }
+        found = dict.fromkeys(_TOTALS, 0)
+        found["totalPartitionsWritten"] = len(self.partition_to_write_stats)
+        for stat in self.stats:
+            found["totalFilesInsert" if stat.prev_commit == "null" else "totalFilesUpdate"] += 1
+            found["totalRecordsWritten"] += stat.num_writes
+            found["totalInsertRecordsWritten"] += stat.num_inserts
+            found["totalUpdateRecordsWritten"] += stat.num_update_writes
+            found["totalRecordsDeleted"] += stat.num_deletes
+            found["totalBytesWritten"] += stat.total_write_bytes
+        return found
 
     @property
     def change_logs(self) -> tuple[ChangeLog, ...]:

@@ -108,10 +108,11 @@ class Metrics:
         self._timings: dict[str, list[float]] = {}
         self._gauges: dict[str, Gauge] = {}
 
-    def show(self, values: Mapping[str, int]) -> None:
-        """Put these in place of what the gauges of these names showed."""
+    def show(self, prefix: str, values: Mapping[str, int]) -> None:
+        """Put these in place of what the gauges of these names, behind a prefix, showed."""
         with self._lock:
-            self._gauges.update({name: Gauge(value) for name, value in values.items()})
+            for name, value in values.items():
+                self._gauges[f"{prefix}.{name}"] = Gauge(value)
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter."""

@@ -145,7 +145,9 @@ class TableServices:
         warnings: tuple[str, ...] = ()
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
-        warnings += self._report(self._keep_metadata) + self._miss_record_index()
+        warnings += self._report(self._keep_metadata)
+        if self._wants_record_index:
+            warnings += self._miss_record_index()
         if archive.is_automatic and not warnings:
             warnings = self._run("archive", self._archive_if_due, is_async=archive.is_async)
         return warnings
@@ -176,11 +178,11 @@ class TableServices:
     def _miss_record_index(self) -> tuple[str, ...]:
         """Say it once if the options ask for a record index that the table does not have."""
         try:
-            names = list_named(read_properties(self._table.storage)) if self._wants_record_index else None
+            names = list_named(read_properties(self._table.storage))
         except TableError:  # somebody writes them: a later write looks again
             return ()
         self._wants_record_index = False
-        if names is None or MetadataPartition.RECORD_INDEX.value in names:
+        if MetadataPartition.RECORD_INDEX.value in names:
             return ()
         asked, way = service_keys.RECORD_INDEX_ENABLE.name, f"give {table_keys.METADATA_ENABLE.name}=true too"
         if names:

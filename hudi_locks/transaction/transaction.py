@@ -236,8 +236,7 @@ class Transaction:
 
     def _report(self, metadata: CommitMetadata, result: PublishResult) -> None:
         took_ms = epoch_ms(result.completion_time or self.instant) - epoch_ms(self.instant)
-        values = {**metadata.count_written(), "duration": took_ms}
-        self._table.metrics.show({f"{self._state.instant.action}.{name}": value for name, value in values.items()})
+        self._table.metrics.show(self._state.instant.action, {**metadata.count_written(), "duration": took_ms})
 
     def abort(self, reason: str) -> PublishResult:
         """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.

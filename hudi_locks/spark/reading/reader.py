@@ -97,8 +97,8 @@ class Reader:
             self._check(snapshot)
             chosen = self if self.where is None else self._choose(snapshot)
             slices: Sequence[FileSlice] = chosen._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class
-            if not limits:
-                slices = chosen._find_rows(slices, snapshot)  # noqa: SLF001
+            if chosen.condition is not None and not limits:
+                slices = chosen._find_rows(slices, snapshot, chosen.condition)  # noqa: SLF001
             if read_optimized:
                 slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
             if self.where is None:
@@ -139,12 +139,14 @@ class Reader:
         pairs = zip(left, known, strict=True)
         return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
 
-    def _find_rows(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
+    def _find_rows(
+        self, slices: Sequence[FileSlice], snapshot: Snapshot, condition: RowCondition
+    ) -> Sequence[FileSlice]:
         """Those that have rows of the keys that are wanted, if these are named and a record index is to tell it."""
         asked = self._skips_files() and self.options.get_value(service_keys.RECORD_INDEX_ENABLE)
-        if self.condition is None or snapshot.shown_schema is None or not asked:
+        if snapshot.shown_schema is None or not asked:
             return slices
-        keys = list_wanted_keys(self.condition.condition, self.table.config, snapshot.shown_schema)
+        keys = list_wanted_keys(condition.condition, self.table.config, snapshot.shown_schema)
         if keys is None:
             return slices
         try:

@@ -68,8 +68,8 @@ def filled() -> Metrics:
     metrics.count(LOCK_ACQUIRE_ATTEMPTS, 3)
     metrics.report(LOCK_ACQUIRE_DURATION, 0.5)
     metrics.report(LOCK_ACQUIRE_DURATION, 0.25)
-    metrics.show({"commit.totalRecordsWritten": 5})
-    metrics.show({"commit.totalRecordsWritten": 7})
+    metrics.show("commit", {"totalRecordsWritten": 5})
+    metrics.show("commit", {"totalRecordsWritten": 7})
     return metrics
 
 
