@@ -135,9 +135,38 @@ _IN_PAIRS = frozenset(
         "test_both_write_in_turns[1.0.2-v8-numbers-MERGE_ON_READ]",
         "test_both_write_in_turns[1.0.2-v8-texts-COPY_ON_WRITE]",
         "test_the_jvm_goes_on_with_a_table_that_we_made[1.0.2-v8]",
+        "test_a_marker_of_the_table_is_one_to_us[1.2.0-v9-COPY_ON_WRITE]",
+        "test_a_row_with_the_flag_is_a_delete_to_everybody[1.2.0-v9-MERGE_ON_READ]",
+        "test_an_initial_load_leaves_deletes_out[1.2.0-v9-COPY_ON_WRITE]",
+        "test_changes_of_the_migration_service_are_applied[1.2.0-v9-MERGE_ON_READ]",
+        "test_our_compaction_leaves_out_what_the_flag_took[1.2.0-v9-COPY_ON_WRITE]",
+        "test_a_table_lives_its_life[azurite-MERGE_ON_READ]",
+        "test_a_table_lives_its_life[fake_gcs-COPY_ON_WRITE]",
+        "test_a_table_lives_its_life[webhdfs-COPY_ON_WRITE]",
+        "test_a_table_lives_its_life[COPY_ON_WRITE]",
+        "test_several_writers_lose_nothing[MERGE_ON_READ]",
+        "test_the_jvm_reads_and_writes_the_same_table[1.2.0-COPY_ON_WRITE]",
+        "test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible[1.0.2-v8]",
+        "test_readers_that_ask_for_a_metadata_table_see_our_commits_in_tables_of_ours[1.2.0-v9]",
+        "test_verification_tells_what_the_metadata_table_misses_and_names_in_vain[1.0.2-v8]",
+        "test_a_table_in_a_bucket_is_read_as_on_the_disk[1.2.0-v9-COPY_ON_WRITE]",
+        "test_both_write_in_turns[1.2.0-v9-texts-MERGE_ON_READ]",
+        "test_the_jvm_goes_on_with_a_table_that_we_made[1.2.0-v9-numbers]",
+        "test_the_metastore_has_what_the_sync_of_the_jvm_puts_there[1.2.0-v9-copy on write]",
+        "test_keys_of_tables_with_two_partition_fields_are_the_same_to_both[1.2.0-v9-one]",
+        "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others[1.2.0-v9-alone]",
+        "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others[1.2.0-v9-in-process]",
+        "test_a_jvm_writer_beside_ours_on_one_file_group_meets_no_conflict[1.0.2-v8]",
+        "test_formatted_times_say_nothing_of_the_column[cow-1.2.0-v9]",
+        "test_null_and_the_empty_text[cow-hive-1.2.0-v9]",
+        "test_a_key_of_the_jvm_is_found_and_ours_is_found_by_it[1.2.0-v9-none]",
+        "test_one_key_column_of_a_complex_generator_is_written_as_the_rows_have_it[1.2.0-v9-false]",
+        "test_an_upsert_asks_no_more_often_than_the_page_says[fake_gcs-8]",
+        "test_both_write_in_turns[1.2.0-v9-one]",
+        "test_a_catalog_is_told_the_types_that_the_jvm_tells[1.2.0-v9-false]",
     }
 )
-"""Of these every run has the other bundle, and the nightly run all."""
+"""Of these every run has another bundle, type of table or service, and the nightly run all."""
 
 
 def _name_bundle(bundle: tuple[str, int]) -> str:

@@ -26,7 +26,11 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
         yield opened
 
 
-@pytest.mark.parametrize("duel", [*OVERLAPPING, *DISJOINT], ids=str)
+@pytest.mark.parametrize(
+    "duel",
+    [*OVERLAPPING, DISJOINT[0], *(pytest.param(duel, marks=pytest.mark.nightly) for duel in DISJOINT[1:])],
+    ids=str,
+)
 def test_of_two_writers_of_a_file_group_the_later_gives_up_and_others_pass(
     duel: Duel, arena: Arena, request: pytest.FixtureRequest
 ) -> None:
@@ -34,7 +38,11 @@ def test_of_two_writers_of_a_file_group_the_later_gives_up_and_others_pass(
     assert arena.fight(duel, lock_options(duel.service, server)).fault == ""
 
 
-@pytest.mark.parametrize("duel", [Duel("zookeeper", "simple", True), Duel("zookeeper", "async", False)], ids=str)
+@pytest.mark.parametrize(
+    "duel",
+    [Duel("zookeeper", "simple", True), pytest.param(Duel("zookeeper", "async", False), marks=pytest.mark.nightly)],
+    ids=str,
+)
 def test_duels_on_a_table_on_s3_end_the_same_way(
     duel: Duel, arena: Arena, zookeeper: Server, versitygw: Server
 ) -> None:

@@ -344,6 +344,7 @@ def test_a_job_that_meets_an_earlier_writer_fails_after_the_last_retry_and_the_n
     assert rows_of(bench.table()) == [("a", "1", 1, 1.0), ("b", "2", 2, 2.0)]
 
 
+@pytest.mark.nightly  # two processes with a JVM each; jobs of one process, and pairs of applications, are in every run
 def test_two_jobs_share_a_table_and_a_properties_file(bench: Bench, rows_of: RowsOf) -> None:
     """Two processes, each started from the command line, whose rows meet in the same partitions."""
     bench.job().run()

@@ -63,6 +63,7 @@ def show(table: HoodieTable, where: str, **how: Any) -> str:
         ("id = 'gone'", "", set()),
         ("(id = 'a' or id = 'c') and ts > 0 and id <> 'c'", "a", {"eu", "us"}),
         ("id = 'a' and region = 'us'", "", set()),
+        ("id = 'a' and id in ('c', 'd')", "", set()),
         ("id = 'a' or ts < 0", "a", {"eu", "us", "new"}),
         ("not (id = 'a')", "cden", {"eu", "us", "new"}),
         ("upper(id) = 'A'", "a", {"eu", "us", "new"}),
@@ -111,6 +112,13 @@ def test_what_was_written_since_the_snapshot_counts_for_nothing(
     monkeypatch.setattr(Reader, "_find_rows", find_late)
     assert [row["region"] for row in table.read(where="id = 'a'").collect()] == ["eu"]
     assert {"eu", "us", "new"} <= set(chosen)
+
+
+def test_an_index_of_single_partitions_is_not_asked(load: Any, chosen: list[str], monkeypatch: Any) -> None:
+    """It spreads keys over its file groups in another way."""
+    monkeypatch.setattr(point_reads, "is_record_group", lambda file_id: file_id.startswith("record-index-region="))
+    assert show(load(), "id = 'a'") == "a"
+    assert set(chosen) == {"eu", "us", "new"}
 
 
 def test_a_damaged_index_is_done_without_and_told(

@@ -32,7 +32,12 @@ def typed_rows(session: Any, number: int) -> Any:
     return typed.selectExpr(f"{number} number", "place", f"{path} path")
 
 
-@pytest.mark.parametrize("session", [("America/New_York", "true"), ("UTC", "false")], indirect=True, ids="-".join)
+@pytest.mark.parametrize(
+    "session",
+    [("America/New_York", "true"), pytest.param(("UTC", "false"), marks=pytest.mark.nightly)],
+    indirect=True,
+    ids="-".join,
+)
 def test_folders_are_those_of_the_jvm(session: Any) -> None:
     found = reduce(lambda left, right: left.union(right), (typed_rows(session, n) for n in range(len(GOLDEN))))
     paths = {(row["number"], row["place"]): row["path"] for row in found.collect()}

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import group_numbers
-from hudi_locks.metadata_table import MetadataTable, find_keys
+from hudi_locks.metadata_table import MetadataTable, find_keys, is_record_group
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import RECORD_KEY, Condition, FileSlice, TableConfig
@@ -64,8 +64,8 @@ def find_groups(snapshot: Snapshot, keys: Collection[str]) -> frozenset[tuple[st
     """The file groups, as (partition path, file id), that have rows of these keys in a snapshot.
 
     Returns:
-        None if the record index does not say it: the table has none, or somebody completed a write since the snapshot,
-        which may be in the index and not in the snapshot.
+        None if the record index does not say it: the table has none, or one for each of its partitions, or somebody
+        completed a write since the snapshot, which may be in the index and not in the snapshot.
 
     Raises:
         DamagedTable: A file of the index is gone, or cannot be read.
@@ -76,10 +76,14 @@ def find_groups(snapshot: Snapshot, keys: Collection[str]) -> frozenset[tuple[st
     metadata = MetadataTable.of(storage, config) if snapshot.has_record_index else None
     if metadata is None:
         return None
+    if not keys:
+        return frozenset()
     view = metadata.view_now(snapshot.table.timeline)
     if view.timeline.completed() != snapshot.timeline.completed():
         return None
     slices = view.list_slices(MetadataPartition.RECORD_INDEX)
+    if not all(is_record_group(piece.file_id) for piece in slices):
+        return None
     wanted = pa.array(sorted(keys), pa.string())
     numbers = pa.array(group_numbers(wanted, len(slices)))
 

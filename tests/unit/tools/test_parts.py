@@ -12,6 +12,7 @@ from test_run.plan import read_plan
 
 ROOT = Path(__file__).parents[3]
 SUITE = ROOT / "tests" / "unit"
+PARTS = ("unit", "wheel", "search", "properties")
 CHOICE = re.compile(r'-m "(.+?)"')
 WORD = re.compile(r"\b(?!not\b|and\b|or\b)[a-z]+\b")
 
@@ -22,7 +23,7 @@ def choices() -> dict[str, str]:
     found = ConfigParser(interpolation=None)
     found.read_string((ROOT / "tox.ini").read_text(encoding="utf-8"))
     searching = found["markers"]["searching"]
-    commands = {name: found[f"testenv:{name}"]["commands"] for name in ("unit", "wheel", "search")}
+    commands = {name: found[f"testenv:{name}"]["commands"] for name in PARTS}
     assert all("tests/unit" in command for command in commands.values())
     return {name: CHOICE.findall(text)[0].replace("{[markers]searching}", searching) for name, text in commands.items()}
 
@@ -42,10 +43,13 @@ def test_whatever_markers_a_test_has_some_part_runs_it(choices: dict[str, str]) 
 
 
 def test_only_property_tests_run_twice(choices: dict[str, str]) -> None:
-    """With few examples, and once more with many."""
-    twice = [has for has, parts in combine(choices) if {"wheel", "search"} <= parts]
-    assert twice == [{name: name == "hypothesis" for name in has} for has in twice]
-    assert len(twice) == 1
+    """With few examples, and in the nightly run once more with many."""
+    found = combine(choices)
+    assert [has for has, parts in found if {"wheel", "search"} <= parts] == []
+    again = [has for has, parts in found if "properties" in parts]
+    assert again == [{name: name == "hypothesis" for name in has} for has in again]
+    assert len(again) == 1
+    assert "properties" in read_plan("nightly").parts
 
 
 def test_markers_that_choose_are_declared(choices: dict[str, str], pytestconfig: pytest.Config) -> None:
