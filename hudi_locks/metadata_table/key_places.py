@@ -87,12 +87,13 @@ class KeyPlaces:
             counted = pc.value_counts(self._pick(number)[0])
             twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
             if len(twice):
-                some = ", ".join(repr(key.decode()) for key in twice[:_SHOWN].to_pylist())
+                some = [key.decode() for key in twice[:_SHOWN].to_pylist()]
+                named = ", ".join(map(repr, some))
                 message = (
-                    f"no record index can be made: the key {some} is in more than one row, and the index would know one"
-                    " of them alone; delete such keys and insert each once, or go without a record index"
+                    f"no record index can be made: the key {named} is in more than one row, and the index would know"
+                    " one of them alone; delete such keys and insert each once, or go without a record index"
                 )
-                raise UnsupportedTable(message, keys=[key.decode() for key in twice.to_pylist()])
+                raise UnsupportedTable(message, keys=some)
 
     def _pick(self, number: int) -> tuple[pa.Array, pa.Array]:
         """The keys of one file group of the index as bytes, and of each the number of its slice."""

@@ -14,17 +14,13 @@ from hudi_locks.format import METADATA_FOLDER, MetadataPartition
 from hudi_locks.format.column_range import ColumnRange
 from hudi_locks.format.metadata_keys import NO_PARTITION, group_numbers
 from hudi_locks.format.metadata_record import ColumnStatistics
-from hudi_locks.metadata_table import LocatedKeys, MetadataTable, MetadataView, hides_some, read_ranges
+from hudi_locks.metadata_table import LocatedKeys, MetadataTable, MetadataView, hides_some, read_keys, read_ranges
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import (
-    RECORD_KEY,
     BaseFile,
     DataFiles,
     FileSlice,
     LogFile,
-    MergeRule,
-    add_meta_schema,
-    read_slice,
     slice_file_groups,
 )
 from hudi_locks.verification.survey import Survey
@@ -40,7 +36,7 @@ _READ: Final = frozenset(part.value for part in MetadataPartition if part is not
 _KEYS: Final = MetadataPartition.RECORD_INDEX
 _UNREAD_KEYS: Final = "the record index: keys are read if all values are asked for (--values), or by metadata verify"
 _INDEX_ANEW: Final = (
-    "drop it with hudi-locks metadata drop --part record_index, and let JVM Hudi make it anew; until then write with"
+    "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers; until then write with"
     " hoodie.index.type=GLOBAL_SIMPLE"
 )
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
@@ -113,19 +109,11 @@ def _check_record_index(survey: Survey, view: MetadataView) -> None:
         survey.book.leave_out(_UNREAD_KEYS)
         return
     index = map_in_threads(lambda piece: LocatedKeys.open(survey.storage, piece), view.list_slices(_KEYS))
-    rule = survey.table.config.merge_rule
-    columns = _choose_columns(survey, rule)
+    rule, schema = survey.table.config.merge_rule, survey.table.schema(survey.timeline) or pa.schema([])
     for piece in _list_slices(survey):
         file = piece.base or piece.logs[0]
         with suppress(NoSuchFile), survey.book.reading(_FILE_KINDS[piece.base is None], file.path, "rows to be read"):
-            for rows in read_slice(survey.storage, piece, columns, rule=rule):
-                _look_up_keys(survey, file, rows.column(RECORD_KEY).combine_chunks(), index)
-
-
-def _choose_columns(survey: Survey, rule: MergeRule) -> pa.Schema:
-    """Record keys, and what decides which of two rows with one key is there."""
-    schema = add_meta_schema(survey.table.schema(survey.timeline) or pa.schema([]))
-    return pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.deciding)])
+            _look_up_keys(survey, file, read_keys(survey.storage, piece, schema, rule), index)
 
 
 def _look_up_keys(survey: Survey, file: BaseFile | LogFile, keys: pa.Array, index: Sequence[LocatedKeys]) -> None:
