@@ -18,7 +18,7 @@ from hudi_locks.config import (
     write_keys,
 )
 from hudi_locks.errors import ConfigError
-from hudi_locks.format import BucketCounts, MetadataPartition, new_file_id
+from hudi_locks.format import BucketCounts, new_file_id
 from hudi_locks.services import identify_table
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
@@ -353,7 +353,7 @@ def _finds_the_same(asked: str, kept: str, config: TableConfig) -> bool:
     Where there is a record index, each key was in one row alone when it was made.
     """
     asked, kept = asked.upper(), kept.upper()
-    if asked in _BY_RECORD_INDEX and MetadataPartition.RECORD_INDEX.value in config.metadata_parts:
+    if asked in _BY_RECORD_INDEX and config.has_record_index:
         return kept in (*_IN_PARTITIONS, *_MOVING)
     return any({asked, kept} <= {*family} for family in (_IN_PARTITIONS, _MOVING))
 

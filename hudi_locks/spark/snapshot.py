@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import MetadataPartition, clustered_file_groups, merge_schemas
+from hudi_locks.format import clustered_file_groups, merge_schemas
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
@@ -73,7 +73,7 @@ class Snapshot:
     @property
     def has_record_index(self) -> bool:
         """Whether its metadata table told where each key lies when the table was loaded."""
-        return MetadataPartition.RECORD_INDEX.value in self.table.config.metadata_parts
+        return self.table.config.has_record_index
 
     def base_files(self, partitions: Iterable[str] | None = None) -> list[BaseFile]:
         """Latest base file of each file group, of all partitions or of some."""

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from hudi_locks.config import Key, Options, datasource_keys, table_keys
 from hudi_locks.errors import ConfigError, DamagedTable
+from hudi_locks.format import MetadataPartition
 from hudi_locks.table.key_generator import (
     COMPLEX,
     SIMPLE,
@@ -175,6 +176,11 @@ class TableConfig:
         """Parts of its metadata table that are in use; none without one."""
         named = self.extra.get(table_keys.METADATA_PARTITIONS.name, "").split(",")
         return frozenset(filter(None, map(str.strip, named)))
+
+    @property
+    def has_record_index(self) -> bool:
+        """Whether its metadata table tells where the row of each key lies."""
+        return MetadataPartition.RECORD_INDEX.value in self.metadata_parts
 
     @property
     def dropped_fields(self) -> tuple[str, ...]:

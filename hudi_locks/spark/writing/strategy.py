@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.config import datasource_keys, index_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
-from hudi_locks.format import MetadataPartition, avro_schema
+from hudi_locks.format import avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.index.index import Index
@@ -75,7 +75,7 @@ class WriteStrategy(ABC):
         """
         if self.config.table_type != "MERGE_ON_READ":
             return
-        if MetadataPartition.RECORD_INDEX.value not in self.config.metadata_parts:
+        if not self.config.has_record_index:
             message = f"the record index of table {self.config.name} was made since it was loaded: load the table again"
             raise UnsupportedTable(message, table=self.config.name)
         named = self.settings.index_type

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BadInput, TableError
-from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat, avro_schema
+from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import StagedLog, list_indexed
@@ -225,7 +225,7 @@ class Writer:
         )
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
-        if MetadataPartition.RECORD_INDEX.value in self.table.config.metadata_parts:
+        if self.table.config.has_record_index:
             self.strategy.refuse_record_index()
         attempts: list[Attempt] = []
         while True:
