@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from combinations import leave_combinations
 from hudi_locks_conformance.servers import Server, ServerUnavailable
 from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA, Jvm, Rows, read_rust
 
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
+
+_HERE = Path(__file__).parent
 
 BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), ("1.2.0", 9)]
 """Releases of JVM Hudi with the table version that they write; one test of the one between is in every run."""
@@ -63,110 +66,22 @@ _BY_THE_NEWEST = (
 )
 """What these modules and tests ask of the older bundle the nightly run asks: other pairs meet both in every run."""
 
-
-_IN_PAIRS = frozenset(
+_AT_LENGTH = frozenset(
     {
-        "test_the_jvm_goes_on_with_such_a_table_of_ours[1.2.0-v9]",
-        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-PartialUpdateAvroPayload-MERGE_ON_READ]",
-        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-OverwriteNonDefaultsWithLatestAvroPayload-COPY_ON_WRITE]",
-        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-EventTimeAvroPayload-COPY_ON_WRITE]",
-        "test_both_make_the_same_of_the_same_rows[1.0.2-v8-EventTimeAvroPayload-MERGE_ON_READ]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-PartialUpdateAvroPayload-COPY_ON_WRITE]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-PartialUpdateAvroPayload-MERGE_ON_READ]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-OverwriteNonDefaultsWithLatestAvroPayload-COPY_ON_WRITE]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-OverwriteNonDefaultsWithLatestAvroPayload-MERGE_ON_READ]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-EventTimeAvroPayload-COPY_ON_WRITE]",
-        "test_both_make_the_same_of_the_same_rows[1.2.0-v9-EventTimeAvroPayload-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.2.0-v9-two]",
-        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-OP_KEY_ONLY]",
-        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-COPY_ON_WRITE-DATA_BEFORE_AFTER]",
-        "test_changes_of_both_are_found_by_cdc_queries[1.2.0-v9-MERGE_ON_READ-OP_KEY_ONLY]",
-        "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8-COPY_ON_WRITE]",
-        "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.0.2-v8-MERGE_ON_READ]",
-        "test_both_find_the_keys_of_the_other_by_the_index_and_keep_it[1.2.0-v9-COPY_ON_WRITE]",
-        "test_the_jvm_goes_by_an_index_that_we_made[1.0.2-v8-COPY_ON_WRITE]",
-        "test_the_jvm_goes_by_an_index_that_we_made[1.2.0-v9-MERGE_ON_READ]",
-        "test_a_table_without_partitions_has_such_an_index_too[1.0.2-v8]",
-        "test_logs_tell_which_keys_they_take_out[1.0.2-v8-MERGE_ON_READ]",
-        "test_an_index_that_is_dropped_is_made_anew_by_the_jvm[1.0.2-v8-MERGE_ON_READ]",
-        "test_an_index_that_looks_into_base_files_alone_is_refused[1.0.2-v8-MERGE_ON_READ]",
-        "test_rows_move_and_file_groups_end_and_the_index_follows[1.0.2-v8-MERGE_ON_READ]",
-        "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9-COPY_ON_WRITE]",
-        "test_rows_move_and_file_groups_end_and_the_index_follows[1.2.0-v9-MERGE_ON_READ]",
-        "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too[1.0.2-v8]",
-        "test_jvm_writers_that_go_by_the_filters_find_our_keys[1.2.0-v9-COPY_ON_WRITE]",
-        "test_null_and_the_empty_text[cow-plain-1.2.0-v9]",
-        "test_null_and_the_empty_text[mor-hive-1.2.0-v9]",
-        "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.0.2-v8-custom-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.0.2-v8-numbers-COPY_ON_WRITE]",
-        "test_both_write_in_turns[1.0.2-v8-texts-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.2.0-v9-custom-COPY_ON_WRITE]",
-        "test_both_write_in_turns[1.2.0-v9-numbers-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.2.0-v9-texts-COPY_ON_WRITE]",
-        "test_both_write_logs_and_base_files_in_turns[1.0.2-v8]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.0.2-v8-custom]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.0.2-v8-numbers]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.2.0-v9-texts]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.2.0-v9]",
-        "test_both_write_in_turns_and_every_reader_sees_every_row[1.2.0-v9-COPY_ON_WRITE]",
-        "test_filters_find_what_a_restore_brought_back[1.0.2-v8-COPY_ON_WRITE]",
-        "test_filters_find_what_a_restore_brought_back[1.2.0-v9-COPY_ON_WRITE]",
-        "test_filters_find_what_a_restore_brought_back[1.2.0-v9-MERGE_ON_READ]",
-        "test_filters_on_columns_of_every_type_find_what_we_wrote[1.0.2-v8]",
-        "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.0.2-v8-MERGE_ON_READ]",
-        "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.0.2-v8-COPY_ON_WRITE]",
-        "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.0.2-v8-MERGE_ON_READ]",
-        "test_the_jvm_goes_by_one_that_we_made_and_keeps_it[1.2.0-v9-COPY_ON_WRITE]",
-        "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on[1.0.2-v8]",
-        "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on[1.2.0-v9]",
-        "test_three_readers_agree_on_our_logs_and_a_jvm_writer_goes_on[1.0.2-v8-parquet]",
-        "test_three_readers_agree_on_our_logs_and_a_jvm_writer_goes_on[1.2.0-v9-avro]",
-        "test_under_a_global_index_both_keep_one_row_for_a_key_that_changes_its_partition[1.2.0-v9-moving-COPY_ON_WRITE]",
-        "test_under_a_global_index_both_keep_one_row_for_a_key_that_changes_its_partition[1.2.0-v9-staying-MERGE_ON_READ]",
-        "test_three_readers_agree_on_logs_that_became_one_and_a_jvm_writer_goes_on[1.2.0-v9-avro alone]",
-        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.2.0-v9-COPY_ON_WRITE]",
-        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-MERGE_ON_READ]",
-        "test_both_log_to_the_file_groups_that_buckets_have[1.0.2-v8]",
-        "test_both_write_in_turns_and_every_reader_sees_every_row[1.0.2-v8-COPY_ON_WRITE]",
-        "test_statistics_by_footers_are_those_of_the_jvm_for_every_type[1.2.0-v9-COPY_ON_WRITE]",
-        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans[1.0.2-v8-COPY_ON_WRITE]",
-        "test_both_write_in_turns[1.0.2-v8-custom-COPY_ON_WRITE]",
-        "test_both_write_in_turns[1.0.2-v8-numbers-MERGE_ON_READ]",
-        "test_both_write_in_turns[1.0.2-v8-texts-COPY_ON_WRITE]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.0.2-v8]",
-        "test_a_marker_of_the_table_is_one_to_us[1.2.0-v9-COPY_ON_WRITE]",
-        "test_a_row_with_the_flag_is_a_delete_to_everybody[1.2.0-v9-MERGE_ON_READ]",
-        "test_an_initial_load_leaves_deletes_out[1.2.0-v9-COPY_ON_WRITE]",
-        "test_changes_of_the_migration_service_are_applied[1.2.0-v9-MERGE_ON_READ]",
-        "test_our_compaction_leaves_out_what_the_flag_took[1.2.0-v9-COPY_ON_WRITE]",
-        "test_a_table_lives_its_life[azurite-MERGE_ON_READ]",
-        "test_a_table_lives_its_life[fake_gcs-COPY_ON_WRITE]",
-        "test_a_table_lives_its_life[webhdfs-COPY_ON_WRITE]",
-        "test_a_table_lives_its_life[COPY_ON_WRITE]",
-        "test_several_writers_lose_nothing[MERGE_ON_READ]",
-        "test_the_jvm_reads_and_writes_the_same_table[1.2.0-COPY_ON_WRITE]",
-        "test_a_commit_that_the_metadata_table_does_not_know_would_be_invisible[1.0.2-v8]",
-        "test_readers_that_ask_for_a_metadata_table_see_our_commits_in_tables_of_ours[1.2.0-v9]",
-        "test_verification_tells_what_the_metadata_table_misses_and_names_in_vain[1.0.2-v8]",
-        "test_a_table_in_a_bucket_is_read_as_on_the_disk[1.2.0-v9-COPY_ON_WRITE]",
-        "test_both_write_in_turns[1.2.0-v9-texts-MERGE_ON_READ]",
-        "test_the_jvm_goes_on_with_a_table_that_we_made[1.2.0-v9-numbers]",
-        "test_the_metastore_has_what_the_sync_of_the_jvm_puts_there[1.2.0-v9-copy on write]",
-        "test_keys_of_tables_with_two_partition_fields_are_the_same_to_both[1.2.0-v9-one]",
-        "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others[1.2.0-v9-alone]",
-        "test_writers_of_both_kinds_wait_as_long_for_the_clocks_of_others[1.2.0-v9-in-process]",
-        "test_a_jvm_writer_beside_ours_on_one_file_group_meets_no_conflict[1.0.2-v8]",
-        "test_formatted_times_say_nothing_of_the_column[cow-1.2.0-v9]",
-        "test_null_and_the_empty_text[cow-hive-1.2.0-v9]",
-        "test_a_key_of_the_jvm_is_found_and_ours_is_found_by_it[1.2.0-v9-none]",
-        "test_one_key_column_of_a_complex_generator_is_written_as_the_rows_have_it[1.2.0-v9-false]",
-        "test_an_upsert_asks_no_more_often_than_the_page_says[fake_gcs-8]",
-        "test_both_write_in_turns[1.2.0-v9-one]",
-        "test_a_catalog_is_told_the_types_that_the_jvm_tells[1.2.0-v9-false]",
+        "test_a_clean_of_either_takes_change_logs_and_their_names",
+        "test_a_merge_on_read_table_is_compacted_unless_told_otherwise",
+        "test_an_index_that_is_dropped_is_made_anew_by_the_jvm",
+        "test_avro_files_of_older_and_newer_writers_become_rows",
+        "test_both_write_logs_and_base_files_in_turns",
+        "test_filters_find_what_a_restore_brought_back",
+        "test_it_reads_and_writes_our_logs",
+        "test_logs_tell_which_keys_they_take_out",
+        "test_the_jvm_goes_on_after_we_alone_compacted_cleaned_and_archived_for_long",
+        "test_the_session_says_how_the_bucket_is_reached",
+        "test_writers_of_both_kinds_under_one_zookeeper_lock_leave_what_a_serial_replay_gives",
     }
 )
-"""Of these every run has another bundle, type of table or service, and the nightly run all."""
+"""What takes minutes beside the JVM, and shows in one piece what shorter tests show of each step."""
 
 
 def _name_bundle(bundle: tuple[str, int]) -> str:
@@ -174,15 +89,16 @@ def _name_bundle(bundle: tuple[str, int]) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one bundle go to one process, so that it is started once; those without it go anywhere."""
+    """Tests of one bundle go to one process, which starts it once; leave to the nightly run what others show."""
     for item in items:
         bundle = getattr(item, "callspec", None) and item.callspec.params.get("jvm")  # type: ignore[attr-defined]
         if bundle:
             item.add_marker(pytest.mark.xdist_group(f"bundle {bundle[0]}"))
         name = getattr(item, "originalname", item.name)
         is_late = bundle and bundle[0] == _OLDER and not {item.path.stem, name}.isdisjoint(_BY_THE_NEWEST)
-        if is_late or item.name in _IN_PAIRS:
+        if is_late or name in _AT_LENGTH:
             item.add_marker(pytest.mark.nightly)
+    leave_combinations(item for item in items if item.path.is_relative_to(_HERE))
 
 
 @pytest.fixture(scope="session", params=BUNDLES, ids=_name_bundle)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from combinations import leave_combinations
 
 from hudi_locks.spark import HoodieTable
 
@@ -23,68 +24,24 @@ SESSIONS = [
     pytest.param(("America/New_York", "true"), marks=pytest.mark.nightly),
 ]
 
-_IN_PAIRS = frozenset(
+_AT_LENGTH = frozenset(
     {
-        "test_a_damaged_index_is_done_without_and_told[copy on write]",
-        "test_a_delete_finds_its_key_in_whatever_partition[moving]",
-        "test_a_merge_on_read_table_shows_no_less_with_logs_and_without[listed-corrupt]",
-        "test_a_merge_on_read_table_shows_no_less_with_logs_and_without[told-missing]",
-        "test_a_new_table_gets_one_with_its_metadata_table[COPY_ON_WRITE]",
-        "test_a_null_says_nothing_and_an_older_row_fills_what_is_missing[MERGE_ON_READ]",
-        "test_a_read_of_the_past_does_not_go_by_what_is_now[copy on write]",
-        "test_a_restore_says_what_stands_in_its_way[merge on read]",
-        "test_a_row_that_is_marked_as_deleted_goes_from_where_it_lies[staying]",
-        "test_a_row_whose_partition_changed_moves_or_stays_as_the_option_says[moving-GLOBAL_BLOOM]",
-        "test_a_row_whose_partition_changed_moves_or_stays_as_the_option_says[staying-GLOBAL_SIMPLE]",
-        "test_a_row_without_a_key_is_refused_as_ever[copy on write]",
-        "test_a_table_is_written_read_and_served[COPY_ON_WRITE]",
-        "test_a_table_with_a_key_in_two_rows_gets_none_and_stays_as_it_is[MERGE_ON_READ]",
-        "test_a_table_with_rows_gets_one_and_writers_go_by_it[MERGE_ON_READ]",
-        "test_a_write_into_a_file_group_tells_what_each_row_was_and_is[MERGE_ON_READ]",
-        "test_a_write_with_another_index_keeps_the_record_index_too[merge on read]",
-        "test_a_writer_whose_options_ask_for_one_is_told_once_that_there_is_none[COPY_ON_WRITE]",
-        "test_after_a_restore_it_is_made_anew[COPY_ON_WRITE]",
-        "test_an_index_of_single_partitions_is_not_asked[copy on write]",
-        "test_an_index_that_was_dropped_since_the_table_was_loaded_is_done_without[merge on read]",
-        "test_both_readers_show_the_same_rows[COPY_ON_WRITE]",
-        "test_keys_are_found_without_a_look_at_data_files_and_the_index_is_told[merge on read]",
-        "test_no_read_shows_less[listed-corrupt]",
-        "test_no_read_shows_less[told-missing]",
-        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-clustering]",
-        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-delete]",
-        "test_no_write_rests_on_what_was_passed_over[listed-corrupt-upsert]",
-        "test_no_write_rests_on_what_was_passed_over[told-missing-clustering]",
-        "test_no_write_rests_on_what_was_passed_over[told-missing-delete]",
-        "test_no_write_rests_on_what_was_passed_over[told-missing-upsert]",
-        "test_numbers_that_the_table_names_and_the_options_do_not_are_refused[MERGE_ON_READ]",
-        "test_one_that_is_damaged_is_made_anew_with_the_metadata_table[MERGE_ON_READ]",
-        "test_partitions_may_have_numbers_of_buckets_of_their_own[MERGE_ON_READ]",
-        "test_rows_lie_in_the_folders_of_their_times[MERGE_ON_READ]",
-        "test_rows_of_one_key_in_several_partitions_become_one_row[staying]",
-        "test_rows_of_some_columns_leave_the_others_as_they_are_whoever_was_first[MERGE_ON_READ]",
-        "test_some_partitions_are_read_by_it_too[merge on read]",
-        "test_the_index_is_compacted_with_the_other_parts_of_the_metadata_table[copy on write]",
-        "test_the_later_of_two_writers_gives_up_before_it_writes[bloom]",
-        "test_the_later_of_two_writers_gives_up_before_it_writes[transaction]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[copy on write-delete]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[copy on write-upsert]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[merge on read-move]",
-        "test_what_another_writer_does_meanwhile_leaves_one_row_for_a_key[merge on read-serve]",
-        "test_what_moves_or_ends_is_told[merge on read]",
-        "test_what_was_written_since_the_snapshot_counts_for_nothing[copy on write]",
-        "test_without_the_option_the_index_is_not_asked[merge on read]",
-        "test_writers_of_different_file_groups_go_on[bloom]",
-        "test_writers_of_different_file_groups_go_on[transaction]",
+        "test_a_job_that_meets_an_earlier_writer_fails_after_the_last_retry_and_the_next_goes_on",
+        "test_a_test_that_hangs_fails_alone",
+        "test_executors_without_the_package_are_refused_in_one_sentence",
+        "test_what_a_killed_clustering_left_is_removed_and_clustered_anew",
     }
 )
-"""Of these every run has the other values of each parameter, and the nightly run all combinations."""
+"""What takes a minute, and shows in one piece what shorter tests show of each step."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the nightly run what other tests show in pairs."""
-    for item in items:
-        if item.name in _IN_PAIRS:
+    """Leave to the nightly run what other tests show."""
+    ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    for item in ours:
+        if getattr(item, "originalname", item.name) in _AT_LENGTH:
             item.add_marker(pytest.mark.nightly)
+    leave_combinations(ours)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from test_run.wheels import build_wheels
 _ROOT = Path(__file__).parents[2]
 _WORK = _ROOT / ".tox"
 _MEASURED = _WORK / "coverage" / "data"
-_NIGHTLY = {"HUDI_LOCKS_NIGHTLY": "1", "HUDI_LOCKS_HISTORIES": "1000"}
+_NIGHTLY = {"HUDI_LOCKS_NIGHTLY": "1", "HUDI_LOCKS_HISTORIES": "1000", "HUDI_LOCKS_EXAMPLES": "thorough"}
 _LITTLE_GB = {"quick": 4.0, "whole": 10.0, "nightly": 25.0}
 """With less on the disk a run of that kind may end in the middle; a whole one was measured."""
 

@@ -25,7 +25,7 @@ from hudi_locks.transaction.forward import RollForward
 from hudi_locks.transaction.publish import Publish
 from hudi_locks.transaction.rollback import Rollback
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "30"))
+HISTORIES = max(30, int(os.environ.get("HUDI_LOCKS_HISTORIES", "0")))
 Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 

@@ -19,7 +19,7 @@ from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking, S
 from hudi_locks.transaction.planning import ClusteringPlanning, CompactionPlanning
 from hudi_locks.transaction.settings import WriterSettings
 
-HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "40"))
+HISTORIES = max(40, int(os.environ.get("HUDI_LOCKS_HISTORIES", "0")))
 BUCKET = "00000003-0000-0000-0000-000000000000-0"
 OTHER = "00000004-0000-0000-0000-000000000000-0"
 TIMES = "20231114221319990", "20231114221320003"
