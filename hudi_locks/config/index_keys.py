@@ -64,24 +64,35 @@ BLOOM_NUM_ENTRIES = Key(
     "hoodie.index.bloom.num_entries",
     int,
     60_000,
-    "keys that the bloom filter of a base file is made for",
+    "most keys that the bloom filter of a base file is made for, if its kind is SIMPLE; with more it errs more often",
     minimum=1,
-    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
 )
 BLOOM_FPP = Key(
     "hoodie.index.bloom.fpp",
     str,
     "0.000000001",
-    "share of wrong answers of that filter",
-    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
+    "share of other keys that seem to be in that filter, above 0 and below 1",
 )
 BLOOM_FILTER_TYPE = Key(
     "hoodie.bloom.index.filter.type",
     str,
     "DYNAMIC_V0",
-    "kind of that filter",
+    "which limit that filter has: SIMPLE hoodie.index.bloom.num_entries, DYNAMIC_V0 the one that is named after it",
     choices=("SIMPLE", "DYNAMIC_V0"),
-    no_effect="the filter of a base file excludes no key here, and keys are looked for in all files",
+)
+BLOOM_DYNAMIC_MAX_ENTRIES = Key(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    int,
+    100_000,
+    "the same limit for a filter of the kind DYNAMIC_V0",
+    minimum=1,
+)
+BLOOM_FILTER_ENABLED = Key(
+    "hoodie.parquet.bloom.filter.enabled",
+    bool,
+    True,
+    "whether base files of a writer with a bloom index have a bloom filter of their keys; else one that rules out none",
+    since="0.10.0",
 )
 SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(
     "hoodie.simple.index.update.partition.path",

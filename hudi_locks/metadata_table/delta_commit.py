@@ -26,6 +26,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.column_range import ColumnRange, decode_ranges
 from hudi_locks.format.hfile_writer import encode_hfile
+from hudi_locks.format.key_filter import EVERY_KEY, KEY_FILTER_TYPE
 from hudi_locks.format.metadata_keys import (
     ALL_PARTITIONS,
     bloom_filter_key,
@@ -45,7 +46,6 @@ from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
 from hudi_locks.metadata_table.record_files import encode_log
 from hudi_locks.metadata_table.statistics import describe_range, has_room
-from hudi_locks.table.base_file import BLOOM_OF_ALL, BLOOM_TYPE
 from hudi_locks.table.value_ranges import find_kind
 
 __all__ = ["DeltaCommit", "describe_log", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
@@ -260,7 +260,7 @@ def _describe_files(stats: Iterable[WriteStat], ranges: Ranges, version: int) ->
 
 def _filter_files(requested: str, stats: Iterable[WriteStat]) -> _Records:
     """The same filter for each base file as its footer has: one that holds every key."""
-    told = {"type": BLOOM_TYPE, "timestamp": requested, "bloomFilter": BLOOM_OF_ALL.encode(), "isDeleted": False}
+    told = {"type": KEY_FILTER_TYPE, "timestamp": requested, "bloomFilter": EVERY_KEY.encode(), "isDeleted": False}
     bases = (stat for stat in stats if stat.path and stat.log_version is None)
     keys = (bloom_filter_key(stat.partition_path, str(stat.path).rpartition("/")[2]) for stat in bases)
     return {key: MetadataRecord(RecordKind.BLOOM_FILTER, other=told) for key in keys}

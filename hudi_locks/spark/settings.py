@@ -19,6 +19,7 @@ from hudi_locks.config import (
 )
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts, new_file_id
+from hudi_locks.format.key_filter import FilterSize
 from hudi_locks.services import identify_table
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
@@ -48,6 +49,7 @@ _MOVING: Final[Mapping[str, Key[bool]]] = {
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
 _IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
+_BY_BLOOM_FILTERS: Final = ("BLOOM", "GLOBAL_BLOOM")
 _BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
@@ -138,6 +140,7 @@ class PipelineSettings:
         row_group_bytes: Memory of the rows of one row group of a base file.
         page_bytes: Size of a Parquet page.
         bare_keys: Whether a table that does not tell has bare values as keys; None if the options do not say.
+        key_filter: Of the bloom filters of base files; None if they have none that rules out a key.
     """
 
     codec: str
@@ -164,6 +167,7 @@ class PipelineSettings:
     page_bytes: int
     delete_marker: DeleteMarker | None
     times: TimePartition | None
+    key_filter: FilterSize | None
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> PipelineSettings:
@@ -199,6 +203,7 @@ class PipelineSettings:
             page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
             times=TimePartition.of(options, config),
+            key_filter=_read_key_filter(options, index),
         )
 
     def count_tasks(self, spark: SparkSession, groups: int, *, operation: Operation) -> int:
@@ -218,7 +223,7 @@ class PipelineSettings:
 
     def base_file_format(self, avro: str) -> BaseFileFormat:
         """How base files are encoded whose rows have this Avro schema."""
-        return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes)
+        return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes, self.key_filter)
 
     def log_format(self, avro: str) -> LogFormat:
         """How logs are encoded whose rows have this Avro schema."""
@@ -365,6 +370,22 @@ def _read_counts(options: Options) -> BucketCounts:
 
 def _read_codec(options: Options) -> str:
     return options.get_value(file_keys.PARQUET_COMPRESSION_CODEC).lower()
+
+
+def _read_key_filter(options: Options, index: str) -> FilterSize | None:
+    """Filters cost a write time, and help nobody but who looks keys up by them."""
+    key, limits = index_keys.BLOOM_FPP, {"SIMPLE": index_keys.BLOOM_NUM_ENTRIES}
+    text = options.get_value(key)
+    try:
+        error_rate = float(text)
+    except ValueError:
+        error_rate = 0.0
+    if not 0 < error_rate < 1:
+        raise ConfigError(f"{key.name}={text} is no number above 0 and below 1", key=key.name, value=text)
+    if index not in _BY_BLOOM_FILTERS or not options.get_value(index_keys.BLOOM_FILTER_ENABLED):
+        return None
+    kind = options.get_value(index_keys.BLOOM_FILTER_TYPE).upper()
+    return FilterSize(options.get_value(limits.get(kind, index_keys.BLOOM_DYNAMIC_MAX_ENTRIES)), error_rate)
 
 
 def _read_index_type(options: Options) -> str:

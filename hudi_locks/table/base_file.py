@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -16,14 +14,13 @@ import pyarrow.parquet as pq
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import reading_parquet
 from hudi_locks.format.column_range import encode_ranges
+from hudi_locks.format.key_filter import EVERY_KEY, KEY_FILTER_TYPE, FilterSize, KeyFilter
 from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.value_ranges import ValueRanges
 
 __all__ = [
-    "BLOOM_OF_ALL",
-    "BLOOM_TYPE",
     "BaseFileFormat",
     "BaseFileWriter",
     "count_row_groups",
@@ -36,6 +33,8 @@ __all__ = [
 _BASE_FILE: Final = "a base file"
 _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
+_FILTER_TYPE: Final = "hoodie_bloom_filter_type_code"
+_FILTER: Final = "org.apache.hudi.bloomfilter"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
 _PIECES: Final = 8
@@ -51,19 +50,22 @@ class BaseFileFormat:
         codec: Parquet compression: zstd, snappy, gzip, lz4 or uncompressed.
         row_group_bytes: A row group is closed when the rows in memory exceed this, which bounds the writer's memory.
         page_bytes: Size of a Parquet page, about.
+        key_filter: Size of the bloom filter of its keys; None for one that holds every key.
     """
 
     avro_schema: str
     codec: str = "zstd"
     row_group_bytes: int = 64 << 20
     page_bytes: int = 1 << 20
+    key_filter: FilterSize | None = None
 
 
 class BaseFileWriter:
     """Writes one base file row group by row group. Runs on executors. A store that fails raises `StorageError`.
 
-    The footer carries what the JVM's bloom index reads: key range and a filter that answers "maybe" for every key,
-    so that the index looks into the file instead of failing on it, and never takes a key for absent.
+    The footer carries what bloom indexes read: the range of its keys and a filter of them. Where the format asks for
+    none, that filter answers "maybe" for every key, so that an index looks into the file instead of failing on it.
+    A filter never takes a key for absent that is there.
 
     Args:
         output: Where to; opened when the first row group is full.
@@ -82,6 +84,7 @@ class BaseFileWriter:
         self._buffered_bytes = 0
         self._min_key: str | None = None
         self._max_key: str | None = None
+        self._keys: list[pa.Array] = []
         self._sink: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
         self._ranges = ValueRanges(indexed) if indexed else None
@@ -91,7 +94,7 @@ class BaseFileWriter:
         """Add rows; they may stay in memory until a row group is full."""
         if rows.num_rows == 0:
             return
-        self._widen_range(rows.column(RECORD_KEY))
+        self._take_keys(rows.column(RECORD_KEY))
         if self._ranges is not None:
             self._ranges.add(rows)
         for piece in cut_rows(rows, self._form.row_group_bytes // _PIECES):
@@ -155,7 +158,9 @@ class BaseFileWriter:
         )
         return self._writer
 
-    def _widen_range(self, keys: pa.ChunkedArray) -> None:
+    def _take_keys(self, keys: pa.ChunkedArray) -> None:
+        if self._form.key_filter is not None:
+            self._keys += keys.chunks
         found = pc.min_max(keys)
         low, high = found["min"].as_py(), found["max"].as_py()
         if not pc.all(pc.string_is_ascii(keys)).as_py():
@@ -170,15 +175,14 @@ class BaseFileWriter:
             "writer.model.name": "avro",
             _MIN_KEY: self._min_key or _FIRST_CHARACTER,
             _MAX_KEY: self._max_key or _FIRST_CHARACTER,
-            "hoodie_bloom_filter_type_code": BLOOM_TYPE,
-            "org.apache.hudi.bloomfilter": BLOOM_OF_ALL,
+            _FILTER_TYPE: KEY_FILTER_TYPE,
+            _FILTER: self._filter_keys(),
         }
 
-
-BLOOM_TYPE: Final = "SIMPLE"
-BLOOM_OF_ALL: Final = base64.b64encode(struct.pack(">iibi", -1, 1, 1, 8) + b"\xff").decode()
-"""A filter that holds every key, Hudi's InternalBloomFilter of 8 bits and one hash: version -1, count, murmur, size,
-bits. Indexes that go by filters look into the file, and never take a key for absent."""
+    def _filter_keys(self) -> str:
+        if self._form.key_filter is None:
+            return EVERY_KEY
+        return KeyFilter.of(pa.chunked_array(self._keys, pa.string()), self._form.key_filter).encode()
 
 
 def read_base_file(

@@ -1,13 +1,18 @@
-"""Tables whose metadata table keeps bloom filters: JVM Hudi goes by them, and finds our keys."""
+"""JVM Hudi goes by bloom filters, of footers and of the metadata table, and finds our keys."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from metadata_turns import BY_KEY, Shared, serve
+from table_lives import merge
 
 from hudi_locks.format import MetadataPartition
+from hudi_locks.format.key_filter import KeyFilter
 from hudi_locks.format.metadata_keys import bloom_filter_key
 from hudi_locks.metadata_table import MetadataTable
 from hudi_locks.table import list_data_files
@@ -50,3 +55,47 @@ def test_jvm_writers_that_go_by_the_filters_find_our_keys(spark: Any, jvm: Any, 
     table.theirs(("k", "new", 6, 6.0, "theirs"), ("y", "new", 6, 6.0, None), **BY_FILTERS)
     told, wanted = list_filters(table)
     assert told == wanted
+
+
+FOOTER: Final = (b"hoodie_bloom_filter_type_code", b"org.apache.hudi.bloomfilter")
+BY_BLOOM: Final = {"hoodie__index__type": "BLOOM"}
+BY_FOOTERS: Final = {**BY_BLOOM, "hoodie__index__bloom__fpp": "0.1"}
+OTHERS: Final = [f"other {number}" for number in range(2000)]
+KEYS: Final = ("a", "bc", "def", "ghij", "zürich", "€uro", "東京", "k" * 40)
+
+
+def write_by_footers(table: Shared, *rows: Any) -> None:
+    table.open(**BY_FOOTERS).upsert(table.frame(*rows))
+    table.expected = merge(table.expected, rows)
+    table.check()
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", BY_KEY], ids=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_jvm_writers_find_our_keys_by_the_filters_of_our_footers(spark: Any, jvm: Any, path: str, kind: str) -> None:
+    table = Shared(jvm, spark, path, kind)
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("c", "us", 1, None, "theirs"), **BY_BLOOM)
+    write_by_footers(table, *((key, "eu", 2, 2.0, "ours") for key in KEYS), ("m", "new", 2, None, None))
+    table.theirs(
+        *((key, "eu", 3, 3.0, "theirs") for key in KEYS), ("m", "new", 3, 3.0, None), hoodie__index__type="BLOOM"
+    )
+    write_by_footers(table, ("n", "new", 4, 4.0, "ours"), ("zürich", "eu", 4, 4.0, None))
+    serve(table)
+    table.theirs(("n", "new", 5, 5.0, "theirs"), ("b", "eu", 5, 5.0, None), **BY_BLOOM)
+
+
+def test_both_say_the_same_of_a_filter_of_either(spark: Any, jvm: Any, path: str) -> None:
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE")
+    table.theirs(*((key, "eu", 1, 1.0, "theirs") for key in KEYS), hoodie__index__bloom__num_entries="5", **BY_FOOTERS)
+    write_by_footers(table, *((key, "us", 2, 2.0, "ours") for key in KEYS))
+    wrong = []
+    for file in list_data_files(table.open().table.storage).bases:
+        told = pq.read_metadata(Path(path, file.path)).metadata
+        kind, text = (told[name].decode() for name in FOOTER)
+        ours = KeyFilter.decode(kind, text)
+        assert ours is not None
+        found = ours.may_hold(pa.chunked_array([[*KEYS, *OTHERS]])).tolist()
+        assert found == jvm.ask("may_hold", kind=kind, text=text, keys=[*KEYS, *OTHERS]).result(60)
+        assert all(found[: len(KEYS)])
+        wrong.append(sum(found) - len(KEYS))
+    assert all(0 < number < len(OTHERS) / 2 for number in wrong)
+    assert len(wrong) == 2

@@ -16,6 +16,7 @@ from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import avro_schema
+from hudi_locks.format.key_filter import KeyFilter
 from hudi_locks.spark import Operation
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.writing.writer import Writer
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.spark
 USER = pa.schema([("value", pa.int64())])
 SCHEMA = add_meta_schema(USER)
 ROWS = 50_000
+FILTER = (b"hoodie_bloom_filter_type_code", b"org.apache.hudi.bloomfilter")
 
 
 def read_settings(options: dict[str, str]) -> PipelineSettings:
@@ -94,6 +96,49 @@ def test_base_files_have_row_groups_and_pages_of_the_size_asked_for(tmp_path: Pa
     value = SCHEMA.get_field_index("value")
     sizes = [file.row_group(0).column(value).total_uncompressed_size for file in (plain, paged)]
     assert sizes[1] - sizes[0] > header_bytes * pages
+
+
+def read_filter(folder: Path, **options: str) -> KeyFilter:
+    told = write_file(folder, **options).metadata
+    found = KeyFilter.decode(*(told[name].decode() for name in FILTER))
+    assert found is not None
+    assert found.may_hold(pa.chunked_array([[f"k{number:08}" for number in range(ROWS)]])).all()
+    return found
+
+
+def bits_of(folder: Path, **options: str) -> int:
+    return len(read_filter(folder, **options).parts[0])
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_BLOOM"])
+def test_base_files_of_a_bloom_index_have_a_filter_of_their_keys(tmp_path: Path, index: str) -> None:
+    others = pa.chunked_array([[f"other {number}" for number in range(ROWS)]])
+    by_index = {"hoodie.index.type": index}
+    assert read_filter(tmp_path, **by_index).may_hold(others).sum() == 0
+    assert read_filter(tmp_path).may_hold(others).all()
+    assert read_filter(tmp_path, **by_index, **{"hoodie.parquet.bloom.filter.enabled": "false"}).may_hold(others).all()
+    often = read_filter(tmp_path, **by_index, **{"hoodie.index.bloom.fpp": "0.1"}).may_hold(others).sum()
+    assert 0.08 < often / ROWS < 0.12
+
+
+def test_filters_grow_up_to_the_limit_of_their_kind(tmp_path: Path) -> None:
+    by_index = {"hoodie.index.type": "BLOOM"}
+    whole = bits_of(tmp_path, **by_index)
+    of_kind = {
+        "SIMPLE": {**by_index, "hoodie.bloom.index.filter.type": "simple", "hoodie.index.bloom.num_entries": "5000"},
+        "DYNAMIC_V0": {**by_index, "hoodie.bloom.index.filter.dynamic.max.entries": "5000"},
+    }
+    assert {kind: round(whole / bits_of(tmp_path, **options)) for kind, options in of_kind.items()} == {
+        "SIMPLE": 10,
+        "DYNAMIC_V0": 10,
+    }
+    assert bits_of(tmp_path, **by_index, **{"hoodie.index.bloom.num_entries": "5000"}) == whole
+
+
+@pytest.mark.parametrize("text", ["0", "1", "-0.1", "seldom", "nan"])
+def test_a_share_of_wrong_answers_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"hoodie.index.bloom.fpp={text} is no number above 0 and below 1"):
+        read_settings({"hoodie.index.bloom.fpp": text})
 
 
 @pytest.mark.parametrize(("options", "spills"), [({}, 0), ({"hoodie.memory.merge.max.size": "1000"}, 1)])

@@ -167,6 +167,11 @@ class Agent:
         maker = jvm.org.apache.hudi.keygen.TimestampBasedAvroKeyGenerator(properties)
         return [_name_folder(maker, _to_java(jvm, kind, value)) for value in values]
 
+    def may_hold(self, kind: str, text: str, keys: list[str]) -> list[bool]:
+        """What the bloom filter of a footer says of some keys."""
+        filter_of_keys = self.spark._jvm.org.apache.hudi.common.bloom.BloomFilterFactory.fromString(text, kind)
+        return [bool(filter_of_keys.mightContain(key)) for key in keys]
+
     def mark(self, path: str, requested: str, port: int, names: list[list[str]], early: bool = False) -> dict[str, Any]:
         """Make markers by Hudi's own client of a timeline server: whether each was made, and what the server lists."""
         hudi = self.spark._jvm.org.apache.hudi

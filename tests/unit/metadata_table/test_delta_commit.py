@@ -14,6 +14,7 @@ from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, MetadataPartition, State, WriteStat
 from hudi_locks.format.column_range import INT, LONG, ColumnRange, encode_ranges
 from hudi_locks.format.hfile import HFile
+from hudi_locks.format.key_filter import EVERY_KEY
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.format.log_deletes import decode_deletes
 from hudi_locks.format.metadata_keys import bloom_filter_key, column_stats_key, partition_stats_key
@@ -31,7 +32,6 @@ from hudi_locks.metadata_table import (
     plan_delta_commit,
 )
 from hudi_locks.storage import MemoryStorage
-from hudi_locks.table.base_file import BLOOM_OF_ALL
 from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 
 T = "20270101000000000"
@@ -216,7 +216,7 @@ def test_base_files_get_a_filter_that_holds_every_key_and_lose_it_with_a_clean(v
     assert record.other == {
         "type": "SIMPLE",
         "timestamp": T,
-        "bloomFilter": BLOOM_OF_ALL.encode(),
+        "bloomFilter": EVERY_KEY.encode(),
         "isDeleted": False,
     }
     gone = plan_clean(T, {"eu": [name, f".a_{T}.log.1_0-0-0"]}, shape)
