@@ -69,19 +69,31 @@ _BY_THE_NEWEST = (
 _AT_LENGTH = frozenset(
     {
         "test_a_clean_of_either_takes_change_logs_and_their_names",
+        "test_a_file_in_a_codec_that_is_not_here_is_not_called_damaged",
+        "test_a_job_that_goes_on_takes_up_a_schema_that_comes_later",
         "test_a_merge_on_read_table_is_compacted_unless_told_otherwise",
+        "test_a_registry_that_is_away_when_a_schema_comes_is_asked_again",
+        "test_a_table_without_partitions_has_such_an_index_too",
+        "test_a_topic_of_avro_is_read_by_the_schema_of_each_writer",
+        "test_an_avro_file_without_rows_is_none",
         "test_an_index_that_is_dropped_is_made_anew_by_the_jvm",
+        "test_an_unpartitioned_table_has_no_statistics_of_partitions_and_is_kept_too",
         "test_avro_files_of_older_and_newer_writers_become_rows",
         "test_both_write_logs_and_base_files_in_turns",
         "test_filters_find_what_a_restore_brought_back",
         "test_it_reads_and_writes_our_logs",
+        "test_killed_and_stopped_writers_behind_a_link_that_fails_leave_what_a_serial_replay_gives",
         "test_logs_tell_which_keys_they_take_out",
         "test_the_jvm_goes_on_after_we_alone_compacted_cleaned_and_archived_for_long",
+        "test_the_metadata_table_of_the_jvm_names_what_is_there_through_compactions_and_cleans",
+        "test_the_option_makes_one_for_a_table_without_partitions_and_the_jvm_goes_on",
         "test_the_session_says_how_the_bucket_is_reached",
+        "test_what_the_jvm_replaces_clusters_cleans_and_archives_is_no_damage",
+        "test_what_waits_for_one_that_dies_fails_at_once_and_the_next_question_starts_it_anew",
         "test_writers_of_both_kinds_under_one_zookeeper_lock_leave_what_a_serial_replay_gives",
     }
 )
-"""What takes minutes beside the JVM, and shows in one piece what shorter tests show of each step."""
+"""What takes long beside the JVM, and shows in one piece what shorter tests show of each step, or a rare case."""
 
 
 def _name_bundle(bundle: tuple[str, int]) -> str:
@@ -98,7 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_late = bundle and bundle[0] == _OLDER and not {item.path.stem, name}.isdisjoint(_BY_THE_NEWEST)
         if is_late or name in _AT_LENGTH:
             item.add_marker(pytest.mark.nightly)
-    leave_combinations(item for item in items if item.path.is_relative_to(_HERE))
+    leave_combinations((item for item in items if item.path.is_relative_to(_HERE)), most=12)
 
 
 @pytest.fixture(scope="session", params=BUNDLES, ids=_name_bundle)
