@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 from hudi_locks_conformance.servers import (
+    KINDS,
     LocalServer,
     ServerUnavailable,
     ZooKeeper,
@@ -48,6 +51,22 @@ def test_a_server_that_dies_at_its_start_shows_its_log(tmp_path: Path) -> None:
     server = LocalServer(ZooKeeper(peers=("no address",)), tmp_path, find_free_port())
     with pytest.raises(ServerUnavailable, match="does not run"):
         server.start()
+
+
+def test_azurite_looks_for_what_was_overwritten_after_no_run_of_tests(tmp_path: Path) -> None:
+    """It answered nobody for two and a half minutes where it did so after ten."""
+    kind = KINDS["azurite"]
+    try:
+        kind.fetch()
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+    words = kind.launch(tmp_path, 1).words
+    main = next(word for word in words if word.endswith("main.js"))
+    constants = json.dumps(str(Path(main).with_name("utils") / "constants.js"))
+    told = [*words[: words.index(main)], "-e", f"console.log(require({constants}).DEFAULT_GC_INTERVAL_MS)"]
+    done = subprocess.run(told, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) > 24 * 3_600_000
+    assert len(words[: words.index(main)]) == 3
 
 
 def test_an_ensemble_has_one_leader_and_elects_another(tmp_path: Path) -> None:

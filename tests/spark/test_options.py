@@ -202,8 +202,8 @@ def test_an_option_that_means_another_table_is_refused(spark: Any, frame: Any, p
 
 
 def test_an_option_without_effect_is_warned_about_by_name(spark: Any, frame: Any, path: str) -> None:
-    with pytest.warns(NoEffectWarning, match=r"hoodie\.index\.bloom\.fpp has no effect here: .*filter"):
-        write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, "hoodie.index.bloom.fpp": "0.1"}, "append")
+    with pytest.warns(NoEffectWarning, match=r"hoodie\.parquet\.compression\.ratio has no effect here: .*measured"):
+        write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, "hoodie.parquet.compression.ratio": "0.5"}, "append")
 
 
 def test_a_database_name_is_kept_at_the_making_of_a_table_and_no_later_write_adds_one(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import urllib.error
 import urllib.request
 from datetime import datetime, timezone
@@ -25,6 +26,7 @@ _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 """The emulator's own account and key, printed in its documentation."""
 _API: Final = "2021-12-02"
 _ANSWER_S: Final = 5.0
+_SWEEP_MS: Final = 21 * 24 * 3_600_000
 _SETTINGS: Final = "--silent --skipApiVersionCheck --disableTelemetry --inMemoryPersistence"
 
 
@@ -42,11 +44,18 @@ class Azurite(ServerKind):
         find_tool("node")
         install_npm("azurite", _VERSION)
 
-    def launch(self, folder: Path, port: int) -> Launch:  # noqa: ARG002  # it keeps nothing
-        """See `ServerKind.launch`."""
-        program = install_npm("azurite", _VERSION) / "dist" / "src" / "blob" / "main.js"
-        words = [find_tool("node"), str(program), *_SETTINGS.split(), "--blobHost", "127.0.0.1"]
-        return Launch([*words, "--blobPort", str(port)])
+    def launch(self, folder: Path, port: int) -> Launch:
+        """See `ServerKind.launch`.
+
+        Every ten minutes azurite looks for what was overwritten. Where locks were renewed thousands of times, it
+        answers nobody for minutes then, so that it is told to look every three weeks.
+        """
+        program = install_npm("azurite", _VERSION) / "dist" / "src" / "blob"
+        patience = folder / "patience.js"
+        constants = json.dumps(str(program / "utils" / "constants.js"))
+        patience.write_text(f"require({constants}).DEFAULT_GC_INTERVAL_MS = {_SWEEP_MS};\n", encoding="utf-8")
+        words = [find_tool("node"), "--require", str(patience), str(program / "main.js"), *_SETTINGS.split()]
+        return Launch([*words, "--blobHost", "127.0.0.1", "--blobPort", str(port)])
 
     def is_ready(self, port: int) -> bool:
         """See `ServerKind.is_ready`: any status is an answer."""

@@ -110,8 +110,8 @@ def test_the_status_of_config_tells_whether_the_options_would_be_accepted(
 
 
 def test_config_warns_of_an_option_without_effect(hudi_locks: Run) -> None:
-    with pytest.warns(NoEffectWarning, match=r"hoodie\.index\.bloom\.fpp has no effect"):
-        assert hudi_locks("config", "/t", "-p", "filesystem", "-o", "hoodie.index.bloom.fpp=0.1")[0] == 0
+    with pytest.warns(NoEffectWarning, match=r"hoodie\.parquet\.compression\.ratio has no effect"):
+        assert hudi_locks("config", "/t", "-p", "filesystem", "-o", "hoodie.parquet.compression.ratio=0.5")[0] == 0
 
 
 def test_a_zookeeper_out_of_reach_is_one_line() -> None:
