@@ -1,4 +1,4 @@
-"""Write the reference of all commands: docs/commands.md.
+"""Write the reference of all commands, docs/commands.md, and the schema of what they print, docs/command-output.json.
 
 python tools/command_page.py
 """
@@ -6,15 +6,20 @@ python tools/command_page.py
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from json_outputs import describe_all, find_output, render_objects, say
+
 from hudi_locks.cli.main import load_commands
 
-__all__ = ["PAGE", "find_example", "render_page"]
+__all__ = ["PAGE", "SCHEMA", "find_example", "render_page", "render_schema"]
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "commands.md"
+SCHEMA: Final = PAGE.with_name("command-output.json")
 _EXAMPLE: Final = re.compile(r"^Example: (.*)$", re.MULTILINE)
 _STATUS: Final = "Exit status: "
 _HEAD: Final = """# Commands
@@ -30,12 +35,32 @@ line](command-line.md).
 | 1 | it failed |
 | 2 | a wrong command line or configuration; nothing was done |
 | 130, 143 | Ctrl-C, SIGTERM |
+
+With `--json` a command prints one value on a line, of the type that it says. [Below](#what-json-prints) are the fields
+of each object, and in [command-output.json](command-output.json) the same as JSON Schema. Fields are added, and none is
+taken away or changed.
+"""
+_OBJECTS: Final = """
+## What --json prints { #what-json-prints }
+
 """
 
 
 def render_page() -> str:
     """The page as the commands are declared."""
-    return _HEAD + "".join(_render(name, command) for name, command in load_commands().items())
+    commands = load_commands()
+    parts = "".join(_render(name, command) for name, command in commands.items())
+    return _HEAD + parts + _OBJECTS + render_objects(_list_outputs(commands))
+
+
+def render_schema() -> str:
+    """JSON Schema of what each command prints with --json, under `$defs`."""
+    return json.dumps(describe_all(_list_outputs(load_commands())), indent=1) + "\n"
+
+
+def _list_outputs(commands: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: find_output(command) for name, command in commands.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def find_example(command: Any) -> str:
@@ -59,6 +84,7 @@ def _render(name: str, command: Any) -> str:
         *said,
         f"```bash\n{find_example(command)}\n```",
         *(f"**Exit status:** {status}" for status in statuses),
+        *([] if (kind := find_output(command)) is None else [f"**With `--json`:** {say(kind)}"]),
         _render_parameters(command),
     ]
     return "\n" + "\n\n".join(parts)
@@ -89,3 +115,4 @@ def _describe(parameter: Any) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(render_page(), encoding="utf-8")
+    SCHEMA.write_text(render_schema(), encoding="utf-8")

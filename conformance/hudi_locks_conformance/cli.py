@@ -15,6 +15,7 @@ import typer
 
 from hudi_locks import Capability
 from hudi_locks.cli.options import ConfigFile, Provider, Settings, gather
+from hudi_locks.cli.output import prints
 from hudi_locks_conformance._output import (
     EXIT_UNJUDGED,
     EXIT_UNREACHABLE,
@@ -29,6 +30,7 @@ from hudi_locks_conformance._output import (
     save_history,
     to_values,
 )
+from hudi_locks_conformance._output.values import ReportValues
 from hudi_locks_conformance.catalogue import load_checks, read_skips, select_checks
 from hudi_locks_conformance.check import Check, Level, NotRun, Violation
 from hudi_locks_conformance.harness import Harness
@@ -38,7 +40,9 @@ from hudi_locks_conformance.runner import LIMIT, is_reachable, run_checks
 from hudi_locks_conformance.secrets import hide_secrets, show_options
 from hudi_locks_conformance.servers import KINDS, Server, start_server
 from hudi_locks_conformance.storages.command import StorageRun
+from hudi_locks_conformance.storages.judging import StorageValues
 from hudi_locks_conformance.stress import render_result, run_stress, stress_values
+from hudi_locks_conformance.stress.result import StressValues
 
 __all__ = ["command"]
 
@@ -59,6 +63,7 @@ class LevelName(str, Enum):
 
 
 @command.command()
+@prints(ReportValues | StressValues | StorageValues)
 def conformance(
     provider: Provider = None,
     option: Settings = None,

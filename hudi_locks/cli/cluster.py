@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
@@ -32,7 +32,32 @@ Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table w
 command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+class ClusteringStep(TypedDict, total=False):
+    """What became of one plan, or how it stands; what is not known of it is left out.
+
+    Attributes:
+        instant: Requested time of the clustering.
+        state: scheduled, waits, runs, died or done; of a plan that was taken back what came of that.
+        completion_time: When it became visible, if it was carried out.
+        file_groups: How many it wrote; of a plan that waits or is under way, how many it takes.
+        file_groups_replaced: How many they replace.
+        rows: How many it wrote.
+        lock_held_ms: How long the table's lock was held for it, in milliseconds.
+        planned_by: Of a plan that waits or is under way: hudi-locks, or a JVM writer.
+    """
+
+    instant: str
+    state: str
+    completion_time: str
+    file_groups: int
+    file_groups_replaced: int
+    rows: int
+    lock_held_ms: float
+    planned_by: str
+
+
 @command.command()
+@prints(list[ClusteringStep])
 def cluster(
     path: BasePath,
     sort_by: SortBy = None,
@@ -61,10 +86,13 @@ def cluster(
             said = _decide(writer.clustering(sort_by=columns), schedule=schedule, abort=abort)
     else:
         said = _describe(_run_job(path, options, run=run, columns=columns, zone=zone))
-    typer.echo(json.dumps(said) if as_json else "\n".join(_phrase(one) for one in said) or "there is nothing to do")
+    if as_json:
+        print_json(said)
+    else:
+        typer.echo("\n".join(map(_phrase, said)) or "there is nothing to do")
 
 
-def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> list[dict[str, Any]]:
+def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> list[ClusteringStep]:
     if schedule:
         planned = clustering.schedule()
         return [] if planned is None else [{"instant": planned, "state": "scheduled"}]
@@ -95,7 +123,7 @@ def _run_job(
         return table.clustering.execute(run) if run else table.clustering.run(sort_by=columns)
 
 
-def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
+def _describe(result: WriteResult | None) -> list[ClusteringStep]:
     if result is None:
         return []
     return [
@@ -111,6 +139,6 @@ def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
     ]
 
 
-def _phrase(said: dict[str, Any]) -> str:
+def _phrase(said: ClusteringStep) -> str:
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items() if name != "instant")
     return f"clustering {said['instant']}: {facts}"

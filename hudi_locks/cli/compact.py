@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
@@ -31,7 +31,26 @@ Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table w
 command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+class CompactionStep(TypedDict, total=False):
+    """What became of one plan; what is not known of it is left out.
+
+    Attributes:
+        instant: Requested time of the compaction.
+        state: scheduled or done; of a plan that was taken back what came of that.
+        completion_time: When it became visible, if it was carried out.
+        file_groups: How many it wrote.
+        rows: How many it wrote.
+    """
+
+    instant: str
+    state: str
+    completion_time: str
+    file_groups: int
+    rows: int
+
+
 @command.command()
+@prints(list[CompactionStep])
 def compact(
     path: BasePath,
     schedule: Schedule = False,  # noqa: FBT002  # typer's way of a flag
@@ -59,13 +78,15 @@ def compact(
     else:
         said = _describe(_run_job(path, options, run=run, logs=logs, zone=zone))
     name = "log compaction" if logs else "compaction"
-    phrases = (_phrase(name, one) for one in said)
-    typer.echo(json.dumps(said) if as_json else "\n".join(phrases) or "there is nothing to do")
+    if as_json:
+        print_json(said)
+    else:
+        typer.echo("\n".join(_phrase(name, one) for one in said) or "there is nothing to do")
 
 
 def _decide(
     path: str, options: Mapping[str, str], *, abort: str | None, logs: bool, zone: str | None
-) -> list[dict[str, Any]]:
+) -> list[CompactionStep]:
     """What needs no executors needs no Spark."""
     with TableWriter.open(path, options, zone=zone) as writer:
         compaction = writer.log_compaction if logs else writer.compaction
@@ -88,13 +109,13 @@ def _run_job(
         return service.execute(run) if run else service.run()
 
 
-def _describe(result: WriteResult | None) -> list[dict[str, Any]]:
+def _describe(result: WriteResult | None) -> list[CompactionStep]:
     if result is None:
         return []
-    facts = {"completion_time": result.completion_time, "file_groups": result.file_groups, "rows": result.rows_written}
-    return [{"instant": result.instant, "state": "done", **facts}]
+    made = CompactionStep(instant=result.instant, state="done", completion_time=result.completion_time)
+    return [{**made, "file_groups": result.file_groups, "rows": result.rows_written}]
 
 
-def _phrase(name: str, said: dict[str, Any]) -> str:
+def _phrase(name: str, said: CompactionStep) -> str:
     facts = ", ".join(f"{fact.replace('_', ' ')} {value}" for fact, value in said.items() if fact != "instant")
     return f"{name} {said['instant']}: {facts}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import socket
@@ -14,7 +13,7 @@ import typer
 from rich.table import Table
 
 from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, gather, make_provider
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.tables import find_storage, find_table_name, refuse_no_table
 from hudi_locks.clock import SystemClock
 from hudi_locks.config import Options, table_keys
@@ -28,6 +27,7 @@ _ILL = 1
 _PARTITION = "hudi_locks_doctor"
 
 
+@prints(list[Finding])
 def doctor(
     key: Key = None,
     provider: Provider = None,
@@ -127,7 +127,7 @@ def _owner(name: str) -> Owner:
 
 def _print(findings: list[Finding], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings]))
+        print_json(findings)
         return
     table = Table("", "tried", "found", box=None)
     for finding in findings:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 import typer
 
 from hudi_locks.cli.options import Json, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.cli.streamer_options import STREAMER_OPTIONS, StreamerCommand, check_folder, unescape
 from hudi_locks.config import (
@@ -79,10 +79,31 @@ class IngestRequest:
     app_name: str
 
 
+class IngestDone(TypedDict):
+    """What a job did; as `hudi_locks.ingest.IngestReport`, which is not to be had without Spark.
+
+    Attributes:
+        batches: Batches written.
+        skipped: Batches that were in the table before.
+        rows_inserted: New rows.
+        rows_updated: Rows that replaced one.
+        failures: How often the stream was started again.
+        instant: Requested time of the last commit; None if there was none.
+    """
+
+    batches: int
+    skipped: int
+    rows_inserted: int
+    rows_updated: int
+    failures: int
+    instant: str | None
+
+
 command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @command.command(cls=StreamerCommand, epilog=_ALSO + ", ".join(sorted(STREAMER_OPTIONS)) + ".")
+@prints(IngestDone)
 def ingest(
     target_base_path: Target,
     source_class: Source = "JsonDFSSource",
@@ -132,7 +153,10 @@ def ingest(
     limits = {"files_per_batch": files_per_batch, "source_limit": source_limit}
     name = spark_app_name or f"hudi-locks ingest {path}"
     said = _run(IngestRequest(path, source_class, options, job, limits, spark_master, name))
-    typer.echo(json.dumps(said) if as_json else ", ".join(f"{name.replace('_', ' ')} {said[name]}" for name in said))
+    if as_json:
+        print_json(said)
+    else:
+        typer.echo(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items()))
 
 
 def _read_operation(op: str, *, filter_dupes: bool) -> dict[str, str]:
@@ -170,7 +194,7 @@ def _check_source(source: str, options: Options, *, provider: str | None) -> Non
         raise ConfigError(f"{name}={root}: there is no such folder; check the path", key=name, path=root)
 
 
-def _run(request: IngestRequest) -> dict[str, object]:
+def _run(request: IngestRequest) -> IngestDone:
     spark = open_session(request.app_name, master=request.master)
     from hudi_locks.ingest import IngestJob, IngestSettings, find_schema, open_source
     from hudi_locks.spark.datasource import open_table, read_operation
@@ -183,4 +207,12 @@ def _run(request: IngestRequest) -> dict[str, object]:
 
     rows = open_rows()  # before a table is made
     with open_table(spark, request.path, options) as table:
-        return asdict(IngestJob(table, rows, settings, reopen=open_rows).run())
+        done = IngestJob(table, rows, settings, reopen=open_rows).run()
+    return IngestDone(
+        batches=done.batches,
+        skipped=done.skipped,
+        rows_inserted=done.rows_inserted,
+        rows_updated=done.rows_updated,
+        failures=done.failures,
+        instant=done.instant,
+    )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
 from rich.table import Table
 
 from hudi_locks.cli.options import ConfigFile, Json, Provider, Settings, make_provider
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.lock import Capability, Holder, LockProvider, LockScope
 
@@ -21,6 +20,18 @@ _COLUMNS: Final = ("since", "last sign of life", "others may take it", "token", 
 _UNNAMED: Final = "a file group"
 
 
+@dataclass(frozen=True)
+class HeldLock(Holder):
+    """A lock that is held, and whose it is.
+
+    Attributes:
+        table: The key that the command was given; "" without one.
+    """
+
+    table: str = ""
+
+
+@prints(list[HeldLock])
 def list_locks(
     keys: Keys = None,
     provider: Provider = None,
@@ -43,7 +54,7 @@ def list_locks(
             refuse_no_table(key, advice="and nobody holds a lock there")
         found += [(key or "", holder) for holder in held]
     if as_json:
-        typer.echo(json.dumps([{"table": key, **dataclasses.asdict(holder)} for key, holder in found]))
+        print_json([HeldLock(**vars(holder), table=key) for key, holder in found])
     elif found:
         open_console().print(_draw(found))
     else:

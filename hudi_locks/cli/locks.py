@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,7 @@ from hudi_locks.cli.options import (
     open_provider,
     parse_scope,
 )
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.running import add_running_commands
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
@@ -47,6 +46,7 @@ def add_lock_commands(app: typer.Typer) -> None:
     add_running_commands(app)
 
 
+@prints(Holder | None)
 def show(
     key: Key = None,
     provider: Provider = None,
@@ -65,7 +65,7 @@ def show(
     if holder is None and key:
         refuse_no_table(key, advice="and nobody holds a lock there")
     if as_json:
-        typer.echo(json.dumps(None if holder is None else dataclasses.asdict(holder)))
+        print_json(holder)
     elif holder is None:
         typer.echo(f"nobody holds the lock on {scope}")
     else:
@@ -79,6 +79,20 @@ def _holder_table(holder: Holder) -> Table:
     return table
 
 
+@dataclass(frozen=True)
+class Removal:
+    """What `unlock` did.
+
+    Attributes:
+        removed: Whether the hold was removed.
+        holder: Who holds the lock instead; None if it was removed, or nobody does.
+    """
+
+    removed: bool
+    holder: Holder | None
+
+
+@prints(Removal)
 def unlock(
     if_token: Annotated[str, typer.Option("--if-token", metavar="TOKEN", help="The token that `show` printed.")],
     key: Key = None,
@@ -99,7 +113,7 @@ def unlock(
         broken = asked.break_if(scope, if_token)
         now = None if broken else asked.holder(scope)
     if as_json:
-        typer.echo(json.dumps({"removed": broken, "holder": now and dataclasses.asdict(now)}))
+        print_json(Removal(broken, now))
     elif broken:
         typer.echo(f"removed the hold {if_token} on {scope}")
     if broken:
@@ -109,6 +123,7 @@ def unlock(
     raise typer.Exit(_NOT_HELD_SO)
 
 
+@prints(Mapping[str, list[str] | str])
 def list_providers(as_json: Json = False) -> None:  # noqa: FBT002  # typer's way of a flag
     """List the lock providers that can be asked for by name, and what they claim.
 
@@ -116,7 +131,7 @@ def list_providers(as_json: Json = False) -> None:  # noqa: FBT002  # typer's wa
     """
     found = {name: _claims(name) for name in available_providers()}
     if as_json:
-        typer.echo(json.dumps(found))
+        print_json(found)
         return
     table = Table("provider", "claims", box=None)
     for name, claims in found.items():
@@ -132,6 +147,22 @@ def _claims(name: str) -> list[str] | str:
     return [claim.name for claim in Capability if claim in claimed]
 
 
+@dataclass(frozen=True)
+class EffectiveOptions:
+    """What a writer with these options goes by.
+
+    Attributes:
+        options: Values by key, secrets hidden.
+        origins: By key, where the value was given.
+        worst_case_s: How long a writer waits for its lock at most, in seconds.
+    """
+
+    options: Mapping[str, str]
+    origins: Mapping[str, str]
+    worst_case_s: float
+
+
+@prints(EffectiveOptions)
 def explain_config(
     key: Key = None,
     provider: Provider = None,
@@ -154,15 +185,8 @@ def explain_config(
     rows = _effective(options, given.origins)
     policy = RetryPolicy.from_options(options)
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "options": {name: value for name, value, _ in rows},
-                    "origins": {name: origin for name, _, origin in rows},
-                    "worst_case_s": policy.worst_case_s,
-                }
-            )
-        )
+        values, origins = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+        print_json(EffectiveOptions(values, origins, policy.worst_case_s))
         return
     table = Table("key", "value", "from", box=None)
     for row in rows:

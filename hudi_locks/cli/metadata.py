@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
-from typing import Annotated, Final
+from dataclasses import replace
+from typing import Annotated, Final, TypedDict
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.services import MetadataMade, TableWriter, drop_metadata_table
 from hudi_locks.storage import open_storage
-from hudi_locks.verification import verify_table
+from hudi_locks.verification import VerificationRecord, verify_table
 
 __all__ = ["command"]
 
@@ -27,6 +27,7 @@ command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @command.command("verify")
+@prints(VerificationRecord)
 def run_verify(
     path: BasePath,
     option: Settings = None,
@@ -44,7 +45,7 @@ def run_verify(
     found = tuple(finding for finding in report.damages if finding.kind == _KIND)
     looked = {what: number for what, number in report.checked.items() if what.endswith("in the metadata table")}
     if as_json:
-        typer.echo(json.dumps(replace(report, findings=found).to_record()))
+        print_json(replace(report, findings=found).to_record())
     else:
         told = ", ".join(f"{number} {what}" for what, number in sorted(looked.items())) or "no metadata table"
         typer.echo("\n".join([*map(str, found), f"{path}: {len(found)} wrong; looked at {told}"]))
@@ -53,6 +54,7 @@ def run_verify(
 
 
 @command.command("init")
+@prints(MetadataMade | None)
 def run_init(
     path: BasePath,
     option: Settings = None,
@@ -72,6 +74,7 @@ def run_init(
 
 
 @command.command("rebuild")
+@prints(MetadataMade)
 def run_rebuild(
     path: BasePath,
     option: Settings = None,
@@ -92,7 +95,7 @@ def run_rebuild(
 
 def _tell(path: str, made: MetadataMade | None, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(made and asdict(made)))
+        print_json(made)
         return
     if made is None:
         typer.echo(f"{path}: it has a metadata table already; hudi-locks metadata rebuild makes it anew")
@@ -105,7 +108,18 @@ def _tell(path: str, made: MetadataMade | None, *, as_json: bool) -> None:
         typer.echo(f"not made anew: {', '.join(made.lost)}; JVM Hudi makes it at the next write that asks for it")
 
 
+class DroppedParts(TypedDict):
+    """What `metadata drop` deleted.
+
+    Attributes:
+        dropped: Names of the parts that the metadata table had; none if there was none.
+    """
+
+    dropped: list[str]
+
+
 @command.command("drop")
+@prints(DroppedParts)
 def run_drop(
     path: BasePath,
     part: _Parts = None,
@@ -124,4 +138,7 @@ def run_drop(
     names = drop_metadata_table(path, read_options(option, config), parts=part or (), zone=zone)
     what = "of the metadata table" if part else "the metadata table"
     said = f"{path}: dropped {what} ({', '.join(names)})" if names else f"{path}: no metadata table"
-    typer.echo(json.dumps({"dropped": names}) if as_json else said)
+    if as_json:
+        print_json(DroppedParts(dropped=list(names)))
+    else:
+        typer.echo(said)

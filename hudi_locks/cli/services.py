@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, TypedDict
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.errors import ConfigError
-from hudi_locks.services import Savepoint, Savepoints, TableWriter
+from hudi_locks.services import (
+    ArchiveResult,
+    CleanResult,
+    MetadataUpkeep,
+    RestoreResult,
+    Savepoint,
+    Savepoints,
+    SweepResult,
+    TableWriter,
+)
 
 __all__ = ["accept_times", "clean", "restore", "savepoint"]
 
@@ -21,7 +30,25 @@ Zone = Annotated[str | None, typer.Option("--zone", help="Time zone of a table w
 clean: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+@dataclass(frozen=True)
+class CleanDone:
+    """What `clean` did.
+
+    Attributes:
+        swept: Failed writes that were rolled back, and what they left.
+        cleaned: Old versions of files that were removed.
+        archived: Instants that left the active timeline.
+        metadata_table: What was done for the metadata table.
+    """
+
+    swept: SweepResult
+    cleaned: CleanResult
+    archived: ArchiveResult
+    metadata_table: MetadataUpkeep
+
+
 @clean.command()
+@prints(CleanDone)
 def run_clean(
     path: BasePath,
     option: Settings = None,
@@ -43,9 +70,7 @@ def run_clean(
         served = writer.services.serve_metadata_table()
         archived = writer.services.archive()
     if as_json:
-        asdict = dataclasses.asdict
-        done = {"swept": asdict(swept), "cleaned": asdict(cleaned), "archived": asdict(archived)}
-        typer.echo(json.dumps({**done, "metadata_table": asdict(served)}))
+        print_json(CleanDone(swept, cleaned, archived, served))
         return
     typer.echo(
         f"{path}: rolled back {len(swept.rolled_back)} failed writes, swept {len(swept.data_files)} stray data files"
@@ -57,7 +82,18 @@ def run_clean(
 savepoint: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+class DeletedSavepoint(TypedDict):
+    """With --delete.
+
+    Attributes:
+        instant: Requested time of the write whose savepoint is gone.
+    """
+
+    instant: str
+
+
 @savepoint.command()
+@prints(Savepoint | list[Savepoint] | DeletedSavepoint)
 def run_savepoint(
     path: BasePath,
     instant: Annotated[
@@ -76,20 +112,23 @@ def run_savepoint(
 
     Example: hudi-locks savepoint /data/trips --comments month-end --props writer.properties
     """
+    record: Savepoint | list[Savepoint] | DeletedSavepoint
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         savepoints = writer.services.savepoints
         if list_all:
             found = savepoints.list()
-            said, record = [_describe(one) for one in found], [dataclasses.asdict(one) for one in found]
+            said, record = [_describe(one) for one in found], found
         elif delete:
             gone = _delete_savepoint(savepoints, instant)
-            said, record = [f"deleted the savepoint of {gone}"], [{"instant": gone}]
+            said, record = [f"deleted the savepoint of {gone}"], DeletedSavepoint(instant=gone)
         else:
             made = savepoints.create(instant, user=user, comments=comments)
             said = [f"the savepoint of {made.instant} keeps {made.files} files"]
-            record = [dataclasses.asdict(made)]
-    for line in [json.dumps(record if list_all else record[0])] if as_json else said:
-        typer.echo(line)
+            record = made
+    if as_json:
+        print_json(record)
+    else:
+        typer.echo("\n".join(said))
 
 
 def _describe(found: Savepoint) -> str:
@@ -109,6 +148,7 @@ restore: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @restore.command()
+@prints(RestoreResult)
 def run_restore(
     path: BasePath,
     instant: Annotated[str, typer.Option("--instant", help="Requested time of the write to go back to.")],
@@ -124,13 +164,27 @@ def run_restore(
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         done = writer.services.restore(instant)
     said = f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files"
-    typer.echo(json.dumps(dataclasses.asdict(done)) if as_json else said)
+    if as_json:
+        print_json(done)
+    else:
+        typer.echo(said)
 
 
 accept_times: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+class AcceptedTimes(TypedDict):
+    """What writers go on after.
+
+    Attributes:
+        newest: The newest time that was accepted; null if none is far ahead of the clock.
+    """
+
+    newest: str | None
+
+
 @accept_times.command()
+@prints(AcceptedTimes)
 def run_accept_times(
     path: BasePath,
     option: Settings = None,
@@ -147,4 +201,7 @@ def run_accept_times(
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         newest = writer.transactions.accept_times()
     said = f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock"
-    typer.echo(json.dumps({"newest": newest}) if as_json else said)
+    if as_json:
+        print_json(AcceptedTimes(newest=newest))
+    else:
+        typer.echo(said)

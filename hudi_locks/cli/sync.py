@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
 import typer
 
 from hudi_locks.catalog import CatalogSync, SyncResult, SyncSettings, choose_tools
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import ConfigError
@@ -21,6 +19,7 @@ command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @command.command()
+@prints(list[SyncResult])
 def run_sync(
     path: BasePath,
     option: Settings = None,
@@ -47,8 +46,10 @@ def run_sync(
         raise ConfigError("; ".join(refused), tools=tools)
     table = Table.load(open_storage(path, given), zone=zone)
     results = [CatalogSync(table, SyncSettings.of(asked, table.config, kind=kind)).run() for kind in kinds]
-    shown = [asdict(result) if as_json else _describe(result) for result in results]
-    typer.echo(json.dumps(shown) if as_json else "\n".join(map(str, shown)))
+    if as_json:
+        print_json(results)
+    else:
+        typer.echo("\n".join(map(_describe, results)))
 
 
 def _describe(result: SyncResult) -> str:

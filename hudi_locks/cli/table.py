@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -11,7 +9,7 @@ import typer
 from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.display import say_time
 from hudi_locks.services.overview import PendingInstant, TableOverview, look_over
@@ -24,6 +22,7 @@ command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @command.command()
+@prints(TableOverview)
 def run_table(
     path: BasePath,
     option: Settings = None,
@@ -38,7 +37,7 @@ def run_table(
     options = read_options(option, config)
     found = look_over(Table.load(open_storage(path, options), zone=zone), options)
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(found)))
+        print_json(found)
         return
     columns = Columns(show_header=False, box=None)
     for name, value in (*_describe(found), *_describe_activity(found)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +11,7 @@ import typer
 from rich.table import Table as Columns
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import open_console
+from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.picture import draw_timeline
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.clock import SystemClock
@@ -37,6 +35,7 @@ command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @command.command()
+@prints(Activity)
 def run_timeline(
     path: BasePath,
     last: _Last = 20,
@@ -85,7 +84,7 @@ def _write_page(table: Table, file: Path, *, last: int) -> None:
 def _print(found: Iterable[Activity], *, as_json: bool) -> None:
     if as_json:
         for one in found:
-            typer.echo(json.dumps(dataclasses.asdict(one)))
+            print_json(one)
         return
     rows = [_describe(one) for one in found]
     if rows:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Final
 
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
+from hudi_locks.cli.output import print_json, prints
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.errors import NotATable
 from hudi_locks.storage import open_storage
-from hudi_locks.verification import VerificationReport, verify_table
+from hudi_locks.verification import VerificationRecord, VerificationReport, verify_table
 
 __all__ = ["command"]
 
@@ -23,6 +23,7 @@ command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enabl
 
 
 @command.command()
+@prints(VerificationRecord)
 def run_verify(
     path: BasePath,
     option: Settings = None,
@@ -44,7 +45,10 @@ def run_verify(
     except NotATable as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_USAGE) from error
-    typer.echo(json.dumps(report.to_record()) if as_json else _describe(report))
+    if as_json:
+        print_json(report.to_record())
+    else:
+        typer.echo(_describe(report))
     if not report.is_sound:
         raise typer.Exit(_DAMAGED)
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 
-__all__ = ["DAMAGE", "NOTE", "Notebook", "TableFinding", "VerificationReport"]
+__all__ = ["DAMAGE", "NOTE", "Notebook", "TableFinding", "VerificationRecord", "VerificationReport"]
 
 DAMAGE: Final = "damage"
 NOTE: Final = "note"
@@ -41,6 +41,26 @@ class TableFinding:
     def __str__(self) -> str:
         word = self.severity.upper() if self.severity == DAMAGE else self.severity
         return f"{word} {self.kind} {self.path}: expected {self.expected}; found {self.found}; next: {self.advice}"
+
+
+class VerificationRecord(TypedDict):
+    """A report as JSON has it; fields are added, never changed, while `format` stays as it is.
+
+    Attributes:
+        format: 1.
+        table: Base path.
+        sound: Whether nothing is damaged.
+        findings: Damage first; each with severity, kind, path, expected, found and advice.
+        checked: How many of each kind were looked at.
+        not_checked: What was not, and why.
+    """
+
+    format: int
+    table: str
+    sound: bool
+    findings: list[dict[str, str]]
+    checked: dict[str, int]
+    not_checked: list[str]
 
 
 @dataclass(frozen=True)
@@ -75,16 +95,16 @@ class VerificationReport:
         kept = tuple(f for f in later.findings if f.severity == NOTE or (f.kind, f.path) in known)
         return VerificationReport(later.table, kept, later.checked, later.not_checked)
 
-    def to_record(self) -> dict[str, Any]:
-        """For JSON; fields are added, never changed, while `format` stays as it is."""
-        return {
-            "format": _FORMAT,
-            "table": self.table,
-            "sound": self.is_sound,
-            "findings": [asdict(finding) for finding in self.findings],
-            "checked": dict(sorted(self.checked.items())),
-            "not_checked": list(self.not_checked),
-        }
+    def to_record(self) -> VerificationRecord:
+        """For JSON."""
+        return VerificationRecord(
+            format=_FORMAT,
+            table=self.table,
+            sound=self.is_sound,
+            findings=[asdict(finding) for finding in self.findings],
+            checked=dict(sorted(self.checked.items())),
+            not_checked=list(self.not_checked),
+        )
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import shared_table
+from json_checks import check_json
 
 from hudi_locks.cli import main
 from hudi_locks.errors import BadInput, UnsupportedTable, WriteConflict
@@ -182,7 +182,7 @@ def test_a_job_of_its_own_clusters_beside_a_writer(
 
     after_job(cluster)
     result = table.upsert(frame([("a", "1", 9, 9.0), ("x", "2", 9, 9.0)]))
-    [done] = json.loads(capsys.readouterr().out)
+    [done] = check_json(["cluster"], capsys.readouterr().out)
     assert (done["state"], done["file_groups_replaced"], done["rows"]) == ("done", 5, 7)
     assert [conflict.other for conflict in result.conflicts] == [done["instant"]]
     expected = [("a", 9), ("b", 2), ("c", None), ("d", 4), ("e", 5), ("x", 9), ("y", 2)]

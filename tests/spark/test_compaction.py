@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import shared_table
+from json_checks import check_json
 
 from hudi_locks.cli import main
 from hudi_locks.errors import UnsupportedTable
@@ -104,7 +104,7 @@ def test_the_command_does_what_waits(
     with pytest.raises(SystemExit) as caught:
         main(["compact", path, "--json", *options])
     assert not caught.value.code
-    [said] = json.loads(capsys.readouterr().out)
+    [said] = check_json(["compact"], capsys.readouterr().out)
     assert (said["instant"], said["state"], said["rows"], said["file_groups"]) == (instant, "done", 3, 2)
     assert table.compaction.execute() is None
     assert rows_of(table.read(read_optimized=True)) == FIRST
@@ -241,7 +241,7 @@ def test_the_command_merges_logs(
     with pytest.raises(SystemExit) as caught:
         main(["compact", path, "--logs", "--json", *options])
     assert not caught.value.code
-    [said] = json.loads(capsys.readouterr().out)
+    [said] = check_json(["compact"], capsys.readouterr().out)
     assert (said["state"], said["rows"], said["file_groups"]) == ("done", 1, 1)
     assert rows_of(table) == [("a", "1", 2, 2.0)]
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from json_checks import check_json
 from schema_registry import SchemaRegistry
 
 from hudi_locks.config import Options
@@ -371,5 +372,5 @@ def start(bench: Bench, name: str) -> subprocess.Popen[str]:
 def finish(job: subprocess.Popen[str]) -> dict[str, Any]:
     out, errors = job.communicate(timeout=900)
     assert job.returncode == 0, errors
-    found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    found: dict[str, Any] = check_json(["ingest"], out.strip().splitlines()[-1])
     return found

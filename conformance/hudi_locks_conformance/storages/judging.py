@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from hudi_locks.clock import SystemClock
 from hudi_locks.errors import HudiLocksError
@@ -102,7 +102,38 @@ def _explain(outcome: StorageOutcome, *, verbose: bool) -> list[str]:
     return []
 
 
-def to_storage_values(storage: Storage, outcomes: Sequence[StorageOutcome]) -> dict[str, Any]:
+class StorageCheckValues(TypedDict):
+    """How one check of a storage ended.
+
+    Attributes:
+        id: Such as SF6.
+        name: In words joined by hyphens.
+        status: pass, fail, unsupported or not-run.
+        message: Why it did not pass; "" if it did.
+        seconds: How long it took.
+    """
+
+    id: str
+    name: str
+    status: str
+    message: str
+    seconds: float
+
+
+StorageValues = TypedDict(
+    "StorageValues", {"storage": str, "class": str, "conformant": bool, "checks": list[StorageCheckValues]}
+)
+StorageValues.__doc__ = """How the store of a table was judged, with --storage.
+
+    Attributes:
+        storage: Where it is.
+        class: Of the storage, with its module.
+        conformant: Whether no check failed.
+        checks: How each check ended.
+    """
+
+
+def to_storage_values(storage: Storage, outcomes: Sequence[StorageOutcome]) -> StorageValues:
     """How a run ended, for programs."""
     return {
         "storage": storage.base,

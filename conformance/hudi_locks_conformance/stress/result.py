@@ -7,13 +7,13 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from hudi_locks.config import redact
 from hudi_locks_conformance.history import History, Overlap, find_overlaps, find_violations
 from hudi_locks_conformance.stress.plan import StressPlan
 
-__all__ = ["StressResult", "render_result", "stress_values"]
+__all__ = ["StressResult", "StressValues", "render_result", "stress_values"]
 
 _MS: Final = 1e6
 
@@ -99,7 +99,53 @@ def render_result(result: StressResult) -> str:
     return "\n".join([*lines, f"verdict    {verdict} (stress)"])
 
 
-def stress_values(result: StressResult) -> dict[str, Any]:
+class StressValues(TypedDict):
+    """How a provider stood a stress run, with --stress.
+
+    Attributes:
+        provider: As it was asked for.
+        options: Its options, secrets hidden.
+        seed: Of everything that was drawn at random.
+        seconds: How long processes contended.
+        processes: How many at a time.
+        lease_s: How long a dead holder keeps its lock; null if for ever, or if the provider does not say.
+        fenced: Whether it claims fencing tokens.
+        pauses: How often a process was stopped.
+        kills: How often one was killed.
+        link: By kind, how often the link of one was disturbed.
+        holds: How often the lock was held.
+        handover_median_ms: From the end of a hold to the next one, in the middle; null if nothing was handed over.
+        handover_worst_ms: The longest.
+        overlaps: How often two held the lock at once, also where fencing keeps it from harm.
+        harmful: Those that do harm, in words.
+        repeated_tokens: Fencing tokens that more than one hold had.
+        losses_noticed: How often a holder noticed that its lock was lost.
+        late_writes_refused: How often fencing refused a write.
+        ok: Whether nothing is wrong; null if nobody ever held the lock.
+    """
+
+    provider: str
+    options: dict[str, str]
+    seed: int
+    seconds: float
+    processes: int
+    lease_s: float | None
+    fenced: bool
+    pauses: int
+    kills: int
+    link: dict[str, int]
+    holds: int
+    handover_median_ms: float | None
+    handover_worst_ms: float | None
+    overlaps: int
+    harmful: list[str]
+    repeated_tokens: list[int]
+    losses_noticed: int
+    late_writes_refused: int
+    ok: bool | None
+
+
+def stress_values(result: StressResult) -> StressValues:
     """The result as values of JSON."""
     plan, gaps = result.plan, result.handovers_ms
     return {

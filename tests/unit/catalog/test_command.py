@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
+from json_checks import check_json
 from memory_catalog import MemoryCatalog
 
 from hudi_locks.cli import main
@@ -33,7 +33,7 @@ def test_it_tells_a_catalog_and_says_what(
     )
     assert run(storage.base, "-o", "hoodie.datasource.hive_sync.database=lake", "--json") == 0
     record = [{"tables": told.split(", "), "partitions_told": 0, "partitions_dropped": 0}]
-    assert json.loads(capsys.readouterr().out) == record
+    assert check_json(["sync"], capsys.readouterr().out) == record
 
 
 def test_a_table_without_a_write_has_no_columns_to_tell(

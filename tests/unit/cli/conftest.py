@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from json_checks import check_json
 
 from hudi_locks.cli import main
 
@@ -21,7 +22,7 @@ _HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handl
 def hudi_locks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
-    """Run `hudi-locks` with the given words: exit status, standard output, standard error."""
+    """Run `hudi-locks` with the given words: exit status, standard output, of --json a sound one, standard error."""
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -29,6 +30,8 @@ def hudi_locks(
         with pytest.raises(SystemExit) as caught:
             main(list(words))
         out, err = capsys.readouterr()
+        if "--json" in words and out:
+            check_json(words, out)
         return int(caught.value.code or 0), out, err
 
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from hudi_locks_conformance._output import exit_status
 from hudi_locks_conformance.bench import Bench
 from hudi_locks_conformance.check import Violation
 from hudi_locks_conformance.cli import command
+from json_checks import check_json
 
 Run = Callable[..., tuple[int, str, str]]
 BROKEN = "hudi_locks_conformance.broken:"
@@ -106,7 +106,7 @@ def test_a_wrong_command_line_ends_with_2(conformance: Run, words: tuple[str, ..
 def test_json_holds_every_check_and_no_secret(conformance: Run, tmp_path: Path) -> None:
     words = ("-p", "in_process", "-o", f"path={tmp_path}", "-o", "hoodie.aws.secret.key=abc", "--only", "A1,E1")
     status, out, _ = conformance(*words, "--json")
-    told = json.loads(out)
+    told = check_json(["conformance"], out)
     assert status == told["exit"] == 0
     assert [(check["id"], check["status"]) for check in told["checks"]] == [("A1", "pass"), ("E1", "unsupported")]
     assert told["badge"]["level"] is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from hudi_locks_conformance.runner import Status
 from hudi_locks_conformance.storages import STORAGE_CHECKS, StorageBench, StorageCheck, judge_storage, run_storage_check
 from hudi_locks_conformance.storages.broken import FAULTS
 from hudi_locks_conformance.storages.suite import StorageSuite
+from json_checks import check_json
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import StorageError
@@ -133,7 +133,7 @@ def test_a_store_that_gives_no_answer_ends_with_4(
 
 def test_a_program_reads_how_a_storage_was_judged(conformance: Run, tmp_path: Path) -> None:
     status, out, _ = conformance("--storage", str(tmp_path), "--only", "SC", "--json")
-    told = json.loads(out)
+    told = check_json(["conformance"], out)
     assert status == 0
     assert told["conformant"] is True
     assert [check["id"] for check in told["checks"]] == ["SC1", "SC2", "SC3", "SC4"]

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from golden_metadata import read_golden
+from json_checks import check_json
 from metadata_harness import MetadataHarness
 from slice_files import SCHEMA
 from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
@@ -315,7 +316,7 @@ def test_programs_get_one_json_object_of_each(whole: WholeTable, capsys: pytest.
         with pytest.raises(SystemExit) as done:
             main(["metadata", command, path, "--json"])
         assert not done.value.code
-        return json.loads(capsys.readouterr().out)
+        return check_json(["metadata", command], capsys.readouterr().out)
 
     made = run("init")
     assert (made["parts"], made["files"], made["lost"]) == (parts, 3, [])
