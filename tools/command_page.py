@@ -41,7 +41,7 @@ of each object, and in [command-output.json](command-output.json) the same as JS
 taken away or changed.
 """
 _OBJECTS: Final = """
-## What --json prints { #what-json-prints }
+## What --json prints
 
 """
 
