@@ -160,7 +160,7 @@ class BaseFileWriter:
 
     def _take_keys(self, keys: pa.ChunkedArray) -> None:
         if self._form.key_filter is not None:
-            self._keys += keys.chunks
+            self._keys += [pa.concat_arrays([chunk]) for chunk in keys.chunks]  # else every column stays in memory
         found = pc.min_max(keys)
         low, high = found["min"].as_py(), found["max"].as_py()
         if not pc.all(pc.string_is_ascii(keys)).as_py():

@@ -20,6 +20,7 @@ from slice_files import new_file
 
 from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import avro_schema
+from hudi_locks.format.key_filter import FilterSize
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     COMMIT_SEQNO,
@@ -64,6 +65,23 @@ def fill(storage: LocalStorage, path: str, *, row_group_bytes: int) -> None:
         writer.close()
     finally:
         writer.abandon()
+
+
+def test_a_filter_of_keys_keeps_no_other_column_in_memory(tmp_path: Path) -> None:
+    """Rows that came from another process share one buffer with all of their columns."""
+    form = BaseFileFormat(avro_schema(USER, "t", with_meta_columns=True), key_filter=FilterSize(1000, 0.01))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_table(rows("a", "b"))
+    sent = sink.getvalue()
+    writer = BaseFileWriter(new_file(LocalStorage(str(tmp_path)), "x.parquet"), SCHEMA, form)
+    received = pa.ipc.open_stream(sent).read_all()
+    writer.write(received)
+    place = range(sent.address, sent.address + sent.size)
+    assert received.column("_hoodie_record_key").chunk(0).buffers()[2].address in place
+    assert [key for keys in writer._keys for key in keys.to_pylist()] == ["a", "b"]
+    assert not any(buffer.address in place for keys in writer._keys for buffer in keys.buffers() if buffer)
+    writer.close()
 
 
 @pytest.mark.parametrize("row_group_bytes", [1, 1 << 30])
