@@ -90,8 +90,8 @@ BLOOM_DYNAMIC_MAX_ENTRIES = Key(
 BLOOM_FILTER_ENABLED = Key(
     "hoodie.parquet.bloom.filter.enabled",
     bool,
-    True,
-    "whether base files of a writer with a bloom index have a bloom filter of their keys; else one that rules out none",
+    None,
+    "whether base files have a bloom filter of their keys, else one that rules out none; by default with a bloom index",
     since="0.10.0",
 )
 SIMPLE_INDEX_UPDATE_PARTITION_PATH = Key(

@@ -49,7 +49,6 @@ _MOVING: Final[Mapping[str, Key[bool]]] = {
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
 _IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
-_BY_BLOOM_FILTERS: Final = ("BLOOM", "GLOBAL_BLOOM")
 _BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
@@ -382,7 +381,8 @@ def _read_key_filter(options: Options, index: str) -> FilterSize | None:
         error_rate = 0.0
     if not 0 < error_rate < 1:
         raise ConfigError(f"{key.name}={text} is no number above 0 and below 1", key=key.name, value=text)
-    if index not in _BY_BLOOM_FILTERS or not options.get_value(index_keys.BLOOM_FILTER_ENABLED):
+    asked = options.find(index_keys.BLOOM_FILTER_ENABLED)
+    if not (index.endswith("BLOOM") if asked is None else asked):
         return None
     kind = options.get_value(index_keys.BLOOM_FILTER_TYPE).upper()
     return FilterSize(options.get_value(limits.get(kind, index_keys.BLOOM_DYNAMIC_MAX_ENTRIES)), error_rate)

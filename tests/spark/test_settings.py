@@ -117,6 +117,7 @@ def test_base_files_of_a_bloom_index_have_a_filter_of_their_keys(tmp_path: Path,
     assert read_filter(tmp_path, **by_index).may_hold(others).sum() == 0
     assert read_filter(tmp_path).may_hold(others).all()
     assert read_filter(tmp_path, **by_index, **{"hoodie.parquet.bloom.filter.enabled": "false"}).may_hold(others).all()
+    assert read_filter(tmp_path, **{"hoodie.parquet.bloom.filter.enabled": "true"}).may_hold(others).sum() == 0
     often = read_filter(tmp_path, **by_index, **{"hoodie.index.bloom.fpp": "0.1"}).may_hold(others).sum()
     assert 0.08 < often / ROWS < 0.12
 
