@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 import urllib.request
-from collections.abc import Callable
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
-from http.client import HTTPException
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from other_readers import SCHEMA, THEIRS, Jvm
+from other_readers import DEADLINE_S, SCHEMA, THEIRS, Jvm
 
 from hudi_locks.spark import HoodieTable
 
@@ -29,8 +29,7 @@ NOT_THEIRS = ("_sum", "_longest", "_lost", "_miss", "heartbeat_age_count")
 
 
 PORTS = range(20_000, 30_000)
-"""None that a system gives to clients: whoever asks such a port again and again while nobody listens may come to be
-connected with itself, and then nobody else can listen there."""
+"""None that a system gives to clients in between."""
 
 
 def find_port() -> int:
@@ -42,27 +41,54 @@ def find_port() -> int:
 
 
 def scrape(port: int) -> set[str]:
-    """The names that are told at a port; none if nobody answers, or not to the end, as a JVM that is done."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-    except (OSError, HTTPException):
-        return set()
+    """The names that are told at a port."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
     return {line.replace("{", " ").split()[0] for line in lines if not line.startswith("#")}
 
 
-def told_by_jvm(jvm: Jvm, path: str, options: dict[str, str]) -> set[str]:
-    """What the JVM tells while it writes; it answers nobody any more once it has."""
-    port, told = find_port(), set[str]()
-    asked = {**options, "hoodie.metrics.prometheus.port": str(port), "hoodie.metrics.lock.enable": "true"}
-    writing = jvm.ask("write", path=path, rows=ROWS, schema=SCHEMA, options=asked, gate="")
-    while True:
-        told |= scrape(port)
+class AtCommit(BaseHTTPRequestHandler):
+    """What the JVM calls once it has counted a commit: it waits for the answer before it tells nobody any more."""
+
+    told: set[str]
+    port: int
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.told.update(scrape(self.port))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def listening(port: int, told: set[str]) -> Iterator[dict[str, str]]:
+    """The options by which a JVM that tells its metrics at `port` calls at each commit."""
+    handler = type("Handler", (AtCommit,), {"port": port, "told": told})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
         try:
-            writing.result(0.01)
-        except NotYet:
-            continue
-        return told
+            yield {
+                "hoodie.write.commit.callback.on": "true",
+                "hoodie.write.commit.callback.http.url": f"http://127.0.0.1:{server.server_port}/",
+                "hoodie.write.commit.callback.http.timeout.seconds": "60",
+            }
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def told_by_jvm(jvm: Jvm, path: str, options: dict[str, str]) -> set[str]:
+    """What the JVM tells at its commit; it answers nobody any more once it is done."""
+    port, told = find_port(), set[str]()
+    with listening(port, told) as calling:
+        told_where = {"hoodie.metrics.prometheus.port": str(port), "hoodie.metrics.lock.enable": "true"}
+        asked = {**options, **told_where, **calling}
+        jvm.ask("write", path=path, rows=ROWS, schema=SCHEMA, options=asked, gate="").result(DEADLINE_S)
+    return told
 
 
 @pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])

@@ -14,8 +14,10 @@ _SERVICES = {
     "test_storage.py::TestOnFakeGcs": 0,
     "test_storage.py::TestOnAzurite": 1,
     "test_filesystem.py::TestOnHdfs": 0,
+    "test_chain.py::TestOverTwoServices": 1,
 }
-"""Further services of a provider that the whole kit judges on another one, and which half of it they play."""
+"""Further services of a provider that the whole kit judges on another one, and which half of it they play; a chain is
+judged as a whole over two folders."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
