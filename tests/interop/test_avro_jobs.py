@@ -171,7 +171,7 @@ def test_a_job_that_goes_on_takes_up_a_schema_that_comes_later(spark: Any, topic
     job = topic.follow(2, retries=0)
     topic.registry.subjects[SUBJECT][8] = with_note(OLD)
     topic.put(1, topic.message(8, id="b", ts=1, tags=[], note="new"), topic.message(7, id="c", ts=1, tags=[]))
-    report = job.result(120)
+    report = job.result(600)
     assert (report.batches, report.failures) == (2, 0)
     assert rows_in(spark, topic, "id", "note") == [("a", None), ("b", "new"), ("c", "none")]
 
@@ -185,7 +185,7 @@ def test_a_registry_that_is_away_when_a_schema_comes_is_asked_again(topic: Topic
     topic.registry.subjects.clear()
     topic.put(1, value[:4] + bytes([8]) + value[5:])
     with pytest.raises(WriteError, match=r"has the schema id 8.*does not give a schema"):
-        job.result(120)
+        job.result(600)
     assert len(topic.registry.asked) - asked == 3
 
 

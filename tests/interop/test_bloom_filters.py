@@ -95,7 +95,7 @@ def test_both_say_the_same_of_a_filter_of_either(spark: Any, jvm: Any, path: str
         assert ours is not None
         keys = [key if file.partition.endswith("eu") else f"{key}2" for key in KEYS]
         found = ours.may_hold(pa.chunked_array([[*keys, *OTHERS]])).tolist()
-        assert found == jvm.ask("may_hold", kind=kind, text=text, keys=[*keys, *OTHERS]).result(60)
+        assert found == jvm.ask("may_hold", kind=kind, text=text, keys=[*keys, *OTHERS]).result(600)
         assert all(found[: len(KEYS)])
         wrong.append(sum(found) - len(KEYS))
     assert all(0 < number < len(OTHERS) / 2 for number in wrong)

@@ -115,10 +115,10 @@ def test_the_metastore_has_what_the_sync_of_the_jvm_puts_there(
         return names
 
     options = {**told, **ask_for(metastore, theirs)}
-    jvm.ask("write_query", path=path, query=spark_query("a", 1), options=options).result(240)
+    jvm.ask("write_query", path=path, query=spark_query("a", 1), options=options).result(600)
     assert compare()
     more = spark_query("b", 2).replace("'r' region", "'s t' region") + ", cast(null as string) more"
-    jvm.ask("write_query", path=path, query=more, options=options).result(240)
+    jvm.ask("write_query", path=path, query=more, options=options).result(600)
     compare()
 
 
@@ -152,9 +152,9 @@ def test_spark_reads_by_what_writers_of_both_kinds_told(
         )
 
     def seen(where: str = "true") -> list[list[Any]]:
-        jvm.ask("sql", statement=f"refresh table {database}.trips").result(240)
+        jvm.ask("sql", statement=f"refresh table {database}.trips").result(600)
         found = jvm.ask("sql", statement=f"select id, region, ts from {database}.trips where {where} order by id")
-        return list(found.result(240))
+        return list(found.result(600))
 
     theirs(("a", "eu", 1), ("b", "us", 1))
     result = write(spark.createDataFrame([("a", "eu", 2), ("c", "new", 1)], SCHEMA), path, options, "append")

@@ -178,10 +178,10 @@ def test_a_lock_that_python_holds_keeps_the_jvm_out_and_the_reverse(
         assert table.table.timeline().instants == before
     jvm.write(table, [newer(ROWS[0], 2, "theirs")], **impatient)
 
-    assert jvm.ask("lock", path=table.path).result(60) is True
+    assert jvm.ask("lock", path=table.path).result(600) is True
     with pytest.raises(AcquireTimeout):
         table.upsert(frame([newer(ROWS[1], 2, "ours")]))
-    jvm.ask("unlock", path=table.path).result(60)
+    jvm.ask("unlock", path=table.path).result(600)
     table.upsert(frame([newer(ROWS[1], 2, "ours")]))
     assert all_read(table) == in_order([newer(ROWS[0], 2, "theirs"), newer(ROWS[1], 2, "ours"), *ROWS[2:]])
 

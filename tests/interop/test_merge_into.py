@@ -85,4 +85,4 @@ def test_both_make_the_same_of_a_table(spark: Any, jvm: Jvm, path: str, twins: t
 
 def read(jvm: Jvm, path: str) -> list[list[Any]]:
     told = {"path": path, "columns": ["id", "month", "ts", "value"], "options": {}}
-    return sorted(jvm.ask("read", **told).result(240), key=repr)
+    return sorted(jvm.ask("read", **told).result(600), key=repr)

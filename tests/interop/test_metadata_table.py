@@ -41,7 +41,7 @@ def write_theirs(jvm: Any, path: str, rows: list[Row], **changes: str) -> None:
     given = {key.replace("__", "."): value for key, value in changes.items()}
     options = {**DEFAULTS, "hoodie.write.table.version": str(jvm.table_version), **given}
     told = {"rows": [list(row) for row in rows], "schema": SCHEMA, "options": options, "gate": ""}
-    jvm.ask("write", path=path, **told).result(240)
+    jvm.ask("write", path=path, **told).result(600)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_statistics_by_footers_are_those_of_the_jvm_for_every_type(
         "hoodie.metadata.index.column.stats.max.columns.to.index": "100",
     }
     query = f"{spark_query('a', 1)} union all {spark_query('n', 1, with_values=False)}"
-    jvm.ask("write_query", path=path, query=query, options=options).result(240)
+    jvm.ask("write_query", path=path, query=query, options=options).result(600)
     table = HoodieTable.load(spark, path).table
     metadata_table = MetadataTable.of(table.storage, table.config)
     assert metadata_table is not None
@@ -135,7 +135,7 @@ def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
 ) -> None:
     query = "select 'a' id, 'eu' region, 1L ts, cast('NaN' as double) value union all select 'b', 'eu', 1L, 2.0D"
     options = {**DEFAULTS, "hoodie.write.table.version": str(jvm.table_version)}
-    jvm.ask("write_query", path=path, query=query, options=options).result(240)
+    jvm.ask("write_query", path=path, query=query, options=options).result(600)
     seen = {
         skipping: jvm.ask(
             "read",
@@ -143,7 +143,7 @@ def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
             options={"hoodie.enable.data.skipping": skipping, "hoodie.metadata.enable": "true"},
             columns=["id"],
             where="value > 1",
-        ).result(240)
+        ).result(600)
         for skipping in ("true", "false")
     }
     assert sorted(seen["false"]) == [["a"], ["b"]]

@@ -185,7 +185,7 @@ def test_filters_on_columns_of_every_type_find_what_we_wrote(spark: Any, jvm: An
         "hoodie.write.table.version": str(jvm.table_version),
         "hoodie.metadata.index.column.stats.max.columns.to.index": "100",
     }
-    jvm.ask("write_query", path=path, query=spark_query("n", 1, with_values=False), options=options).result(240)
+    jvm.ask("write_query", path=path, query=spark_query("n", 1, with_values=False), options=options).result(600)
     table = HoodieTable.load(spark, path)
     table.upsert(spark.sql(spark_query("a", 2)))
     metadata_table = MetadataTable.of(table.table.storage, table.table.config)
@@ -194,7 +194,7 @@ def test_filters_on_columns_of_every_type_find_what_we_wrote(spark: Any, jvm: An
 
     def read(where: str) -> list[list[str]]:
         told = {"path": path, "columns": ["id"], "options": WITH_IT, "where": where}
-        return sorted(jvm.ask("read", **told).result(240))
+        return sorted(jvm.ask("read", **told).result(600))
 
     assert read("true") == [["a"], ["n"]]
     raw = f"raw = {FROM_SPARK['raw']}"

@@ -31,7 +31,7 @@ SHARED = {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 OURS = {**SHARED, "hoodie.write.lock.provider": "storage"}
-DEADLINE_S = 300
+DEADLINE_S = 600
 
 
 @pytest.fixture

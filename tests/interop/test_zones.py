@@ -21,7 +21,7 @@ ROWS = [("a", "eu", 1, 1.0, "theirs"), ("b", "us", 1, 1.0, "theirs")]
 def far_away() -> Iterator[Jvm]:
     """A JVM of its own: one never writes an earlier time than its last, so that it could not go back to UTC."""
     with closing(Jvm("1.2.0", 9)) as agent:
-        agent.ask("live_in", zone="Asia/Kolkata").result(60)
+        agent.ask("live_in", zone="Asia/Kolkata").result(600)
         yield agent
 
 

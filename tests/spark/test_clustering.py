@@ -30,7 +30,7 @@ Create = Callable[..., HoodieTable]
 Load = Callable[..., HoodieTable]
 RowsOf = Callable[..., list[tuple[Any, ...]]]
 SHARED = {**shared_table.SHARED, "hoodie.parquet.small.file.limit": "0"}
-DEADLINE_S = 120
+DEADLINE_S = 600
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
 
 

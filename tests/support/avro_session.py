@@ -20,7 +20,7 @@ __all__ = ["MESSAGES", "AvroSession", "JobWords", "fetch_packages", "follow_job"
 
 MESSAGES: Final = "topic string, partition int, offset long, value binary"
 """Of what Spark's Kafka source gives, the columns that ingest jobs read."""
-_DEADLINE_S: Final = 120.0
+_DEADLINE_S: Final = 600.0
 
 
 def fetch_packages(*names: str) -> str:

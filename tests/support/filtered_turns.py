@@ -23,7 +23,7 @@ from hudi_locks.verification import verify_table
 __all__ = ["FilteredTurns"]
 
 Row = dict[str, Any]
-_DEADLINE_S: Final = 240
+_DEADLINE_S: Final = 600
 _AT_ONCE: Final = 3
 """So many reads of the JVM at once: each opens all files of the metadata table with a buffer of 16 MB."""
 _FIRST: Final = datetime(2024, 1, 1, tzinfo=timezone.utc)

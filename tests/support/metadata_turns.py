@@ -123,7 +123,7 @@ class Shared:
         """A write of the JVM with its defaults."""
         options = name_options(self, operation, changes)
         told = {"rows": [list(row) for row in rows], "schema": SCHEMA, "options": options, "gate": ""}
-        self.jvm.ask("write", path=self.path, **told).result(240)
+        self.jvm.ask("write", path=self.path, **told).result(600)
         self.expected = merge(self.expected, rows)
         self.check()
 
@@ -180,7 +180,7 @@ class Shared:
 
     def read(self, options: dict[str, str], where: str = "") -> list[Any]:
         told = {"path": self.path, "columns": list(COLUMNS), "options": options, **({"where": where} if where else {})}
-        found = self.jvm.ask("read", **told).result(240)
+        found = self.jvm.ask("read", **told).result(600)
         return sorted((tuple(row) for row in found), key=repr)
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "read_rust_on_s3",
 ]
 
-DEADLINE_S = 300
+DEADLINE_S = 600
 MANY = 20 if os.environ.get("HUDI_LOCKS_NIGHTLY") else 10
 """So many commits of each side show that nothing depends on how many there are."""
 SCHEMA = "id string, region string, ts long, value double, label string"

@@ -9,7 +9,7 @@ from typing import Any
 
 from hudi_locks.transaction import StopPoint
 
-DEADLINE_S = 240
+DEADLINE_S = 600
 """Long, for a machine that does much else."""
 
 
