@@ -111,13 +111,18 @@ def _summarize(kind: Any) -> str:
     return inspect.cleandoc(kind.__doc__).partition("\n")[0]
 
 
+def _sort_objects(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Each object that commands print, by name."""
+    objects = {found.__name__: found for kind in outputs.values() for found in list_objects(kind)}
+    return dict(sorted(objects.items()))
+
+
 def describe_all(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """One document with the schema of each command's output, under the words that call it."""
-    objects = {found.__name__: found for kind in outputs.values() for found in list_objects(kind)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What hudi-locks prints with --json",
-        "$defs": {name: describe_object(objects[name]) for name in sorted(objects)}
+        "$defs": {name: describe_object(kind) for name, kind in _sort_objects(outputs).items()}
         | {f"hudi-locks {name}": describe(kind) for name, kind in outputs.items()},
     }
 
@@ -138,8 +143,7 @@ def say(kind: Any) -> str:
 
 def render_objects(outputs: Mapping[str, Any]) -> str:
     """A table of each object that commands print."""
-    objects = {found.__name__: found for kind in outputs.values() for found in list_objects(kind)}
-    return "\n".join(_render(objects[name]) for name in sorted(objects))
+    return "\n".join(map(_render, _sort_objects(outputs).values()))
 
 
 def _render(kind: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import prints, tell
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.config import check_options
 from hudi_locks.errors import ConfigError
@@ -86,10 +86,7 @@ def cluster(
             said = _decide(writer.clustering(sort_by=columns), schedule=schedule, abort=abort)
     else:
         said = _describe(_run_job(path, options, run=run, columns=columns, zone=zone))
-    if as_json:
-        print_json(said)
-    else:
-        typer.echo("\n".join(map(_phrase, said)) or "there is nothing to do")
+    tell(said, "\n".join(map(_phrase, said)) or "there is nothing to do", as_json=as_json)
 
 
 def _decide(clustering: Clustering, *, schedule: bool, abort: str | None) -> list[ClusteringStep]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypedDict
 import typer
 
 from hudi_locks.cli.options import Json, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import prints, tell
 from hudi_locks.cli.spark_jobs import open_session
 from hudi_locks.cli.streamer_options import STREAMER_OPTIONS, StreamerCommand, check_folder, unescape
 from hudi_locks.config import (
@@ -153,10 +153,7 @@ def ingest(
     limits = {"files_per_batch": files_per_batch, "source_limit": source_limit}
     name = spark_app_name or f"hudi-locks ingest {path}"
     said = _run(IngestRequest(path, source_class, options, job, limits, spark_master, name))
-    if as_json:
-        print_json(said)
-    else:
-        typer.echo(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items()))
+    tell(said, ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items()), as_json=as_json)
 
 
 def _read_operation(op: str, *, filter_dupes: bool) -> dict[str, str]:

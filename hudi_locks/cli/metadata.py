@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypedDict
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import print_json, prints, tell
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.services import MetadataMade, TableWriter, drop_metadata_table
 from hudi_locks.storage import open_storage
@@ -138,7 +138,4 @@ def run_drop(
     names = drop_metadata_table(path, read_options(option, config), parts=part or (), zone=zone)
     what = "of the metadata table" if part else "the metadata table"
     said = f"{path}: dropped {what} ({', '.join(names)})" if names else f"{path}: no metadata table"
-    if as_json:
-        print_json(DroppedParts(dropped=list(names)))
-    else:
-        typer.echo(said)
+    tell(DroppedParts(dropped=list(names)), said, as_json=as_json)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import typer
 from rich.console import Console
 
-__all__ = ["open_console", "print_json", "prints"]
+__all__ = ["open_console", "print_json", "prints", "tell"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -41,6 +41,14 @@ def prints(kind: Any) -> Callable[[Command], Command]:
 def print_json(value: object) -> None:
     """Print a value of the type that the command declares, on one line."""
     typer.echo(json.dumps(value, default=_to_dictionary))
+
+
+def tell(value: object, said: str, *, as_json: bool) -> None:
+    """Print a value for programs, or what is said of it for people."""
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(said)
 
 
 def _to_dictionary(value: object) -> dict[str, Any]:

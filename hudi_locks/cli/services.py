@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import print_json, prints, tell
 from hudi_locks.errors import ConfigError
 from hudi_locks.services import (
     ArchiveResult,
@@ -125,10 +125,7 @@ def run_savepoint(
             made = savepoints.create(instant, user=user, comments=comments)
             said = [f"the savepoint of {made.instant} keeps {made.files} files"]
             record = made
-    if as_json:
-        print_json(record)
-    else:
-        typer.echo("\n".join(said))
+    tell(record, "\n".join(said) or "there are no savepoints", as_json=as_json)
 
 
 def _describe(found: Savepoint) -> str:
@@ -164,10 +161,7 @@ def run_restore(
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         done = writer.services.restore(instant)
     said = f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files"
-    if as_json:
-        print_json(done)
-    else:
-        typer.echo(said)
+    tell(done, said, as_json=as_json)
 
 
 accept_times: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -201,7 +195,4 @@ def run_accept_times(
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         newest = writer.transactions.accept_times()
     said = f"{path}: writers go on after {newest}" if newest else f"{path}: no time is far ahead of the clock"
-    if as_json:
-        print_json(AcceptedTimes(newest=newest))
-    else:
-        typer.echo(said)
+    tell(AcceptedTimes(newest=newest), said, as_json=as_json)

@@ -6,7 +6,7 @@ import typer
 
 from hudi_locks.catalog import CatalogSync, SyncResult, SyncSettings, choose_tools
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import prints, tell
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import ConfigError
@@ -46,10 +46,7 @@ def run_sync(
         raise ConfigError("; ".join(refused), tools=tools)
     table = Table.load(open_storage(path, given), zone=zone)
     results = [CatalogSync(table, SyncSettings.of(asked, table.config, kind=kind)).run() for kind in kinds]
-    if as_json:
-        print_json(results)
-    else:
-        typer.echo("\n".join(map(_describe, results)))
+    tell(results, "\n".join(map(_describe, results)), as_json=as_json)
 
 
 def _describe(result: SyncResult) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
-from hudi_locks.cli.output import print_json, prints
+from hudi_locks.cli.output import prints, tell
 from hudi_locks.cli.services import BasePath, Zone
 from hudi_locks.errors import NotATable
 from hudi_locks.storage import open_storage
@@ -45,10 +45,7 @@ def run_verify(
     except NotATable as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_USAGE) from error
-    if as_json:
-        print_json(report.to_record())
-    else:
-        typer.echo(_describe(report))
+    tell(report.to_record(), _describe(report), as_json=as_json)
     if not report.is_sound:
         raise typer.Exit(_DAMAGED)
 

@@ -85,6 +85,7 @@ def test_programs_get_one_json_object_of_each(hudi_locks: Run, path: str) -> Non
     gone = hudi_locks("savepoint", path, "--instant", first, "--delete", "--json")
     assert gone[:2] == (0, f'{{"instant": "{first}"}}\n')
     assert hudi_locks("savepoint", path, "--list", "--json")[1] == "[]\n"
+    assert hudi_locks("savepoint", path, "--list")[1] == "there are no savepoints\n"
     assert hudi_locks("accept-times", path, "--json")[1] == '{"newest": null}\n'
 
 
