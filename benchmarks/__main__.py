@@ -17,6 +17,7 @@ NAMES = (
     "early_conflict_markers",
     "early_conflict_writers",
     "filesystem_lock",
+    "key_lookup",
     "lineitem",
     "listing",
     "locks",

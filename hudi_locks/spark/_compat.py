@@ -27,6 +27,7 @@ from hudi_locks.redaction import open_log
 from hudi_locks.spark._worker import QUICKENING, WorkerTask, run_task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import types as T  # noqa: N812
 
@@ -34,6 +35,7 @@ __all__ = [
     "SWITCHES",
     "FileIndexes",
     "ask_connector_for_bytes",
+    "collect_columns",
     "encode_file_status",
     "find_data_source",
     "find_machine_zone",
@@ -155,6 +157,16 @@ def _split_all(condition: Any) -> list[Any]:
     if condition.nodeName() == "And":
         return [*_split_all(condition.left()), *_split_all(condition.right())]
     return [condition]
+
+
+def collect_columns(rows: DataFrame) -> pa.Table:
+    """The rows on the driver, as Arrow has them; PySpark 3.5 has no public call for it."""
+    if hasattr(rows, "toArrow"):
+        return rows.toArrow()
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # noqa: SLF001
 
 
 def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:

@@ -7,6 +7,7 @@ from hudi_locks.table.base_file import (
     describe_base_file,
     read_base_file,
     read_first_key,
+    search_base_file,
 )
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.change_rows import ChangeFormat, read_changes
@@ -191,6 +192,7 @@ __all__ = [
     "refuse_removed",
     "remember_completed",
     "rename_file",
+    "search_base_file",
     "slice_file_groups",
     "slices_changed",
     "split_partition_fields",

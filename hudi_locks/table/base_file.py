@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,6 +30,7 @@ __all__ = [
     "describe_base_file",
     "read_base_file",
     "read_first_key",
+    "search_base_file",
 ]
 
 _BASE_FILE: Final = "a base file"
@@ -37,6 +40,10 @@ _FILTER_TYPE: Final = "hoodie_bloom_filter_type_code"
 _FILTER: Final = "org.apache.hudi.bloomfilter"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
+_ASKED_KEYS: Final = 10_000
+"""A filter is asked for so many in the time that a request to a store takes."""
+_ROWS_READ_PER_KEY_ASKED: Final = 8
+"""To hash one key for a filter takes as long as to read so many."""
 _PIECES: Final = 8
 """Rows come to a row group in pieces of at most this share of it, so that none is much larger than asked for."""
 
@@ -299,6 +306,61 @@ def read_first_key(storage: Storage, path: str) -> str | None:
         for batch in file.iter_batches(batch_size=1, columns=[RECORD_KEY]):
             return str(batch.column(0)[0].as_py())
         return None
+
+
+def search_base_file(storage: Storage, path: str, keys: pa.Array, *, by_filter: bool) -> Iterator[pa.ChunkedArray]:
+    """Those of some record keys that a base file has, as often as it has them.
+
+    Of row groups whose range has none of them nothing is read.
+
+    Args:
+        storage: Of the table.
+        path: Of the file.
+        keys: Texts, none of them null.
+        by_filter: Whether to believe the bloom filter of the footer, if there is one, which spares whole files.
+
+    Raises:
+        DamagedTable: See `read_base_file`.
+        StorageError: The store failed.
+    """
+    with _open(storage, path) as (_, file):
+        places = {group: found for group, found in _find_places(file.metadata, keys) if found.any()}
+        told = _ask_filter(file.metadata, keys, places) if by_filter else None
+        for group, found in places.items():
+            wanted = keys.filter(pa.array(found if told is None else found & told))
+            if not len(wanted):
+                continue
+            present = file.read_row_group(group, columns=[RECORD_KEY]).column(RECORD_KEY)
+            _refuse_other_count(file.metadata, path, len(present), [group])
+            yield present.filter(pc.is_in(present, value_set=wanted))
+
+
+def _find_places(metadata: pq.FileMetaData, keys: pa.Array) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    """By row group, which of the keys are in its range; Parquet's own order of texts is that of their bytes."""
+    texts, column = pc.cast(keys, pa.binary()), metadata.schema.names.index(RECORD_KEY)
+    for group in range(metadata.num_row_groups):
+        told = metadata.row_group(group).column(column).statistics
+        if told is None or not told.has_min_max:
+            yield group, np.ones(len(keys), dtype=np.bool_)
+        else:
+            within = pc.and_(pc.greater_equal(texts, told.min_raw), pc.less_equal(texts, told.max_raw))
+            yield group, within.to_numpy(zero_copy_only=False)
+
+
+def _ask_filter(
+    metadata: pq.FileMetaData, keys: pa.Array, places: Mapping[int, npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.bool_] | None:
+    """Which keys the footer's filter does not rule out; None if it has none that can be read, or one costs too much."""
+    every = np.zeros(len(keys), dtype=np.bool_)
+    wanted = np.logical_or.reduce([every, *places.values()])
+    if not 0 < wanted.sum() <= max(_ASKED_KEYS, _count_rows(metadata, places) // _ROWS_READ_PER_KEY_ASKED):
+        return None
+    told: dict[bytes, bytes] = metadata.metadata or {}
+    key_filter = KeyFilter.decode(*(told.get(name.encode(), b"").decode() for name in (_FILTER_TYPE, _FILTER)))
+    if key_filter is None:
+        return None
+    every[wanted] = key_filter.may_hold(pa.chunked_array([keys.filter(pa.array(wanted))]))
+    return every
 
 
 def _read_footer(storage: Storage, path: str) -> dict[str, str]:

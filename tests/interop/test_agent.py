@@ -8,6 +8,13 @@ from other_readers import DEADLINE_S, Jvm, JvmError
 pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])]
 
 
+def test_one_that_answers_too_late_shows_what_it_did(jvm: Jvm) -> None:
+    asked = jvm.ask("sql", statement="select java_method('java.lang.Thread', 'sleep', 20000L)")
+    with pytest.raises(JvmError, match=r"no answer within 15 s[\s\S]*java\.lang\.Thread\.sleep"):
+        asked.result(15)
+    assert asked.result(DEADLINE_S) == [["null"]]
+
+
 def test_what_waits_for_one_that_dies_fails_at_once_and_the_next_question_starts_it_anew(jvm: Jvm) -> None:
     asked = jvm.ask("sql", statement="select java_method('java.lang.Thread', 'sleep', 3600000L)")
     jvm.kill()

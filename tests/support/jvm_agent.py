@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from quick_spark import quicken_session
+
+from hudi_locks.clock import SystemClock
 
 QUIET = {
     "hoodie.metadata.enable": "false",
@@ -76,6 +79,11 @@ class Agent:
         with self._answering:
             self._answers.write(json.dumps(answer) + "\n")
             self._answers.flush()
+
+    def show_threads(self) -> None:
+        """Have Java print the stack of each of its threads to its standard output."""
+        os.kill(self.spark._sc._gateway.proc.pid, signal.SIGQUIT)
+        SystemClock().sleep(2)
 
     def write(self, path: str, rows: list[list[Any]], schema: str, options: dict[str, str], gate: str) -> None:
         frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FuturesTimeout
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,23 @@ class JvmError(Exception):
     """What JVM Hudi threw: the class names from the outermost exception to the root, and the message."""
 
 
+class _Answer(Future[Any]):
+    """Of a JVM, which shows what each of its threads does when the answer does not come in time."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        super().__init__()
+        self._jvm = jvm
+
+    def result(self, timeout: float | None = None) -> Any:
+        try:
+            return super().result(timeout)
+        except FuturesTimeout:
+            if self.done():
+                raise
+            threads = self._jvm.show_threads()
+            raise JvmError(f"no answer within {timeout} s; the JVM's threads then:\n{threads}") from None
+
+
 class Jvm:
     """Talks to an agent. One that died is started anew for the next operation, with a warning that shows its log."""
 
@@ -107,12 +125,20 @@ class Jvm:
             told = f"server JVM Hudi {self.version} died and is started anew: {self._last_words()}"
             warnings.warn(told, stacklevel=2)
             self._start()
-        waiting: Future[Any] = Future()
+        waiting = _Answer(self)
         self._waiting[str(id(waiting))] = waiting
         assert self._process.stdin
         self._process.stdin.write(json.dumps({"id": str(id(waiting)), "op": op, **arguments}) + "\n")
         self._process.stdin.flush()
         return waiting
+
+    def show_threads(self) -> str:
+        """The stack of each of its threads."""
+        self._complaints.seek(0, os.SEEK_END)
+        before = self._complaints.tell()
+        self.ask("show_threads").result(60)
+        self._complaints.seek(before)
+        return self._complaints.read()
 
     def begin_write(
         self, table: HoodieTable, rows: Rows, operation: str = "upsert", *, gate: str = "", **extra: str

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
+from hudi_locks.spark.index.key_search import search_files
 from hudi_locks.spark.index.simple_index import LoggedKeys, MissedKeys, SimpleIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_merged, text_columns
@@ -25,6 +26,7 @@ __all__ = ["PLACE", "GlobalIndex"]
 PLACE: Final = f"{RESERVED}place"
 """Column with the partition path under which a row's key was found, or null."""
 _OLDER: Final = f"{RESERVED}older_"
+_ROWS_PER_TASK: Final = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class GlobalIndex(SimpleIndex):
             return
         base_files = snapshot.base_files()
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
-        with self.find(rows.frame, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
+        with self.find(rows, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
             moves = _Moves(self, found, snapshot)
             if operation is Operation.UPSERT and snapshot.table.is_merge_on_read and snapshot.has_record_index:
                 moves = moves.without_older_deletes()
@@ -63,32 +65,44 @@ class GlobalIndex(SimpleIndex):
                 yield replace(placement, absent_keys=missed, assigned=None, has_own_paths=True)
 
     @contextmanager
-    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
+    def find(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
         """Add where the key of each row lies: GROUP, and its partition path as PLACE; null for nowhere.
 
         Args:
-            rows: With record keys and partition paths.
+            keyed: With record keys and partition paths, counted.
             snapshot: Of the table.
             base_files: All of it.
         """
+        rows = keyed.frame
         if not base_files:
             nothing = F.lit(None).cast("string")
             yield rows.withColumn(PLACE, nothing).withColumn(GROUP, nothing)
             return
-        known = self._read_known(rows.sparkSession, snapshot, base_files)
+        known = self._read_known(keyed, snapshot, base_files)
         yield rows.join(known.withColumnRenamed(PARTITION_PATH, PLACE), [RECORD_KEY], "left")
 
-    def _read_known(self, spark: SparkSession, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
-        """The keys of the table, with partition paths, and as GROUP the ids of their file groups."""
+    def _read_known(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        """Keys of the table, those of the rows among them, with partition paths, and as GROUP ids of file groups."""
+        storage, rows = snapshot.table.storage, keyed.frame
+        if self._searches(keyed.counts):
+            how = {"by_partition": False, "by_filter": self._goes_by_filters}
+            return search_files(rows, storage, base_files, **how, file_id=GROUP)
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        return read_keys(spark, snapshot.table.storage, base_files, keys, file_id=GROUP)
+        return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP)
 
 
 def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
     """Rows of one key under one path: that of the row which comes last in the table's order."""
     ordering = [column_named(name) for name in snapshot.table.config.ordering_fields if name in keyed.schema.names]
     last = F.max_by(PARTITION_PATH, F.struct(*ordering, F.col(PARTITION_PATH)))
-    return replace(keyed, frame=keyed.frame.withColumn(PARTITION_PATH, last.over(Window.partitionBy(RECORD_KEY))))
+    # Spark would have as many tasks for a few rows as for many, here and in each job on what is persisted of it.
+    together = keyed.frame.repartition(_count_tasks(keyed), RECORD_KEY)
+    return replace(keyed, frame=together.withColumn(PARTITION_PATH, last.over(Window.partitionBy(RECORD_KEY))))
+
+
+def _count_tasks(keyed: KeyedRows) -> int:
+    cores: int = keyed.frame.sparkSession.sparkContext.defaultParallelism
+    return max(cores, sum(keyed.counts.values()) // _ROWS_PER_TASK)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ write had deleted it, is in the log of its writer alone. JVM Hudi does not look 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark.index.global_index import GlobalIndex
@@ -19,6 +20,7 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_live_keys
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.spark.writing.rows import KeyedRows
 from hudi_locks.table import BaseFile, FileSlice
 
 __all__ = ["LoggedGlobalIndex", "LoggedIndex"]
@@ -30,9 +32,9 @@ class LoggedIndex(SimpleIndex):
 
     can_replan: ClassVar[bool] = False  # what others logged is not looked at
 
-    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str] | None) -> KeyLookup:
-        lookup = super()._look_up(operation, snapshot, partitions)
-        slices = () if operation.replaces else snapshot.file_slices(partitions)
+    def _look_up(self, operation: Operation, snapshot: Snapshot, counts: Mapping[str, int] | None) -> KeyLookup:
+        lookup = super()._look_up(operation, snapshot, counts)
+        slices = () if operation.replaces else snapshot.file_slices(counts)
         _refuse_unfounded(slices)
         logged = frozenset((piece.partition, piece.file_id) for piece in slices if piece.logs)
         late = tuple(snapshot.list_late_logs(slices)) if self.settings.looks_up(operation) else ()
@@ -51,9 +53,16 @@ class LoggedGlobalIndex(GlobalIndex, LoggedIndex):
     find the keys that they have.
     """
 
-    def _read_known(self, spark: SparkSession, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
-        del base_files
-        return read_live_keys(spark, snapshot, snapshot.file_slices(), file_id=GROUP)
+    def _read_known(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        spark, slices = keyed.frame.sparkSession, snapshot.file_slices()
+        if not self._searches(keyed.counts):
+            return read_live_keys(spark, snapshot, slices, file_id=GROUP)
+        logged = [piece for piece in slices if piece.logs]
+        ids = {(piece.partition, piece.file_id) for piece in logged}
+        plain = [file for file in base_files if (file.partition, file.file_id) not in ids]
+        read = [super()._read_known(keyed, snapshot, plain)] if plain else []
+        read += [read_live_keys(spark, snapshot, logged, file_id=GROUP)] if logged else []
+        return reduce(DataFrame.unionByName, read)
 
 
 def _refuse_unfounded(slices: Iterable[FileSlice]) -> None:

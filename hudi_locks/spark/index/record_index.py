@@ -22,7 +22,7 @@ from hudi_locks.spark.index.global_index import PLACE, GlobalIndex
 from hudi_locks.spark.index.logged_index import LoggedGlobalIndex
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.spark.writing.rows import keep_persisted
+from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
 from hudi_locks.storage import Storage
 from hudi_locks.table import RECORD_KEY, BaseFile, FileSlice, Table
 
@@ -80,7 +80,7 @@ class RecordIndex(GlobalIndex):
             warnings.warn(message, UserWarning, stacklevel=2)
 
     @contextmanager
-    def find(self, rows: DataFrame, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
+    def find(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
         """See `GlobalIndex.find`.
 
         The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
@@ -88,16 +88,16 @@ class RecordIndex(GlobalIndex):
         """
         slices = _list_slices(snapshot)
         if not slices:
-            with super().find(rows, snapshot, base_files) as found:
+            with super().find(keyed, snapshot, base_files) as found:
                 yield found
             return
-        task = _FindTask(snapshot.table.storage, slices)
+        rows, task = keyed.frame, _FindTask(snapshot.table.storage, slices)
         with keep_persisted(_look_up(rows, task)) as known:
             [told] = known.agg(F.collect_set(F.struct(PLACE, GROUP))).collect()
             if {tuple(place) for place in told[0]} <= {(file.partition, file.file_id) for file in base_files}:
                 yield rows.join(known, [RECORD_KEY], "left")
                 return
-        with super().find(rows, snapshot, base_files) as found:
+        with super().find(keyed, snapshot, base_files) as found:
             yield found
 
 

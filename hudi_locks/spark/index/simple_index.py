@@ -18,6 +18,7 @@ from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.index.index import Count, Index
+from hudi_locks.spark.index.key_search import MOST_KEYS, search_files
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.spark.settings import FileSizing
@@ -41,6 +42,7 @@ _SHARES: Final = f"{RESERVED}shares"
 _BEFORE: Final = f"{RESERVED}before"
 _NOW: Final = f"{RESERVED}now"
 _SAMPLE: Final = 3
+_BLOOM: Final = ("BLOOM", "GLOBAL_BLOOM")
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,22 @@ class SimpleIndex(Index):
                 path=base_files[0].path,
             )
 
-    def _look_up(self, operation: Operation, snapshot: Snapshot, partitions: Iterable[str] | None) -> KeyLookup:
-        del partitions
+    def _look_up(self, operation: Operation, snapshot: Snapshot, counts: Mapping[str, int] | None) -> KeyLookup:
+        """How keys are looked up: of rows that are counted by partition path, or of any."""
         sizing = self.settings.sizing(snapshot.record_bytes)
         if operation is Operation.BULK_INSERT:
             sizing = replace(sizing, small_file_bytes=0)
-        return KeyLookup(snapshot.table.storage, sizing, snapshot.planned_groups)
+        searches = counts is not None and self._searches(counts)
+        storage, planned = snapshot.table.storage, snapshot.planned_groups
+        return KeyLookup(storage, sizing, planned, searches=searches, by_filter=self._goes_by_filters)
+
+    def _searches(self, counts: Mapping[str, int]) -> bool:
+        """Whether files are searched for the keys of so many rows."""
+        return sum(counts.values()) <= MOST_KEYS
+
+    @property
+    def _goes_by_filters(self) -> bool:
+        return self.settings.index_type in _BLOOM
 
 
 @dataclass(frozen=True)
@@ -121,12 +133,16 @@ class KeyLookup:
             have logs.
         late_logs: Of a merge-on-read table, where rows of found keys are logged: slices without their base files, and
             of their logs those that may have keys that these lack. None for a copy-on-write table.
+        searches: Whether base files are searched for the keys; else Spark joins them with all keys of the files.
+        by_filter: See `search_base_file`.
     """
 
     storage: Storage
     sizing: FileSizing
     closed: frozenset[tuple[str, str]] = frozenset()
     late_logs: tuple[FileSlice, ...] | None = None
+    searches: bool = False
+    by_filter: bool = False
 
     def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
         """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
@@ -137,7 +153,11 @@ class KeyLookup:
         if not base_files:
             return rows.withColumn(column, F.lit(None).cast("string"))
         keys, spark = text_columns(RECORD_KEY, PARTITION_PATH), rows.sparkSession
-        known = read_keys(spark, self.storage, base_files, keys, file_id=column)
+        if self.searches:
+            how = {"by_partition": True, "by_filter": self.by_filter}
+            known = search_files(rows, self.storage, base_files, **how, file_id=column)
+        else:
+            known = read_keys(spark, self.storage, base_files, keys, file_id=column)
         if self.late_logs:
             logged = read_stored(spark, self.storage, self.late_logs, keys, file_id=column)
             known = known.unionByName(logged).distinct()
