@@ -330,7 +330,7 @@ def search_base_file(storage: Storage, path: str, keys: pa.Array, *, by_filter: 
             wanted = keys.filter(pa.array(found if told is None else found & told))
             if not len(wanted):
                 continue
-            present = file.read_row_group(group, columns=[RECORD_KEY]).column(RECORD_KEY)
+            present = file.read_row_group(group, columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
             _refuse_other_count(file.metadata, path, len(present), [group])
             yield present.filter(pc.is_in(present, value_set=wanted))
 

@@ -120,6 +120,17 @@ def test_a_file_without_ranges_or_with_another_filter_is_read(tmp_path: Path) ->
         assert search(tmp_path, "b", "x") == ["b"]
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_texts_that_arrow_takes_for_another_type_are_found(tmp_path: Path, kind: pa.DataType) -> None:
+    write(tmp_path, ["a", "b"])
+    rows = pq.read_table(tmp_path / "f.parquet")
+    place = rows.column_names.index(RECORD_KEY)
+    other = rows.set_column(place, pa.field(RECORD_KEY, kind), rows.column(place).cast(kind))
+    pq.write_table(other.replace_schema_metadata(None), tmp_path / "f.parquet")
+    assert pq.read_schema(tmp_path / "f.parquet").field(RECORD_KEY).type == kind
+    assert search(tmp_path, "b", "x") == ["b"]
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(DamagedTable, match=r"f\.parquet"):
         search(tmp_path, "a")
