@@ -57,6 +57,8 @@ class WriteStat:
             metadata does not.
         ranges: Those of its indexed columns, as `encode_ranges` tells them; None where no column is indexed. They go to
             the metadata table, and not to the commit's metadata.
+        key_filter: The bloom filter in the footer of a base file, where the metadata table has filters too, to which it
+            goes; None for one that holds every key.
         change_logs: What the file changed beside the one before, where the table has change data capture.
     """
 
@@ -77,6 +79,7 @@ class WriteStat:
     log_files: tuple[str, ...] | None = None
     ticket: str | None = None
     ranges: str | None = None
+    key_filter: str | None = None
     change_logs: tuple[ChangeLog, ...] = ()
 
 

@@ -43,6 +43,7 @@ class StagedFiles:
         indexed: Columns whose ranges are to be reported with each file, for the metadata table; see `WriteStat.ranges`.
         key_groups: Over how many file groups its record index is spread; tasks report for it the keys that theirs gain
             and lose; 0 without one.
+        has_filters: Whether it has the bloom filters of base files; see `WriteStat.key_filter`.
     """
 
     storage: Storage
@@ -52,6 +53,7 @@ class StagedFiles:
     maker: MarkerMaker | None = None
     indexed: tuple[str, ...] = ()
     key_groups: int = 0
+    has_filters: bool = False
 
     def announce(self, names: Sequence[MarkerName]) -> float:
         """Make the markers of files that are started next.

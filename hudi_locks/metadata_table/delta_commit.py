@@ -259,11 +259,15 @@ def _describe_files(stats: Iterable[WriteStat], ranges: Ranges, version: int) ->
 
 
 def _filter_files(requested: str, stats: Iterable[WriteStat]) -> _Records:
-    """The same filter for each base file as its footer has: one that holds every key."""
-    told = {"type": KEY_FILTER_TYPE, "timestamp": requested, "bloomFilter": EVERY_KEY.encode(), "isDeleted": False}
-    bases = (stat for stat in stats if stat.path and stat.log_version is None)
-    keys = (bloom_filter_key(stat.partition_path, str(stat.path).rpartition("/")[2]) for stat in bases)
-    return {key: MetadataRecord(RecordKind.BLOOM_FILTER, other=told) for key in keys}
+    """The same filter for each base file as its footer has."""
+    records = {}
+    for stat in stats:
+        if stat.path and stat.log_version is None:
+            key = bloom_filter_key(stat.partition_path, stat.path.rpartition("/")[2])
+            text = (stat.key_filter or EVERY_KEY).encode()
+            told = {"type": KEY_FILTER_TYPE, "timestamp": requested, "bloomFilter": text, "isDeleted": False}
+            records[key] = MetadataRecord(RecordKind.BLOOM_FILTER, other=told)
+    return records
 
 
 def _describe_partitions(stats: Iterable[WriteStat], ranges: Ranges, version: int) -> _Records:

@@ -76,10 +76,12 @@ class Indexed:
     Attributes:
         columns: Those whose ranges it keeps.
         key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
+        has_filters: Whether it has the bloom filters of base files.
     """
 
     columns: tuple[str, ...] = ()
     key_groups: tuple[str, ...] = ()
+    has_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ class MetadataTable:
     def describe_indexed(self) -> Indexed:
         """What the tasks of a write must report; raises as `refuse_unwritable` does."""
         self.refuse_unwritable()
-        return Indexed(self.indexed_columns, self._list_key_groups())
+        has_filters = MetadataPartition.BLOOM_FILTERS.value in self.names
+        return Indexed(self.indexed_columns, self._list_key_groups(), has_filters)
 
     def _list_key_groups(self) -> tuple[str, ...]:
         part = MetadataPartition.RECORD_INDEX.value

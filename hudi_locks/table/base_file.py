@@ -79,6 +79,9 @@ class BaseFileWriter:
         schema: Of the rows, meta columns included.
         form: How they are encoded.
         indexed: Columns whose ranges are to be known once the file is written.
+
+    Attributes:
+        key_filter: That filter as its footer has it, once it is closed; None for one that holds every key.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class BaseFileWriter:
         self._writer: pq.ParquetWriter | None = None
         self._ranges = ValueRanges(indexed) if indexed else None
         self._footers: list[pq.FileMetaData] = []
+        self.key_filter: str | None = None
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they may stay in memory until a row group is full."""
@@ -183,13 +187,14 @@ class BaseFileWriter:
             _MIN_KEY: self._min_key or _FIRST_CHARACTER,
             _MAX_KEY: self._max_key or _FIRST_CHARACTER,
             _FILTER_TYPE: KEY_FILTER_TYPE,
-            _FILTER: self._filter_keys(),
+            _FILTER: self._filter_keys() or EVERY_KEY,
         }
 
-    def _filter_keys(self) -> str:
-        if self._form.key_filter is None:
-            return EVERY_KEY
-        return KeyFilter.of(pa.chunked_array(self._keys, pa.string()), self._form.key_filter).encode()
+    def _filter_keys(self) -> str | None:
+        if self._form.key_filter is not None:
+            keys = pa.chunked_array(self._keys, pa.string())
+            self.key_filter = KeyFilter.of(keys, self._form.key_filter).encode()
+        return self.key_filter
 
 
 def read_base_file(

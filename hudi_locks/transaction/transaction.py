@@ -95,8 +95,8 @@ class Transaction:
         """Makes data files that `maker` announces; None for no markers."""
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
         told = self._state.indexed or Indexed()
-        where = (self._table.storage, self._table.layout)
-        return StagedFiles(*where, instant.requested, instant.action, maker, told.columns, len(told.key_groups))
+        where = (self._table.storage, self._table.layout, instant.requested, instant.action, maker)
+        return StagedFiles(*where, told.columns, len(told.key_groups), told.has_filters)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""

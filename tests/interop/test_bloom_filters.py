@@ -12,7 +12,7 @@ from metadata_turns import BY_KEY, Shared, serve
 from table_lives import merge
 
 from hudi_locks.format import MetadataPartition
-from hudi_locks.format.key_filter import KeyFilter
+from hudi_locks.format.key_filter import EVERY_KEY, KeyFilter
 from hudi_locks.format.metadata_keys import bloom_filter_key
 from hudi_locks.metadata_table import MetadataTable
 from hudi_locks.table import list_data_files
@@ -81,6 +81,24 @@ def test_jvm_writers_find_our_keys_by_the_filters_of_our_footers(spark: Any, jvm
     write_by_footers(table, ("n", "new", 4, 4.0, "ours"), ("zürich", "eu", 4, 4.0, None))
     serve(table)
     table.theirs(("n", "new", 5, 5.0, "theirs"), ("b", "eu", 5, 5.0, None), **BY_BLOOM)
+
+
+def test_the_metadata_table_has_the_filters_of_our_footers(spark: Any, jvm: Any, path: str) -> None:
+    """The JVM looks keys up by them, and opens no footer."""
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE")
+    table.theirs(("a", "eu", 1, 1.0, "theirs"), ("c", "us", 1, None, "theirs"), **BY_FILTERS)
+    write_by_footers(table, *((key, "eu", 2, 2.0, "ours") for key in KEYS), ("m", "new", 2, None, None))
+    opened = table.open().table
+    kept = MetadataTable.of(opened.storage, opened.config)
+    assert kept is not None
+    found = kept.view(opened.timeline()).read(MetadataPartition.BLOOM_FILTERS)
+    for file in list_data_files(opened.storage).bases:
+        record = found[bloom_filter_key(file.partition, file.path.rpartition("/")[2])].other
+        assert record is not None
+        told = pq.read_metadata(Path(path, file.path)).metadata
+        assert (record["type"].encode(), record["bloomFilter"]) == tuple(told[name] for name in FOOTER)
+        assert len(record["bloomFilter"]) > len(EVERY_KEY)
+    table.theirs(*((key, "eu", 3, 3.0, "theirs") for key in KEYS), ("n", "new", 3, 3.0, None), **BY_FILTERS)
 
 
 def test_both_say_the_same_of_a_filter_of_either(spark: Any, jvm: Any, path: str) -> None:

@@ -182,6 +182,7 @@ class GroupWriter:
             num_deletes=self._counts["num_deletes"],
             ticket=ticket,
             ranges=self._writer.ranges(),
+            key_filter=self._writer.key_filter if self._files.has_filters else None,
             change_logs=() if self._changes is None else self._changes.finish(),
         )
 

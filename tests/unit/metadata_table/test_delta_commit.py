@@ -203,12 +203,16 @@ def test_the_indexed_columns_are_those_of_the_tables_list(table: MetadataTable) 
     assert MetadataTable(table.storage, frozenset({"files"}), 9, 9).indexed_columns == ()
 
 
-def test_base_files_get_a_filter_that_holds_every_key_and_lose_it_with_a_clean(version: int) -> None:
+@pytest.mark.parametrize("key_filter", [None, "AAAA"], ids=["every key", "its own"])
+def test_base_files_get_the_filter_of_their_footer_and_lose_it_with_a_clean(
+    version: int, key_filter: str | None
+) -> None:
     part = MetadataPartition.BLOOM_FILTERS
     shape = MetadataShape(version, {part: ("bloom-filters-0000-0",)}, ())
     name = f"a_0-0-0_{T}.parquet"
     log = replace(stat("eu", f".a_{T}.log.1_0-0-0", 5), log_version=1)
-    made = plan_delta_commit(T, CommitMetadata.of([stat("eu", name, 7), log], "UPSERT", schema=None), shape)
+    base = replace(stat("eu", name, 7), key_filter=key_filter)
+    made = plan_delta_commit(T, CommitMetadata.of([base, log], "UPSERT", schema=None), shape)
     (block,) = decode_blocks(made.logs[log_path(part, "bloom-filters-0000-0", T)], "it")
     ((key, value),) = HFile(block.content, "it").entries()
     record = decode_metadata_record(value, SCHEMA_TEXTS[version], "it")
@@ -216,7 +220,7 @@ def test_base_files_get_a_filter_that_holds_every_key_and_lose_it_with_a_clean(v
     assert record.other == {
         "type": "SIMPLE",
         "timestamp": T,
-        "bloomFilter": EVERY_KEY.encode(),
+        "bloomFilter": (key_filter or EVERY_KEY).encode(),
         "isDeleted": False,
     }
     gone = plan_clean(T, {"eu": [name, f".a_{T}.log.1_0-0-0"]}, shape)

@@ -20,7 +20,7 @@ from slice_files import new_file
 
 from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import avro_schema
-from hudi_locks.format.key_filter import FilterSize
+from hudi_locks.format.key_filter import EVERY_KEY, FilterSize
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import (
     COMMIT_SEQNO,
@@ -103,6 +103,21 @@ def rows(*keys: str, first: int = 0) -> pa.Table:
     given = pa.table({RECORD_KEY: pa.array(keys), "_hoodie_partition_path": pa.repeat("p", len(keys))})
     given = given.append_column("value", pa.array(range(len(keys))))
     return stamp_rows(given, SCHEMA, instant="20240101000000000", seqno_prefix="7", first_seqno=first)
+
+
+def test_a_writer_tells_the_filter_of_its_footer(tmp_path: Path) -> None:
+    avro = avro_schema(USER, "t", with_meta_columns=True)
+    told = []
+    for key_filter in (FilterSize(1000, 0.01), None):
+        form = BaseFileFormat(avro, key_filter=key_filter)
+        writer = BaseFileWriter(new_file(LocalStorage(str(tmp_path)), "f.parquet"), SCHEMA, form)
+        writer.write(rows("a", "b"))
+        writer.close()
+        told.append(writer.key_filter)
+        footer = pq.read_metadata(tmp_path / "f.parquet").metadata[b"org.apache.hudi.bloomfilter"].decode()
+        assert footer == (writer.key_filter or EVERY_KEY)
+    assert told[0] not in (None, EVERY_KEY)
+    assert told[1] is None
 
 
 def write(path: Path, *pieces: pa.Table, row_group_bytes: int = 1 << 20) -> dict[str, str]:
