@@ -88,5 +88,6 @@ def reading_parquet(what: str, path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, *AMISS) as error:
         if isinstance(error, OSError) and error.errno:
             raise StorageError(f"cannot read {path}: {error}", path=path, errno=error.errno) from error
-        message = f"{path}: {what} cannot be read as Parquet: {type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {error}"
+        message = f"{path}: {what} cannot be read as Parquet ({said}); bring it back from a copy, or restore the table"
         raise DamagedTable(message, path=path) from error
