@@ -14,6 +14,7 @@ import hudi_locks.spark
 from hudi_locks.errors import ConfigError, DamagedTable, HudiLocksError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark._compat import SWITCHES, FileIndexes
+from hudi_locks.spark.index import simple_index
 
 pytestmark = pytest.mark.spark
 
@@ -61,15 +62,19 @@ def harm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     """Spoils a file; or removes it as soon as Spark was made to read it, since who lists it misses it."""
     if request.param == "corrupt":
         return spoil
-    read = FileIndexes.read_parquet
+    reads = [(FileIndexes, "read_parquet"), (simple_index, "search_files")]
 
     def arm(file: Path) -> None:
-        def read_and_remove(self: FileIndexes, *given: Any) -> Any:
-            found = read(self, *given)
-            file.unlink(missing_ok=True)
-            return found
+        def remove_after(read: Callable[..., Any]) -> Callable[..., Any]:
+            def read_and_remove(*given: Any, **named: Any) -> Any:
+                found = read(*given, **named)
+                file.unlink(missing_ok=True)
+                return found
 
-        monkeypatch.setattr(FileIndexes, "read_parquet", read_and_remove)
+            return read_and_remove
+
+        for where, name in reads:
+            monkeypatch.setattr(where, name, remove_after(getattr(where, name)))
 
     return arm
 

@@ -54,7 +54,7 @@ def name_partitions(table: HoodieTable) -> dict[str, str]:
 def test_keys_are_found_without_a_look_at_data_files_and_the_index_is_told(
     load: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudi_locks.spark.index.global_index.read_keys", None)
+    monkeypatch.setattr("hudi_locks.spark.index.global_index.search_files", None)
     table = load()
     result = table.upsert(rows(("a", "us", 9, 1.0, "ours"), ("b", "us", 9, 1.0, "back"), ("x", "x", 9, 1.0, "new")))
     assert (result.rows_updated, result.rows_inserted) == (1, 2)

@@ -65,7 +65,7 @@ def test_a_new_table_gets_one_with_its_metadata_table(create: Any, rows: Any, mo
     asked = {"hoodie__metadata__enable": "true", "hoodie__metadata__record__index__enable": "true"}
     table = create(**asked)
     table.upsert(rows(("a", "eu", 1), ("b", "us", 1)))
-    monkeypatch.setattr("hudi_locks.spark.index.global_index.read_keys", None)  # no data file is read for keys
+    monkeypatch.setattr("hudi_locks.spark.index.global_index.search_files", None)  # no data file is read for keys
     table = load(table, **ASKED, **BY_INDEX)
     result = table.upsert(rows(("a", "us", 2), ("c", "us", 2)))
     assert (result.rows_updated, result.rows_inserted, result.warnings) == (1, 1, ())
