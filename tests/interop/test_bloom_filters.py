@@ -97,7 +97,7 @@ def test_the_metadata_table_has_the_filters_of_our_footers(spark: Any, jvm: Any,
         assert record is not None
         told = pq.read_metadata(Path(path, file.path)).metadata
         assert (record["type"].encode(), record["bloomFilter"]) == tuple(told[name] for name in FOOTER)
-        assert len(record["bloomFilter"]) > len(EVERY_KEY)
+        assert record["bloomFilter"] != EVERY_KEY.encode()
     table.theirs(*((key, "eu", 3, 3.0, "theirs") for key in KEYS), ("n", "new", 3, 3.0, None), **BY_FILTERS)
 
 
