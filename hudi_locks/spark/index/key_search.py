@@ -12,7 +12,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark._compat import collect_columns, run_in_workers
 from hudi_locks.spark.reading.files import text_columns
@@ -95,8 +94,7 @@ def search_files(
 ) -> DataFrame:
     """The keys of some rows that are in base files, as often as they are there. Collects the keys when it is called.
 
-    Spark is told to send them to each of the tasks that join them: it takes the result of a task for a large one, and
-    would shuffle both sides.
+    Spark is not told to broadcast them: it would give a search up that takes longer than `spark.sql.broadcastTimeout`.
 
     Args:
         rows: With record keys and partition paths; at most `MOST_KEYS`, and persisted, since they are read once more.
@@ -111,4 +109,4 @@ def search_files(
     packs = tuple(tuple(files[number::tasks]) for number in range(tasks))
     task = _SearchTask(storage, packs, wanted, by_filter, file_id)
     columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {file_id} string"
-    return F.broadcast(run_in_workers(spark.range(0, tasks, 1, tasks), task, columns))
+    return run_in_workers(spark.range(0, tasks, 1, tasks), task, columns)
