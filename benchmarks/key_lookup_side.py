@@ -14,57 +14,45 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.lineitem_side import HUDI_CONF, start_session
+from benchmarks.record_index_side import make_rows, write_by_jvm
 from hudi_locks.spark import HoodieTable
 
 _PARTITIONS = 4
 _ROUNDS = 3
 _BATCH = 1_000
 _OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "key",
-    "hoodie.datasource.write.partitionpath.field": "part",
-    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.hive_style_partitioning": "false",
     "hoodie.metadata.enable": "false",
-    "hoodie.clean.automatic": "false",
-    "hoodie.embed.timeline.server": "false",
-    "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.bulkinsert.shuffle.parallelism": "8",
 }
 
 
-def make_rows(ids: DataFrame, ts: int) -> DataFrame:
-    """Keys that grow with time, each in a partition of its own for good."""
-    return ids.select(
-        F.format_string("%012d-9f86d081884c7d65", "id").alias("key"),
-        F.format_string("p%02d", F.col("id") % _PARTITIONS).alias("part"),
-        F.lit(ts).cast("long").alias("ts"),
-        (F.col("id") * 1.5).alias("value"),
-    )
-
-
-def write_by_jvm(rows: DataFrame, path: str, operation: str, index: str) -> None:
-    options = {**_OPTIONS, "hoodie.datasource.write.operation": operation, "hoodie.index.type": index}
-    rows.write.format("hudi").options(**options).mode("append").save(path)
+def make_growing(ids: DataFrame, ts: int) -> DataFrame:
+    """Keys that grow with time."""
+    return make_rows(ids, ts, key="%012d-9f86d081884c7d65", partitions=_PARTITIONS)
 
 
 def play(spark: SparkSession, folder: Path, rows: int, indexes: Sequence[str]) -> dict[str, float]:
     made = str(folder / "made")
-    write_by_jvm(make_rows(spark.range(0, rows, 1, 8), 1), made, "bulk_insert", indexes[0])
+    write_by_jvm(make_growing(spark.range(0, rows, 1, 8), 1), made, "bulk_insert", **_OPTIONS)
     took: dict[str, list[float]] = {}
     for index in indexes:
+        asked = {"hoodie.index.type": index}
         ours, theirs = (str(folder / f"{index}_{side}") for side in ("ours", "jvm"))
         for path in (ours, theirs):
             shutil.copytree(made, path)
         lock = {"hoodie.write.lock.provider": "filesystem", "hoodie.clean.automatic": "false"}
-        table = HoodieTable.load(spark, ours, options={**lock, "hoodie.index.type": index})
+        table = HoodieTable.load(spark, ours, options={**lock, **asked})
         for turn in range(_ROUNDS):
             for side in ("ours", "jvm"):
-                newest = make_rows(spark.range(rows - _BATCH, rows, 1, 2), 2 + turn)
+                newest = make_growing(spark.range(rows - _BATCH, rows, 1, 2), 2 + turn)
                 began_s = time.perf_counter()
-                table.upsert(newest) if side == "ours" else write_by_jvm(newest, theirs, "upsert", index)
+                if side == "ours":
+                    table.upsert(newest)
+                else:
+                    write_by_jvm(newest, theirs, "upsert", **_OPTIONS, **asked)
                 took.setdefault(f"{side}_{index}", []).append(time.perf_counter() - began_s)
         assert table.read().where(f"ts = {1 + _ROUNDS}").count() == _BATCH
     return {name: round(statistics.median(values), 2) for name, values in took.items()}

@@ -41,11 +41,11 @@ _INDEXED = {
 }
 
 
-def make_rows(ids: DataFrame, ts: int) -> DataFrame:
+def make_rows(ids: DataFrame, ts: int, *, key: str = "user-%012d", partitions: int = _PARTITIONS) -> DataFrame:
     """Each key in a partition of its own for good."""
     return ids.select(
-        F.format_string("user-%012d", "id").alias("key"),
-        F.format_string("p%02d", F.col("id") % _PARTITIONS).alias("part"),
+        F.format_string(key, "id").alias("key"),
+        F.format_string("p%02d", F.col("id") % partitions).alias("part"),
         F.lit(ts).cast("long").alias("ts"),
         (F.col("id") * 1.5).alias("value"),
     )

@@ -83,7 +83,7 @@ class Agent:
     def show_threads(self) -> None:
         """Have Java print the stack of each of its threads to its standard output."""
         os.kill(self.spark._sc._gateway.proc.pid, signal.SIGQUIT)
-        SystemClock().sleep(2)  # real time: Java says nobody when it has printed all
+        SystemClock().sleep(2)  # real time: Java does not tell when it has printed all
 
     def write(self, path: str, rows: list[list[Any]], schema: str, options: dict[str, str], gate: str) -> None:
         frame = self.spark.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)

@@ -85,8 +85,8 @@ class GlobalIndex(SimpleIndex):
         """Keys of the table, those of the rows among them, with partition paths, and as GROUP ids of file groups."""
         storage, rows = snapshot.table.storage, keyed.frame
         if self._searches(keyed.counts):
-            how = {"by_partition": False, "by_filter": self._goes_by_filters}
-            return search_files(rows, storage, base_files, **how, file_id=GROUP)
+            by_filter = self._goes_by_filters
+            return search_files(rows, storage, base_files, by_partition=False, by_filter=by_filter, file_id=GROUP)
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
         return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP)
 

@@ -54,12 +54,12 @@ class LoggedGlobalIndex(GlobalIndex, LoggedIndex):
     """
 
     def _read_known(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
+        del base_files
         spark, slices = keyed.frame.sparkSession, snapshot.file_slices()
         if not self._searches(keyed.counts):
             return read_live_keys(spark, snapshot, slices, file_id=GROUP)
+        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
         logged = [piece for piece in slices if piece.logs]
-        ids = {(piece.partition, piece.file_id) for piece in logged}
-        plain = [file for file in base_files if (file.partition, file.file_id) not in ids]
         read = [super()._read_known(keyed, snapshot, plain)] if plain else []
         read += [read_live_keys(spark, snapshot, logged, file_id=GROUP)] if logged else []
         return reduce(DataFrame.unionByName, read)

@@ -154,8 +154,9 @@ class KeyLookup:
             return rows.withColumn(column, F.lit(None).cast("string"))
         keys, spark = text_columns(RECORD_KEY, PARTITION_PATH), rows.sparkSession
         if self.searches:
-            how = {"by_partition": True, "by_filter": self.by_filter}
-            known = search_files(rows, self.storage, base_files, **how, file_id=column)
+            known = search_files(
+                rows, self.storage, base_files, by_partition=True, by_filter=self.by_filter, file_id=column
+            )
         else:
             known = read_keys(spark, self.storage, base_files, keys, file_id=column)
         if self.late_logs:
