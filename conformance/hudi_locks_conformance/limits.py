@@ -15,11 +15,14 @@ from typing import Any, Final, Generic, TypeVar
 from hudi_locks import SystemClock
 from hudi_locks_conformance.check import Late, Stuck
 
-__all__ = ["NO_LIMIT", "PATIENCE_S", "Hung", "Limit", "Patience", "call_within"]
+__all__ = ["NO_LIMIT", "PATIENCE_S", "Hung", "Limit", "Patience", "StallWatch", "call_within"]
 
 T = TypeVar("T")
 PATIENCE_S: Final = 90.0
 """Real seconds without any progress after which the kit waits no longer: a starved service has taken a third of it."""
+_STALL_S: Final = 0.25
+"""Without running for so long, a process may lose a short session or lease that it would have kept alive."""
+_LOOK_S: Final = 0.05
 _MOST_FRAMES: Final = 3
 _WAITING: Final = ("threading.py", "clock.py", "clocks.py")
 """Files in which a call merely waits: what called them says more."""
@@ -86,6 +89,40 @@ class Patience:
         thread.join(max(0.0, self._ends_s - SystemClock().monotonic()))
         if thread.is_alive():
             raise Stuck(f"{said} within {self._longest_s:g} s")
+
+
+class StallWatch:
+    """Watches, while its block runs, whether this process runs.
+
+    Attributes:
+        longest_s: The longest time in which it did not, in real seconds.
+    """
+
+    def __init__(self) -> None:
+        self.longest_s: float = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="stall watch", daemon=True)
+
+    def __enter__(self) -> StallWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether the machine may be the reason of a hold that ended too early."""
+        return self.longest_s >= _STALL_S
+
+    def _watch(self) -> None:
+        clock = SystemClock()
+        looked_s = clock.monotonic()
+        while not clock.wait(self._over, _LOOK_S):
+            now_s = clock.monotonic()
+            self.longest_s = max(self.longest_s, now_s - looked_s - _LOOK_S)
+            looked_s = now_s
 
 
 class _Call(Generic[T]):

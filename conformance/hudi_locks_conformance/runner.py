@@ -16,7 +16,7 @@ from hudi_locks_conformance.bench import Bench, close_bench
 from hudi_locks_conformance.check import Check, Inapplicable, Late, Mode, NotRun, Stuck, Violation
 from hudi_locks_conformance.harness import Harness
 from hudi_locks_conformance.history import History
-from hudi_locks_conformance.limits import Hung, Limit, call_within
+from hudi_locks_conformance.limits import Hung, Limit, StallWatch, call_within
 from hudi_locks_conformance.secrets import hide_secrets
 
 __all__ = ["LIMIT", "Outcome", "Status", "is_reachable", "run_check", "run_checks", "say_unsupported"]
@@ -113,8 +113,9 @@ def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT, skip: str
 
     With `skip`, the reason why not, it is not run, and not passed.
 
-    A check that ends because the lock service did not answer, or took too long, is run once more: a busy machine is
-    no fault of the provider. A note tells of it. What it says shows no secret option.
+    A check that ends because the lock service did not answer, or took too long, is run once more, and so is one that
+    fails in real time while this process stood still, since the kit may have lost what it held: a busy machine is no
+    fault of the provider. A note tells of it. What it says shows no secret option.
     """
     outcome = Outcome(check, Status.SKIPPED, skip) if skip else _run_patiently(check, harness, limit)
     secrets = harness.secrets
@@ -172,7 +173,7 @@ def say_unsupported(check: Check, claims: frozenset[Capability]) -> str:
 
 def _judge(check: Check, bench: Bench) -> tuple[Status, str]:
     try:
-        _run_and_close(check, bench)
+        _run_watched(check, bench)
     except Inapplicable as reason:
         return Status.UNSUPPORTED, str(reason)
     except NotRun as missing:
@@ -194,6 +195,20 @@ def _explain(error: Exception) -> tuple[Status, str]:
     if isinstance(error, Violation):
         return Status.FAIL, str(error)
     return (Status.ERROR if _is_own(error) else Status.FAIL), _say_unexpected(error)
+
+
+def _run_watched(check: Check, bench: Bench) -> None:
+    """Virtual time stands still with the process; of real time sessions and leases of the kit may run out."""
+    if bench.is_virtual:
+        _run_and_close(check, bench)
+        return
+    with StallWatch() as watch:
+        try:
+            _run_and_close(check, bench)
+        except (LockLost, Violation) as error:
+            if isinstance(error, Late) or not watch.has_stalled:
+                raise
+            raise Late(f"{error}; the machine stood still for {watch.longest_s:.1f} s meanwhile") from error
 
 
 def _run_and_close(check: Check, bench: Bench) -> None:

@@ -16,14 +16,16 @@ from hudi_locks.cli.options import ConfigFile, Json, Key, Provider, Settings, ga
 from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.tables import find_storage, find_table_name, refuse_no_table
 from hudi_locks.clock import SystemClock
-from hudi_locks.config import Options, table_keys
+from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import HudiLocksError, Unsupported
 from hudi_locks.lock import Capability, Finding, Lease, LockProvider, LockScope, Owner, load_provider_class
-from hudi_locks.storage import probe_storage
+from hudi_locks.storage import Storage, probe_storage
 
 __all__ = ["doctor", "examine"]
 
 _ILL = 1
+_COMPARED = 100
+"""So many of the newest entries of the claim log."""
 _PARTITION = "hudi_locks_doctor"
 
 
@@ -38,6 +40,8 @@ def doctor(
 ) -> None:
     """Try whether the lock service, and the store of a table at KEY, keep what writers need. Locks are left alone.
 
+    Of a table it also tells if others lately wrote to it under another lock provider.
+
     Exit status: 0 all is well; 1 something is not, or the service cannot be asked.
 
     Example: hudi-locks doctor -p zookeeper -o url=zk-1:2181 -o hoodie.base.path=/data/trips
@@ -49,7 +53,7 @@ def doctor(
     if key:
         refuse_no_table(key, advice=f"to try a service without a table, give -o {table_keys.BASE_PATH.name}=PATH")
     with make_provider(key, provider, settings=option, config=config) as asked:
-        findings = [*examine(asked), *_examine_store(asked.options)]
+        findings = [*examine(asked), *_examine_table(asked.options)]
     _print(findings, as_json=as_json)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(_ILL)
@@ -72,12 +76,25 @@ def examine(provider: LockProvider) -> Iterator[Finding]:
         yield Finding("service", ok=False, found=f"{type(error).__name__}: {error}", advice="mend this, and ask again")
 
 
-def _examine_store(options: Options) -> Iterator[Finding]:
-    """Of the table's own store, if there is a table."""
+def _examine_table(options: Options) -> Iterator[Finding]:
+    """Of the table's own store, and of its other writers, if there is a table."""
     path = options.find(table_keys.BASE_PATH)
     storage = find_storage(path, options) if path and find_table_name(path, options) else None
     if storage is not None:
         yield from probe_storage(storage, SystemClock())
+        yield _compare_locks(storage, options.get_value(lock_keys.PROVIDER))
+
+
+def _compare_locks(storage: Storage, provider: str) -> Finding:
+    """Whether others wrote to the table under another lock."""
+    from hudi_locks.verification import find_other_lock  # brings Arrow along, which commands without a path do without
+
+    other = find_other_lock(storage, provider, last=_COMPARED)
+    if other is None:
+        return Finding("one-lock", ok=True, found="no write was lately made under another lock provider")
+    found = f"{other.instant} was written under {other.provider} by {other.owner}; these options take {provider}"
+    advice = "give all writers of a table one provider, or they do not keep each other out; a chain moves them over"
+    return Finding("one-lock", ok=False, found=found, advice=advice)
 
 
 def _look(provider: LockProvider) -> Finding:

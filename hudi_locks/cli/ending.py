@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["unwind_at_sigterm"]
+__all__ = ["told_to_end", "unwind_at_sigterm"]
 
 _SIGNALLED: Final = 128
 """And the signal's number, as shells tell it."""
@@ -29,3 +29,15 @@ def unwind_at_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def told_to_end() -> Iterator[threading.Event]:
+    """Set when the process is told to end, by SIGTERM or SIGINT."""
+    event = threading.Event()
+    before = {number: signal.signal(number, lambda *_: event.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

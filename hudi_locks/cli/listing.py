@@ -13,7 +13,7 @@ from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.tables import refuse_no_table
 from hudi_locks.lock import Capability, Holder, LockProvider, LockScope
 
-__all__ = ["list_locks"]
+__all__ = ["find_holders", "list_locks"]
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Paths of tables (hoodie.base.path).")]
 _COLUMNS: Final = ("since", "last sign of life", "others may take it", "token", "key")
@@ -49,7 +49,9 @@ def list_locks(
     wanted: list[str | None] = [*keys] if keys else [None]
     for key in wanted:
         with make_provider(key, provider, settings=option, config=config) as asked:
-            held = _find_holders(asked)
+            held = find_holders(asked)
+            if Capability.LIST not in asked.capabilities:
+                typer.echo(_warn_of_others(asked), err=True)
         if key and not held:
             refuse_no_table(key, advice="and nobody holds a lock there")
         found += [(key or "", holder) for holder in held]
@@ -61,13 +63,16 @@ def list_locks(
         typer.echo("nobody holds a lock")
 
 
-def _find_holders(provider: LockProvider) -> list[Holder]:
+def find_holders(provider: LockProvider) -> list[Holder]:
     """Every hold; of a provider that cannot tell, that of the table's lock."""
     if Capability.LIST in provider.capabilities:
         return provider.list_holders()
     table = provider.holder(LockScope.table())
-    typer.echo(f"warning: {type(provider).__name__} lists no locks: those of file groups are not looked for", err=True)
     return [] if table is None else [table]
+
+
+def _warn_of_others(provider: LockProvider) -> str:
+    return f"warning: {type(provider).__name__} lists no locks: those of file groups are not looked for"
 
 
 def _draw(found: list[tuple[str, Holder]]) -> Table:

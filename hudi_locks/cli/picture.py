@@ -1,4 +1,4 @@
-"""A timeline as a page to look at: a line for each writer, a bar for each instant; no script, nothing to load."""
+"""A timeline to look at in a browser: a line for each writer, a bar for each instant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from hudi_locks.display import say_time
 from hudi_locks.services.activity import Activity
 
-__all__ = ["draw_timeline"]
+__all__ = ["STYLE", "draw_instants", "draw_timeline"]
 
 _NOBODY: Final = "JVM Hudi, or not known"
 _LEAST_PERCENT: Final = 0.4
@@ -89,22 +89,29 @@ class _Scale:
 def draw_timeline(title: str, found: Sequence[Activity], *, now_ms: int) -> str:
     """A page of HTML with these instants, readable in light and dark, on a narrow screen and without a mouse.
 
+    It has no script, and loads nothing.
+
     Args:
         title: Of the page, such as the table's path.
         found: The instants, in the order in which they were begun.
         now_ms: The moment of the picture, to which pending instants are drawn.
     """
+    drawn = draw_instants(found, now_ms=now_ms)
+    return _PAGE.substitute(title=escape(title), when=say_time(now_ms), style=STYLE, drawn=drawn)
+
+
+def draw_instants(found: Sequence[Activity], *, now_ms: int) -> str:
+    """The picture and the table below it, as a part of a page that has `STYLE`; see `draw_timeline`."""
+    if not found:
+        return "<p>No instants.</p>"
     bars = [_Bar(one, max(one.began_ms, one.completed_ms or now_ms)) for one in found]
     lanes: dict[str, list[_Bar]] = {}
     for bar in bars:
         lanes.setdefault(bar.one.writer or _NOBODY, []).append(bar)
-    scale = _Scale(bars) if bars else None
-    drawn = "".join(_draw_lane(name, lane, scale=scale) for name, lane in lanes.items()) if scale else ""
-    return _PAGE.substitute(
-        title=escape(title),
-        when=say_time(now_ms),
-        axis=_draw_axis(scale) if scale else "<p>No instants.</p>",
-        lanes=drawn,
+    scale = _Scale(bars)
+    return _PICTURE.substitute(
+        axis=_draw_axis(scale),
+        lanes="".join(_draw_lane(name, lane, scale=scale) for name, lane in lanes.items()),
         legend="".join(f'<li><i class="{kind}"></i>{told}</li>' for kind, told in _LEGEND),
         rows="".join(map(_write_row, found)),
     )
@@ -181,16 +188,7 @@ def _name(one: Activity) -> str:
     return escape(f"{one.action}-{one.requested}")
 
 
-_PAGE: Final = Template(
-    """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"/>
-<title>Timeline of $title</title>
-<style>
-:root {
+STYLE: Final = """:root {
   color-scheme: light dark;
   --ground: #fff; --text: #1b1f24; --quiet: #57606a; --line: #d0d7de;
   --write: #0969da; --replace: #8250df; --compact: #1a7f37; --undo: #bc4c00; --other: #6e7781;
@@ -220,20 +218,34 @@ li i { display: inline-block; box-sizing: border-box; width: .9rem; height: .9re
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .8rem; white-space: nowrap; }
 th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); }
-tr:target { outline: 2px solid var(--write); }
-</style>
-</head>
-<body>
-<h1>Timeline of $title</h1>
-<p>As it was at $when. Times are in UTC; a time in which nothing happened is drawn short.</p>
-$axis
+tr:target { outline: 2px solid var(--write); }"""
+"""Of a page that shows `draw_instants`."""
+_PICTURE: Final = Template(
+    """$axis
 $lanes
 <ul>$legend</ul>
 <div class="wide"><table>
 <thead><tr><th>instant</th><th>begun</th><th>completed</th><th>action</th><th>operation</th><th>state</th><th>rows</th>
 <th>writer</th><th>token</th></tr></thead>
 <tbody>$rows</tbody>
-</table></div>
+</table></div>"""
+)
+_PAGE: Final = Template(
+    """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"/>
+<title>Timeline of $title</title>
+<style>
+$style
+</style>
+</head>
+<body>
+<h1>Timeline of $title</h1>
+<p>As it was at $when. Times are in UTC; a time in which nothing happened is drawn short.</p>
+$drawn
 </body>
 </html>
 """

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from hudi_locks.cli.ending import told_to_end
 from hudi_locks.cli.options import ConfigFile, Settings, read_options
 from hudi_locks.clock import SystemClock
 from hudi_locks.config import check_options, index_keys
@@ -23,7 +21,6 @@ from hudi_locks.timeline_server import TOKEN_VARIABLE
 __all__ = ["command"]
 
 _PORT: Final = 26754
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 command: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -58,7 +55,7 @@ def run_serve(
     except ImportError as error:
         raise ConfigError(f"a timeline server needs hudi-locks[server]: {error}") from error
     server = make_standalone(table.storage, table.layout, _add_index(table, options), token=token, place=(host, port))
-    with _signalled() as stopped, server:
+    with told_to_end() as stopped, server:
         typer.echo(f"serving the markers of {path} at {server.url}")
         SystemClock().wait(stopped, None)
     typer.echo("stopped")
@@ -77,15 +74,3 @@ def _read_token(file: Path | None) -> str:
             f"callers must bring a token: give --token-file, or set {TOKEN_VARIABLE}; --without-token lets everybody in"
         )
     return token
-
-
-@contextmanager
-def _signalled() -> Iterator[threading.Event]:
-    """Set when the process is told to end."""
-    event = threading.Event()
-    before = {number: signal.signal(number, lambda *_: event.set()) for number in _SIGNALS}
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -9,6 +9,7 @@ import typer
 
 from hudi_locks.cli.options import ConfigFile, Json, Settings, read_options
 from hudi_locks.cli.output import print_json, prints, tell
+from hudi_locks.config import service_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.services import (
     ArchiveResult,
@@ -156,12 +157,25 @@ def run_restore(
 ) -> None:
     """Take a table back to what a write showed. Every later write is undone, for good; repeat it if it dies.
 
+    A record index is deleted first, and made anew at last.
+
     Example: hudi-locks restore /data/trips --instant 20261127112309302 --props writer.properties
     """
     with TableWriter.open(path, read_options(option, config), zone=zone) as writer:
         done = writer.services.restore(instant)
     said = f"{path} is back at {done.savepoint}: undid {len(done.undone)} writes, removed {done.deleted} files"
-    tell(done, said, as_json=as_json)
+    tell(done, f"{said}{_tell_index(path, done)}", as_json=as_json)
+
+
+def _tell_index(path: str, done: RestoreResult) -> str:
+    if not done.dropped:
+        return ""
+    if done.indexed_keys is None:
+        return (
+            f"; {', '.join(done.dropped)} of the metadata table is deleted: make it anew with"
+            f" hudi-locks metadata rebuild {path} -o {service_keys.RECORD_INDEX_ENABLE.name}=true"
+        )
+    return f"; its record index was made anew, of {done.indexed_keys} keys"
 
 
 accept_times: typer.Typer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -113,3 +113,92 @@ RECORD_INDEX_UPDATE_PARTITION_PATH = Key(
     "whether the record index moves a row whose partition changed",
     since="0.14.0",
 )
+
+_SPREAD = "it is how JVM Hudi spreads its lookup over tasks; here the files do, which are searched for the keys"
+_PERSISTED = "the rows of a write are kept in memory and on disk until it ends"
+BLOOM_INDEX_PARALLELISM = Key(
+    "hoodie.bloom.index.parallelism", int, 0, "tasks of a lookup by the bloom index", no_effect=_SPREAD
+)
+SIMPLE_INDEX_PARALLELISM = Key(
+    "hoodie.simple.index.parallelism", int, 0, "tasks of a lookup by the simple index", no_effect=_SPREAD
+)
+GLOBAL_SIMPLE_INDEX_PARALLELISM = Key(
+    "hoodie.global.simple.index.parallelism", int, 0, "tasks of a lookup by the global simple index", no_effect=_SPREAD
+)
+BLOOM_INDEX_PRUNE_BY_RANGES = Key(
+    "hoodie.bloom.index.prune.by.ranges",
+    bool,
+    True,
+    "whether files are left out by the ranges of their keys",
+    accepted=("true",),
+    no_effect="files and row groups that cannot have a key are never read for it",
+)
+BLOOM_INDEX_USE_CACHING = Key(
+    "hoodie.bloom.index.use.caching",
+    bool,
+    True,
+    "whether the rows of a write are kept while the bloom index looks keys up",
+    accepted=("true",),
+    no_effect=_PERSISTED,
+)
+SIMPLE_INDEX_USE_CACHING = Key(
+    "hoodie.simple.index.use.caching",
+    bool,
+    True,
+    "the same for the simple index",
+    accepted=("true",),
+    no_effect=_PERSISTED,
+)
+BLOOM_INDEX_STORAGE_LEVEL = Key(
+    "hoodie.bloom.index.input.storage.level",
+    str,
+    "MEMORY_AND_DISK_SER",
+    "where the rows of a write are kept while the bloom index looks keys up",
+    accepted=("MEMORY_AND_DISK_SER", "MEMORY_AND_DISK"),
+    no_effect=_PERSISTED,
+)
+SIMPLE_INDEX_STORAGE_LEVEL = Key(
+    "hoodie.simple.index.input.storage.level",
+    str,
+    "MEMORY_AND_DISK_SER",
+    "the same for the simple index",
+    accepted=("MEMORY_AND_DISK_SER", "MEMORY_AND_DISK"),
+    no_effect=_PERSISTED,
+)
+BLOOM_INDEX_TREE_FILTER = Key(
+    "hoodie.bloom.index.use.treebased.filter",
+    bool,
+    True,
+    "whether the bloom index finds files for a key by a tree of their ranges",
+    accepted=("true",),
+    no_effect=_SPREAD,
+)
+BLOOM_INDEX_BUCKETIZED_CHECKING = Key(
+    "hoodie.bloom.index.bucketized.checking",
+    bool,
+    True,
+    "whether the bloom index cuts the keys of a file into pieces",
+    accepted=("true",),
+    no_effect=_SPREAD,
+)
+BLOOM_INDEX_KEYS_PER_BUCKET = Key(
+    "hoodie.bloom.index.keys.per.bucket", int, 10_000_000, "keys in such a piece", no_effect=_SPREAD
+)
+BLOOM_INDEX_SORTING = Key(
+    "hoodie.bloom.index.fileid.key.sorting.enable",
+    bool,
+    False,
+    "whether the bloom index sorts pairs of file and key before it looks",
+    since="1.1.0",
+    accepted=("false",),
+    no_effect=_SPREAD,
+)
+BLOOM_INDEX_USE_METADATA = Key(
+    "hoodie.bloom.index.use.metadata",
+    bool,
+    False,
+    "whether the bloom index takes filters from the metadata table",
+    since="0.11.0",
+    accepted=("false",),
+    no_effect="filters are read from the footers of base files, which have the same",
+)

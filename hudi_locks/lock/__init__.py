@@ -1,11 +1,12 @@
 """The lock core: the contract of a provider, the manager around it, and how a provider is loaded."""
 
 from hudi_locks.lock.acquisition import RetryPolicy
+from hudi_locks.lock.aliases import name_provider
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.explanation import show_command
 from hudi_locks.lock.held import Held, HoldState, OnLost
 from hudi_locks.lock.held_many import HeldMany
-from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Owner
+from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Owner, name_job
 from hudi_locks.lock.manager import LockManager
 from hudi_locks.lock.probe import Finding
 from hudi_locks.lock.provider import (
@@ -39,6 +40,8 @@ __all__ = [
     "available_providers",
     "import_extra",
     "load_provider_class",
+    "name_job",
+    "name_provider",
     "show_command",
     "table_lock",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BUNDLED", "EXTRAS", "JAVA_CLASSES"]
+__all__ = ["BUNDLED", "EXTRAS", "JAVA_CLASSES", "name_provider"]
 
 BUNDLED: Final = (
     ("chain", "hudi_locks_providers.chain:ChainLockProvider"),
@@ -47,3 +47,11 @@ EXTRAS: Final = (
     ("thrift_files", "hive"),
 )
 """Module that a bundled provider imports and the extra that installs it, sorted by the module."""
+
+_NAMES: Final = {**dict(JAVA_CLASSES), **{named: short for short, named in BUNDLED}}
+
+
+def name_provider(asked: str) -> str:
+    """The short name of a provider, however it was asked for; what is not known here stays as it is. Loads nothing."""
+    word = asked.strip()
+    return _NAMES.get(word, word)

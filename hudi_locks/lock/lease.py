@@ -16,7 +16,18 @@ from hudi_locks.clock import Clock
 from hudi_locks.display import make_card, say_time
 from hudi_locks.errors import ConfigError, LockLost
 
-__all__ = ["Holder", "Identity", "Lease", "LockScope", "LossReason", "Owner", "Renewable", "Renewals", "generation"]
+__all__ = [
+    "Holder",
+    "Identity",
+    "Lease",
+    "LockScope",
+    "LossReason",
+    "Owner",
+    "Renewable",
+    "Renewals",
+    "generation",
+    "name_job",
+]
 
 _MOST_THREADS: Final = 8
 """One thread does the work. Others come only while it is stuck in a call, so that one slow lock service call does not
@@ -105,6 +116,15 @@ class Owner:
     def __str__(self) -> str:
         where = f"pid {self.pid} on {self.host}" if self.host else self.id or "an unknown writer"
         return f"{self.application} ({where})" if self.application else where
+
+
+def name_job(owner: str) -> str:
+    """The job of an owner, as texts name it: its application, without Spark's id of that; else its process.
+
+    Id and process are others each time that a job runs.
+    """
+    application = owner.rpartition(" (pid ")[0]
+    return application.rpartition(" (")[0] or application or owner
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.format import WRITE_ACTIONS, CommitMetadata, Instant, epoch_ms
-from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
+from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import Table, read_commit
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.claims import find_last_claim
+from hudi_locks.timeline.claims import find_last_claim, read_entry
 from hudi_locks.timeline.heartbeat import name_writer
 
 __all__ = ["Activity", "list_activity"]
@@ -88,16 +88,12 @@ def _find_claims(storage: Storage, shown: Iterable[Instant]) -> Mapping[str, Cla
     most = max(0, number - _MORE_CLAIMS * len(wanted))
     while number > most and not wanted <= found.keys():
         numbers = range(number, max(most, number - _READ_TOGETHER), -1)
-        for claim in map_in_threads(lambda one: _read_claim(storage, one), numbers):
-            if claim is not None and claim.kind is ClaimKind.PUBLISH and claim.instant in wanted:
+        for entry in map_in_threads(lambda one: read_entry(storage, one), numbers):
+            claim = entry.claim if entry else None
+            if claim and claim.kind is ClaimKind.PUBLISH and claim.instant in wanted:
                 found.setdefault(claim.instant, claim)
         number -= len(numbers)
     return found
-
-
-def _read_claim(storage: Storage, number: int) -> Claim | None:
-    data = storage.read(claim_path(number))
-    return None if data is None else decode_claim(data, number)
 
 
 def _describe(table: Table, timeline: Timeline, instant: Instant, claims: Mapping[str, Claim]) -> Activity:

@@ -14,7 +14,6 @@ from typing import Final
 from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, Instant, find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, drop_staged, read_markers, staging_folder
-from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_partitions
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived, list_archived_times, refuse_forgotten
@@ -97,7 +96,7 @@ class Janitor:
     def _list_data_files(self) -> list[tuple[str, str]]:
         """(path, requested time) of all data files."""
         folders = list_partitions(self._storage)
-        listed = zip(folders, map_in_threads(self._storage.list, folders), strict=True)
+        listed = zip(folders, self._storage.list_each(folders), strict=True)
         found = (f"{folder}/{e.name}" if folder else e.name for folder, entries in listed for e in entries)
         return [(path, writer) for path in found if (writer := find_writer(path)) is not None]
 

@@ -1,13 +1,16 @@
-"""What the properties of a table say of its metadata table, changed inside the table lock."""
+"""What a table says of its metadata table, and the parts that this has, changed inside the table lock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import TableError
-from hudi_locks.format import METADATA_FOLDER, decode_properties, encode_properties
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition, decode_properties, encode_properties
+from hudi_locks.format.records import interpreting
+from hudi_locks.metadata_table import INDEXES_PATH
 from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH
 from hudi_locks.timeline import Timeline
@@ -15,9 +18,11 @@ from hudi_locks.timeline import Timeline
 __all__ = [
     "NAMED",
     "list_named",
+    "list_parts",
     "read_properties",
     "refuse_pending",
     "remove_metadata_table",
+    "remove_parts",
     "replace_properties",
     "split_names",
 ]
@@ -26,6 +31,9 @@ _CHECKSUM: Final = ".hoodie/.hoodie.properties.crc"
 _COMMENT: Final = "Properties of an Apache Hudi table"
 NAMED: Final = (table_keys.METADATA_PARTITIONS.name, table_keys.METADATA_PARTITIONS_INFLIGHT.name)
 """Keys that name its parts: those in use, and those that are being made."""
+_KEYS: Final = MetadataPartition.RECORD_INDEX.value
+_SECONDARY: Final = "secondary_index_"
+_RANGES: Final = frozenset({MetadataPartition.COLUMN_STATS.value, MetadataPartition.PARTITION_STATS.value})
 
 
 def remove_metadata_table(storage: Storage, **said: str) -> tuple[str, ...]:
@@ -52,6 +60,62 @@ def remove_metadata_table(storage: Storage, **said: str) -> tuple[str, ...]:
     if storage.stat(METADATA_FOLDER) is not None:
         storage.delete_folder(METADATA_FOLDER)
     return tuple(sorted(names))
+
+
+def remove_parts(storage: Storage, parts: Collection[str]) -> tuple[str, ...]:
+    """Let the table name some parts no more, with those that rest on them, and delete them. Inside the table lock.
+
+    Nobody goes by them from the first step on. If the process dies on the way, the same call goes on.
+
+    Args:
+        storage: Of the table.
+        parts: Their names.
+
+    Returns:
+        Names of the parts that were deleted.
+
+    Raises:
+        DamagedTable: The definitions of the indexes cannot be read.
+        TableError: Somebody else is writing the properties.
+        StorageError: The store failed.
+    """
+    chosen, gone = _with_dependents(parts, list_parts(storage)), set[str]()
+
+    def change(known: Mapping[str, str]) -> dict[str, str]:
+        told = {key: split_names(known[key]) for key in NAMED if key in known}
+        gone.update(name for names in told.values() for name in names if name in chosen)
+        return {**known, **{key: ",".join(n for n in names if n not in chosen) for key, names in told.items()}}
+
+    replace_properties(storage, change)
+    _undefine(storage, chosen)
+    for name in sorted(chosen):
+        if storage.stat(f"{METADATA_FOLDER}/{name}") is not None:
+            storage.delete_folder(f"{METADATA_FOLDER}/{name}")
+            gone.add(name)
+    return tuple(sorted(gone))
+
+
+def list_parts(storage: Storage) -> set[str]:
+    """Names of those that the table names, and of those that were dropped and are not deleted yet."""
+    return list_named(read_properties(storage)) | {
+        name for name in storage.list_names(METADATA_FOLDER) if not name.startswith(".")
+    }
+
+
+def _with_dependents(parts: Collection[str], known: Collection[str]) -> frozenset[str]:
+    """Ranges of partitions are made of those of files, and a secondary index leads to keys of the record index."""
+    ranges = _RANGES.intersection(known) if _RANGES.intersection(parts) else frozenset[str]()
+    leading = {name for name in known if name.startswith(_SECONDARY)} if _KEYS in parts else set[str]()
+    return frozenset(parts) | ranges | leading
+
+
+def _undefine(storage: Storage, chosen: Collection[str]) -> None:
+    data = storage.read(INDEXES_PATH)
+    with interpreting("definition of the indexed columns", INDEXES_PATH):
+        told = json.loads(data or b"{}")
+    kept = {name: one for name, one in told.get("indexDefinitions", {}).items() if name not in chosen}
+    if kept != told.get("indexDefinitions", {}):
+        storage.replace(INDEXES_PATH, json.dumps({**told, "indexDefinitions": kept}, indent=2).encode())
 
 
 def split_names(text: str) -> list[str]:

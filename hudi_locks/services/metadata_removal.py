@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from hudi_locks.config import add_defaults, check_options, lock_keys, table_keys
 from hudi_locks.errors import ConfigError
-from hudi_locks.format import METADATA_FOLDER, MetadataPartition
-from hudi_locks.format.records import interpreting
+from hudi_locks.format import MetadataPartition
 from hudi_locks.lock import LockManager
-from hudi_locks.metadata_table import INDEXES_PATH
-from hudi_locks.services.metadata_properties import (
-    NAMED,
-    list_named,
-    read_properties,
-    refuse_pending,
-    remove_metadata_table,
-    replace_properties,
-    split_names,
-)
+from hudi_locks.services.metadata_properties import list_parts, refuse_pending, remove_metadata_table, remove_parts
 from hudi_locks.services.table_writer import identify_table
 from hudi_locks.storage import Storage, open_storage, refuse_unwritable
 from hudi_locks.table import Table
@@ -28,9 +17,6 @@ from hudi_locks.table import Table
 __all__ = ["drop_metadata_table"]
 
 _FILES: Final = MetadataPartition.FILES.value
-_KEYS: Final = MetadataPartition.RECORD_INDEX.value
-_SECONDARY: Final = "secondary_index_"
-_RANGES: Final = frozenset({MetadataPartition.COLUMN_STATS.value, MetadataPartition.PARTITION_STATS.value})
 _OFF: Final = {table_keys.METADATA_ENABLE.name: "false"}
 
 
@@ -79,16 +65,8 @@ def _drop(storage: Storage, zone: str | None, parts: Collection[str]) -> tuple[s
     refuse_pending(storage, Table.load(storage, zone=zone).timeline(), "drop the metadata table")
     if not parts:
         return remove_metadata_table(storage, **_OFF)
-    known = _list_parts(storage)
-    _refuse_parts(storage, parts, known)
-    return _remove_parts(storage, _with_dependents(parts, known))
-
-
-def _list_parts(storage: Storage) -> set[str]:
-    """Those that the table names, and those that were dropped and are not deleted yet."""
-    return list_named(read_properties(storage)) | {
-        name for name in storage.list_names(METADATA_FOLDER) if not name.startswith(".")
-    }
+    _refuse_parts(storage, parts, list_parts(storage))
+    return remove_parts(storage, parts)
 
 
 def _refuse_parts(storage: Storage, parts: Collection[str], known: Collection[str]) -> None:
@@ -99,37 +77,3 @@ def _refuse_parts(storage: Storage, parts: Collection[str], known: Collection[st
         has = ", ".join(sorted(known)) or "none"
         message = f"{storage.base}: no part {', '.join(strange)} of a metadata table; it has {has}"
         raise ConfigError(message, parts=strange)
-
-
-def _with_dependents(parts: Collection[str], known: Collection[str]) -> frozenset[str]:
-    """Ranges of partitions are made of those of files, and a secondary index leads to keys of the record index."""
-    ranges = _RANGES.intersection(known) if _RANGES.intersection(parts) else frozenset[str]()
-    leading = {name for name in known if name.startswith(_SECONDARY)} if _KEYS in parts else set[str]()
-    return frozenset(parts) | ranges | leading
-
-
-def _remove_parts(storage: Storage, chosen: Collection[str]) -> tuple[str, ...]:
-    """Nobody goes by them from the first step on."""
-    gone: set[str] = set()
-
-    def change(known: Mapping[str, str]) -> dict[str, str]:
-        told = {key: split_names(known[key]) for key in NAMED if key in known}
-        gone.update(name for names in told.values() for name in names if name in chosen)
-        return {**known, **{key: ",".join(n for n in names if n not in chosen) for key, names in told.items()}}
-
-    replace_properties(storage, change)
-    _undefine(storage, chosen)
-    for name in sorted(chosen):
-        if storage.stat(f"{METADATA_FOLDER}/{name}") is not None:
-            storage.delete_folder(f"{METADATA_FOLDER}/{name}")
-            gone.add(name)
-    return tuple(sorted(gone))
-
-
-def _undefine(storage: Storage, chosen: Collection[str]) -> None:
-    data = storage.read(INDEXES_PATH)
-    with interpreting("definition of the indexed columns", INDEXES_PATH):
-        told = json.loads(data or b"{}")
-    kept = {name: one for name, one in told.get("indexDefinitions", {}).items() if name not in chosen}
-    if kept != told.get("indexDefinitions", {}):
-        storage.replace(INDEXES_PATH, json.dumps({**told, "indexDefinitions": kept}, indent=2).encode())

@@ -14,7 +14,7 @@ from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import find_last_claim
 from hudi_locks.timeline.heartbeat import find_alive, name_writer
 
-__all__ = ["FileCounts", "PendingInstant", "TableOverview", "TableSettings", "look_over"]
+__all__ = ["FileCounts", "PendingInstant", "TableOverview", "TableSettings", "list_pending", "look_over"]
 
 _NOT_TOLD: Final = ""
 
@@ -168,14 +168,19 @@ def look_over(table: Table, options: Mapping[str, object] | None = None) -> Tabl
         files=FileCounts.of(slices, small_bytes=given.get_value(file_keys.PARQUET_SMALL_FILE_LIMIT)),
         instants=len(timeline.instants),
         last_completed_ms=epoch_ms(str(completed[-1].completion), table.layout.zone) if completed else None,
-        pending=_list_pending(table, timeline, given),
+        pending=list_pending(table, timeline, given),
         savepoints=tuple(sorted(timeline.savepoints)),
         marker_folders=len(storage.list_names(MARKER_FOLDER)),
         claims=find_last_claim(storage),
     )
 
 
-def _list_pending(table: Table, timeline: Timeline, options: Options) -> tuple[PendingInstant, ...]:
+def list_pending(table: Table, timeline: Timeline, options: Options) -> tuple[PendingInstant, ...]:
+    """What is not completed, with the last sign of life of its writer; the options say how long one may be silent.
+
+    Raises:
+        StorageError: The store failed.
+    """
     storage, pending = table.storage, timeline.pending()
     if not pending:
         return ()

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.errors import SavepointRefused, UnsupportedTable
+from hudi_locks.errors import SavepointRefused
 from hudi_locks.format import (
     WRITE_ACTIONS,
     BaseFileName,
     Instant,
     LogFileName,
+    MetadataPartition,
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
@@ -21,6 +22,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
+from hudi_locks.services.metadata_properties import remove_parts
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files
@@ -31,6 +33,7 @@ from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restor
 __all__ = ["RestoreResult", "Restorer"]
 
 _ACTION: Final = "restore"
+_KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _CHANGED: Final = (
     "the metadata table changed while restore {} was carried out, and is not in step yet: repeat the restore"
 )
@@ -47,12 +50,16 @@ class RestoreResult:
         savepoint: Requested time of the write that the table went back to.
         undone: Requested times of the writes that are gone, the newest first.
         deleted: How many data files were removed.
+        dropped: Names of parts of the metadata table that told where each key is, and were deleted: the record index.
+        indexed_keys: How many record keys the record index has that was made in its place; None if none was made.
     """
 
     instant: str
     savepoint: str
     undone: tuple[str, ...] = ()
     deleted: int = 0
+    dropped: tuple[str, ...] = ()
+    indexed_keys: int | None = None
 
 
 class Restorer:
@@ -60,6 +67,8 @@ class Restorer:
 
     The `RESTORE` claim decides: whoever publishes before it is undone, whoever was under way when it was made meets a
     conflict, and nobody begins before it is done. A restore that died is finished by the next one.
+
+    A record index is deleted before anything is undone, since it would go on to name file groups that are gone.
 
     Args:
         coordinator: With the writers.
@@ -81,7 +90,7 @@ class Restorer:
             StorageError: The store failed; the same call goes on.
             UnsupportedTable: The metadata table has a part that is not kept up to date here.
         """
-        self._refuse_record_index()
+        self._table.describe_indexed()  # refuses what is not kept up to date
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")
@@ -89,15 +98,10 @@ class Restorer:
         with heartbeat.stop_at_end():
             return self._carry_out(heartbeat.requested, plan)
 
-    def _refuse_record_index(self) -> None:
+    def _drop_record_index(self) -> tuple[str, ...]:
+        """Inside the lock: also one that a JVM writer made while the restore was under way."""
         indexed = self._table.describe_indexed()
-        if indexed is not None and indexed.key_groups:
-            message = (
-                "the metadata table has a record index, which a restore here does not take back: drop it with"
-                " hudi-locks metadata drop --part record_index, restore, and make it anew with hudi-locks metadata"
-                " rebuild and hoodie.metadata.record.index.enable=true"
-            )
-            raise UnsupportedTable(message, path=self._storage.base)
+        return remove_parts(self._storage, (_KEYS,)) if indexed is not None and indexed.key_groups else ()
 
     def _find_unfinished(self) -> Instant | None:
         with self._table.hold():
@@ -128,25 +132,29 @@ class Restorer:
         restore = Instant(requested, _ACTION, State.REQUESTED)
         started_s = self._table.clock.monotonic()
         self._table.begin(restore)
+        with self._table.hold():
+            dropped = self._drop_record_index()
         files = self._list_files(time for time, _ in plan.instants)
         rollbacks = {time: (self._undo(time, action, files[time]),) for time, action in plan.instants}
         self._delete_late(files)
         self._table.trace(StopPoint.SERVICE_DONE)
         took_ms = round((self._table.clock.monotonic() - started_s) * 1000)
         metadata = RestoreMetadata(requested, took_ms, plan.instants, rollbacks)
-        self._complete(restore, metadata)
+        dropped += self._complete(restore, metadata)
         deleted = sum(len(part.deleted) for (done,) in rollbacks.values() for part in done.partitions.values())
         undone = tuple(time for time, _ in plan.instants)
-        return RestoreResult(requested, plan.savepoint or "", undone, deleted)
+        return RestoreResult(requested, plan.savepoint or "", undone, deleted, tuple(sorted(set(dropped))))
 
-    def _complete(self, restore: Instant, metadata: RestoreMetadata) -> None:
+    def _complete(self, restore: Instant, metadata: RestoreMetadata) -> tuple[str, ...]:
         with self._table.hold():
+            dropped = self._drop_record_index()
             view = self._table.look()
             is_pending = bool(view.timeline.pending((_ACTION,)))
             if is_pending and not carry_out_restore(self._table, restore.requested, view=view):
                 message = _CHANGED.format(restore.requested)
                 raise SavepointRefused(message, instant=restore.requested, reason=message)
             self._table.complete(view, restore, content=metadata.encode())
+            return dropped
 
     def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}

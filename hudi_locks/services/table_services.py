@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
-from hudi_locks.errors import HudiLocksError, TableError
+from hudi_locks.errors import HudiLocksError, StorageError, TableError
 from hudi_locks.format import MetadataPartition
 from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
@@ -122,10 +122,23 @@ class TableServices:
 
         Writes under way meet a conflict, and none begins before this is done. If it dies, repeat it.
 
+        A record index is deleted first, and made anew at last, with the rest of the metadata table. Where that fails,
+        a warning is logged, and the table goes on without one.
+
         Raises:
             SavepointRefused: Files of that snapshot are gone, or another restore is not finished.
         """
-        return Restorer(self._table).run(instant)
+        done = Restorer(self._table).run(instant)
+        if not done.dropped:
+            return done
+        options = {**self._options, service_keys.RECORD_INDEX_ENABLE.name: "true"}
+        try:
+            with self._working:
+                made = MetadataMaker(self._table, options).run(anew=True)
+        except (TableError, StorageError) as error:
+            _log.warning("%s goes on without a record index after a restore: %s", self._table.storage.base, error)
+            return done
+        return replace(done, indexed_keys=None if made is None else made.keys)
 
     save: ClassVar[RenamedMember] = RenamedMember("savepoints.create", removed_in="0.3.0")
     accept_times: ClassVar[RenamedMember] = RenamedMember("transactions.accept_times", removed_in="0.3.0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 
@@ -18,6 +19,7 @@ from hudi_locks.services.table_services import TableServices
 from hudi_locks.storage import check_service, open_storage
 from hudi_locks.table import Table
 from hudi_locks.transaction import Transactions
+from hudi_locks.transaction.settings import name_this_process
 
 __all__ = ["TableWriter", "identify_table"]
 
@@ -39,7 +41,7 @@ class TableWriter:
         options: Hudi's keys, checked.
         clock: Source of time.
         metrics: Gets what locks, heartbeats and publishes report.
-        application: Names the job in the records of its locks.
+        application: Names the job in the records of its locks and writes, unless `hoodie.write.lock.app_id` does.
 
     Attributes:
         table: The table.
@@ -69,9 +71,11 @@ class TableWriter:
         self.clock: Clock = clock or SystemClock()
         metrics = metrics or Metrics()
         self._stop_reporting = start_reporting(metrics, self.options, name=table.config.name, clock=self.clock)
+        application = self.options.find(lock_keys.APP_ID) or application
         self.locks: LockManager | None = self._open_locks(application, metrics)
+        owner = replace(name_this_process(), application=application)
         self.transactions: Transactions = Transactions(
-            table, self.locks, options=self.options, clock=self.clock, metrics=metrics
+            table, self.locks, options=self.options, clock=self.clock, owner=owner, metrics=metrics
         )
         self.services: TableServices = TableServices(self.transactions, self.options)
 

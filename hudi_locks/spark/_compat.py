@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import struct
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,7 @@ __all__ = [
     "is_stopped",
     "list_filters",
     "list_java_fields",
+    "local_rows",
     "name_scala",
     "reread_shuffled",
     "run_in_workers",
@@ -169,6 +170,32 @@ def collect_columns(rows: DataFrame) -> pa.Table:
     return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # noqa: SLF001
 
 
+def local_rows(spark: SparkSession, columns: Mapping[str, str], rows: Iterable[Sequence[object]]) -> DataFrame:
+    """Rows that the driver has: those of `createDataFrame` a Python worker makes, in each job anew.
+
+    `columns` has types as SQL writes them, a row has values as JSON has them. Not for what users filter: they could
+    name the column `value` that these are made of.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import from_json
+
+    jvm = spark._jvm  # noqa: SLF001
+    texts = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+    made = (
+        _java_session(spark).createDataset(_send_texts(jvm, texts), jvm.org.apache.spark.sql.Encoders.STRING()).toDF()
+    )
+    kinds = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    return DataFrame(made, spark).select(from_json("value", kinds).alias("row")).select("row.*")
+
+
+def _send_texts(jvm: Any, texts: Sequence[str]) -> Any:
+    """Texts as a list of Java's, sent at once; none has the character between them."""
+    java = jvm.java.util
+    parts = java.regex.Pattern.compile(_BETWEEN).splitAsStream(_BETWEEN.join(texts))
+    found = parts.collect(java.stream.Collectors.toList())
+    return found if texts else java.ArrayList()  # of nothing Java's own splitting makes one empty text
+
+
 def reread_shuffled(shuffled: DataFrame) -> DataFrame | None:
     """Rows whose last step is a shuffle, read again from its files by every job; None where Spark has no such way.
 
@@ -235,7 +262,7 @@ class FileIndexes:
 
         There may be thousands, and a call to the JVM takes a tenth of a millisecond: there it is one for all.
         """
-        placed = self._split(self._qualify(folders))
+        placed = _send_texts(self._jvm, self._qualify(folders))
         if folders:
             placed.replaceAll(self._make_placing(rows, len(folders)))
         return self._python.toSeq(placed)
@@ -269,14 +296,6 @@ class FileIndexes:
         self._jvm.java.lang.System.arraycopy(array, 0, made, 0, count)
         return made
 
-    def _split(self, texts: Sequence[str]) -> Any:
-        """Texts as a list of Java's, sent at once; none has the character between them."""
-        java = self._jvm.java.util
-        if not texts:
-            return java.ArrayList()  # of nothing Java's own splitting makes one empty text
-        parts = java.regex.Pattern.compile(_BETWEEN).splitAsStream(_BETWEEN.join(texts))
-        return parts.collect(java.stream.Collectors.toList())
-
     def _qualify(self, folders: Sequence[str]) -> list[str]:
         """The names that files are listed under: one of them tells of all."""
         begin = self._find_begin(folders[0]) if folders else ""
@@ -298,17 +317,11 @@ class FileIndexes:
 
     def make_rows(self, fields: Sequence[T.StructField], texts: Sequence[tuple[str | None, ...]]) -> Any:
         """An array of the values of partitions as Spark's own rows, cast by Spark."""
-        encoder = self._jvm.org.apache.spark.sql.Encoders.STRING()
-        given = self._split([json.dumps(values) for values in texts])
-        from pyspark.sql import DataFrame
-
-        made = DataFrame(self._spark._jsparkSession.createDataset(given, encoder).toDF(), self._spark)  # noqa: SLF001
-        casts = [
-            f"cast(from_json(value, 'array<string>')[{place}] as {field.dataType.simpleString()}) c{place}"
-            for place, field in enumerate(fields)
-        ]
-        plan = made.selectExpr(*casts)._jdf.queryExecution().executedPlan()  # noqa: SLF001
-        return plan.executeCollect()
+        columns = [f"c{place}" for place, _ in enumerate(fields)]
+        made = local_rows(self._spark, dict.fromkeys(columns, "string"), texts)
+        kinds = [field.dataType.simpleString() for field in fields]
+        casts = [f"cast({name} as {kind}) {name}" for name, kind in zip(columns, kinds, strict=True)]
+        return made.selectExpr(*casts)._jdf.queryExecution().executedPlan().executeCollect()  # noqa: SLF001
 
     def know(self, paths: Sequence[str], sizes: Sequence[int], columns: Any, partitions: Any) -> Any:
         """An index of files that are known to be there; None where Spark has no such way, or a size is not known.

@@ -296,10 +296,8 @@ class HoodieTable(Mergeable):
             index.check(snapshot)
             self._strategy = open_strategy(table.config, index)
             self._catalog_syncs = CatalogSync.of(self.options, table)
-            options, name = (
-                add_lock_settings(self.spark, self.options, self.path),
-                self.spark.sparkContext.applicationId,
-            )
+            options = add_lock_settings(self.spark, self.options, self.path)
+            name = f"{self.spark.sparkContext.appName} ({self.spark.sparkContext.applicationId})"
             self._opened = TableWriter(table, options, clock=self._clock, metrics=self.metrics, application=name)
         return self._opened
 

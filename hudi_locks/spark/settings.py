@@ -21,8 +21,17 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.format import BucketCounts, new_file_id
 from hudi_locks.format.key_filter import FilterSize
 from hudi_locks.services import identify_table
+from hudi_locks.spark.index_options import (
+    MOVING,
+    read_bucket_counts,
+    read_index_type,
+    read_key_filter,
+    refuse_moving_buckets,
+    take_index_of,
+    warn_of_other_indexes,
+)
 from hudi_locks.spark.operation import Operation
-from hudi_locks.spark.table_options import LAYOUT_KEYS, refuse_other_table
+from hudi_locks.spark.table_options import refuse_other_table
 from hudi_locks.table import (
     BaseFile,
     BaseFileFormat,
@@ -40,16 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["FileSizing", "PipelineSettings", "check_pipeline"]
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
-_INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
-_MOVING: Final[Mapping[str, Key[bool]]] = {
-    "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
-    "GLOBAL_BLOOM": index_keys.BLOOM_INDEX_UPDATE_PARTITION_PATH,
-    "RECORD_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
-    "GLOBAL_RECORD_LEVEL_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
-}
-"""Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
-_IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
-_BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
 _LOG_ROWS = 1 << 17
@@ -175,7 +174,7 @@ class PipelineSettings:
         Raises:
             ConfigError: A value is malformed, the index is not offered, or not the one of the table.
         """
-        options = _with_index_of(config, options)
+        options = take_index_of(config, options)
         fields = options.find(index_keys.BUCKET_INDEX_HASH_FIELD)
         return cls(
             codec=_read_codec(options),
@@ -188,9 +187,9 @@ class PipelineSettings:
             combine_before_insert=options.get_value(datasource_keys.COMBINE_BEFORE_INSERT),
             combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
             drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
-            index_type=(index := _read_index_type(options)),
-            moves_rows=index in _MOVING and options.get_value(_MOVING[index]),
-            buckets=_read_counts(options),
+            index_type=(index := read_index_type(options)),
+            moves_rows=index in MOVING and options.get_value(MOVING[index]),
+            buckets=read_bucket_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
             log_form=options.get_value(file_keys.LOGFILE_BLOCK_FORMAT).lower(),
@@ -202,7 +201,7 @@ class PipelineSettings:
             page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
             times=TimePartition.of(options, config),
-            key_filter=_read_key_filter(options, index),
+            key_filter=read_key_filter(options, index),
         )
 
     def count_tasks(self, spark: SparkSession, groups: int, *, operation: Operation) -> int:
@@ -231,7 +230,7 @@ class PipelineSettings:
     @property
     def moving_key(self) -> str:
         """Name of the option that says `moves_rows`."""
-        return _MOVING[self.index_type].name
+        return MOVING[self.index_type].name
 
     def looks_up(self, operation: Operation) -> bool:
         """Whether the keys of the table decide what becomes of a row."""
@@ -277,7 +276,9 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
         check_writer_options(options)
         PipelineSettings.of(checked, config)
         refuse_other_table(options, config, base_path)
-        _refuse_unfit(_with_index_of(config, checked), config)
+        indexed = take_index_of(config, checked)
+        _refuse_unfit(indexed, config)
+        warn_of_other_indexes(options, indexed)
     return checked
 
 
@@ -296,7 +297,7 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
         )
         raise ConfigError(f"{message}; leave the option out", key=key)
     if config.table_type == _MERGE_ON_READ:
-        _refuse_moving_buckets(options)
+        refuse_moving_buckets(options)
     if mode != write_keys.NON_BLOCKING:
         return
     key = write_keys.CONCURRENCY_MODE.name
@@ -310,14 +311,6 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
         raise ConfigError(f"{message} one, or {way_out}", key=key)
 
 
-def _refuse_moving_buckets(options: Options) -> None:
-    engine = options.get_value(index_keys.BUCKET_INDEX_ENGINE).upper()
-    if options.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET" and engine != "SIMPLE":
-        key = index_keys.BUCKET_INDEX_ENGINE.name
-        message = f"a {_MERGE_ON_READ} table is written with {key}=SIMPLE only, since buckets stay as they are"
-        raise ConfigError(f"{message}; it is {engine}", key=key, value=engine)
-
-
 def _refuse_read_options(options: Options) -> None:
     """One of a read that was given when the table was opened would be passed over by every read; so is leniency."""
     for key in datasource_keys.READ_KEYS:
@@ -329,72 +322,5 @@ def _refuse_read_options(options: Options) -> None:
             raise ConfigError(f"{name}={options[name]} is not offered: {key.refusal}", key=name, value=options[name])
 
 
-def _with_index_of(config: TableConfig, options: Options) -> Options:
-    kept = {key.name: config.extra[key.name] for key in LAYOUT_KEYS if key.name in config.extra}
-    index = index_keys.INDEX_TYPE
-    if (
-        options.has(index)
-        and index.name in kept
-        and _finds_the_same(options.get_value(index), kept[index.name], config)
-    ):
-        del kept[index.name]
-    for key in LAYOUT_KEYS:
-        name = options.name_used(key)
-        if name and key.name in kept and options[name].lower() != kept[key.name].lower():
-            raise ConfigError(
-                f"{name}={options[name]}, but the table was made with {kept[key.name]}, and its rows lie accordingly;"
-                " leave the option out",
-                key=key.name,
-                asked=options[name],
-                table=kept[key.name],
-            )
-    return options | kept
-
-
-def _finds_the_same(asked: str, kept: str, config: TableConfig) -> bool:
-    """Whether rows that were written under one index are found by the other.
-
-    Where there is a record index, each key was in one row alone when it was made.
-    """
-    asked, kept = asked.upper(), kept.upper()
-    if asked in _BY_RECORD_INDEX and config.has_record_index:
-        return kept in (*_IN_PARTITIONS, *_MOVING)
-    return any({asked, kept} <= {*family} for family in (_IN_PARTITIONS, _MOVING))
-
-
-def _read_counts(options: Options) -> BucketCounts:
-    expressions = options.find(index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS) or ""
-    return BucketCounts.parse(expressions, options.get_value(index_keys.BUCKET_INDEX_NUM_BUCKETS))
-
-
 def _read_codec(options: Options) -> str:
     return options.get_value(file_keys.PARQUET_COMPRESSION_CODEC).lower()
-
-
-def _read_key_filter(options: Options, index: str) -> FilterSize | None:
-    """Filters cost a write time, and help nobody but who looks keys up by them."""
-    key, limits = index_keys.BLOOM_FPP, {"SIMPLE": index_keys.BLOOM_NUM_ENTRIES}
-    text = options.get_value(key)
-    try:
-        error_rate = float(text)
-    except ValueError:
-        error_rate = 0.0
-    if not 0 < error_rate < 1:
-        raise ConfigError(f"{key.name}={text} is no number above 0 and below 1", key=key.name, value=text)
-    asked = options.find(index_keys.BLOOM_FILTER_ENABLED)
-    if not (index.endswith("BLOOM") if asked is None else asked):
-        return None
-    kind = options.get_value(index_keys.BLOOM_FILTER_TYPE).upper()
-    return FilterSize(options.get_value(limits.get(kind, index_keys.BLOOM_DYNAMIC_MAX_ENTRIES)), error_rate)
-
-
-def _read_index_type(options: Options) -> str:
-    key = index_keys.INDEX_TYPE
-    asked = options.get_value(key).upper()
-    if asked not in _INDEXES:
-        message = (
-            f"{key.name}={asked} is not offered: use GLOBAL_SIMPLE, if a key is to have one row in the whole table,"
-            " SIMPLE, if it is to have one in each partition, or BUCKET, which computes the file group of a key"
-        )
-        raise ConfigError(message, key=key.name, value=asked)
-    return asked

@@ -28,6 +28,7 @@ from hudi_locks.table import (
     find_completions,
     latest_file_slices,
     read_commit,
+    read_commit_files,
     read_first_key,
     read_log,
 )
@@ -85,6 +86,13 @@ class Snapshot:
         if known not in self._slices:
             self._slices[known] = latest_file_slices(self.table.storage, self.timeline, partitions=known)
         return self._slices[known]
+
+    @property
+    def newest_files(self) -> Sequence[BaseFile | LogFile]:
+        """Data files of the newest write that made any; none where the active timeline has no such write."""
+        commits = read_commit_files(self.table.storage, self.timeline)
+        made = (commits[requested].files.both for requested in sorted(commits, reverse=True))
+        return next(filter(None, made), ())
 
     def list_late_logs(self, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
         """Of slices those that have logs which were begun before their base file was completed, with these alone.

@@ -128,6 +128,10 @@ class Storage(ABC):
     def list(self, folder: str) -> list[Entry]:
         """Direct children sorted by name; empty when the folder does not exist."""
 
+    def list_each(self, folders: Iterable[str]) -> Sequence[Sequence[Entry]]:
+        """The `list` of each folder, in order; many at once, since a store lets each wait."""
+        return map_in_threads(self.list, folders)
+
     @abstractmethod
     def read(self, path: str) -> bytes | None:
         """All bytes of a file, or None when it does not exist."""

@@ -86,7 +86,7 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
-from hudi_locks.table.table import Table, read_commit, remember_completed
+from hudi_locks.table.table import Table, read_commit, read_commit_files, remember_completed
 from hudi_locks.table.time_partition import TimeField, TimePartition, TimePattern, find_zone_name
 
 __all__ = [
@@ -179,6 +179,7 @@ __all__ = [
     "read_changes",
     "read_clean_plans",
     "read_commit",
+    "read_commit_files",
     "read_delete_marker",
     "read_first_key",
     "read_last_clean",

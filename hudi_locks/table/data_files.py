@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from hudi_locks.format import BaseFileName, CompactionOperation, LogFileName
-from hudi_locks.storage import Entry, Storage, map_in_threads
+from hudi_locks.storage import Entry, Storage
 from hudi_locks.table.partition_path import PARTITION_METADATA
 
 __all__ = [
@@ -146,7 +146,7 @@ def _walk(storage: Storage) -> Iterator[tuple[str, Sequence[Entry]]]:
     """Every partition with what is in it, each folder listed once."""
     level = [""]
     while level:
-        listed = zip(level, map_in_threads(storage.list, level), strict=True)
+        listed = zip(level, storage.list_each(level), strict=True)
         level = []
         for folder, entries in listed:
             if any(entry.name.startswith(PARTITION_METADATA) for entry in entries):
@@ -166,7 +166,7 @@ def list_data_files(storage: Storage, partitions: Iterable[str] | None = None) -
         listed = list(_walk(storage))
     else:
         folders = sorted(set(partitions))
-        listed = list(zip(folders, map_in_threads(storage.list, folders), strict=True))
+        listed = list(zip(folders, storage.list_each(folders), strict=True))
     return DataFiles.of((folder, e.name, e.size) for folder, entries in listed for e in entries if not e.is_folder)
 
 

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import LAST_TIME, Instant, State, TimelineLayout, add_ms, reading_parquet
-from hudi_locks.format.claim import Claim, ClaimKind, claim_path, decode_claim
+from hudi_locks.format.claim import Claim, ClaimKind, claim_path
 from hudi_locks.storage import Storage
-from hudi_locks.timeline.claims import find_last_claim
+from hudi_locks.timeline.claims import find_last_claim, read_entry
 from hudi_locks.timeline.timeline import Timeline
 
 __all__ = [
@@ -193,10 +193,9 @@ def refuse_empty(storage: Storage, timeline: Timeline) -> None:
     Raises:
         DamagedTable: The first claim, which is never removed, published a write.
     """
-    data = None if timeline.instants else storage.read(claim_path(1))
-    if data is None or has_archived(storage, timeline.layout):
+    claim = None if timeline.instants else _read(storage, 1)
+    if claim is None or has_archived(storage, timeline.layout):
         return
-    claim = decode_claim(data, 1)
     now = Timeline.load(storage, timeline.layout)  # the first write may have come since
     if claim.kind is ClaimKind.PUBLISH and not now.instants and not _is_told(storage, timeline, claim):
         raise _describe(claim, timeline.layout, what="and no instant at all is there")
@@ -254,8 +253,8 @@ def list_claims_back(storage: Storage, last: int, *, until: str, most: int) -> I
 
 
 def _read(storage: Storage, number: int) -> Claim | None:
-    data = storage.read(claim_path(number)) if number > 0 else None
-    return None if data is None else decode_claim(data, number)
+    entry = read_entry(storage, number)
+    return entry.claim if entry else None
 
 
 def _is_told(storage: Storage, timeline: Timeline, claim: Claim) -> bool:

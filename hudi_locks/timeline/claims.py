@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,9 +21,19 @@ from hudi_locks.format.claim import (
     encode_claim,
 )
 from hudi_locks.redaction import open_log
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Storage, map_in_threads
 
-__all__ = ["STAGED_FOLDER", "START", "ClaimEntry", "ClaimLog", "HeadHint", "find_last", "find_last_claim"]
+__all__ = [
+    "STAGED_FOLDER",
+    "START",
+    "ClaimEntry",
+    "ClaimLog",
+    "HeadHint",
+    "find_last",
+    "find_last_claim",
+    "read_claims",
+    "read_entry",
+]
 
 _PATH: Final = f"{PRIVATE_FOLDER}/head"
 _MOST_DIGITS: Final = 20
@@ -94,6 +104,7 @@ STAGED_FOLDER: Final = f"{PRIVATE_FOLDER}/staged"
 """Where large contents of claims wait."""
 
 _REMEMBERED: Final = 4096
+_READ_TOGETHER: Final = 256
 _log = open_log(__name__)
 
 
@@ -118,6 +129,37 @@ class ClaimEntry:
 
 
 START: Final = ClaimEntry(0, "", None)
+
+
+def read_entry(storage: Storage, number: int) -> ClaimEntry | None:
+    """The entry of that number; None if it is not there.
+
+    Raises:
+        DamagedTable: It cannot be read.
+        StorageError: The store failed.
+    """
+    data = storage.read(claim_path(number)) if number > 0 else None
+    return None if data is None else ClaimEntry(number, digest_of(data), decode_claim(data, number))
+
+
+def read_claims(storage: Storage, first: int, last: int) -> Iterator[tuple[Claim, str]]:
+    """The claims from number `first` to `last`, many at once, each with the digest of its bytes.
+
+    Raises:
+        DamagedTable: One is missing, or cannot be read.
+        StorageError: The store failed.
+    """
+    for begin in range(first, last + 1, _READ_TOGETHER):
+        numbers = range(begin, min(last + 1, begin + _READ_TOGETHER))
+        for number, entry in zip(numbers, map_in_threads(lambda n: read_entry(storage, n), numbers), strict=True):
+            if entry is None or entry.claim is None:
+                raise _name_missing(number)
+            yield entry.claim, entry.digest
+
+
+def _name_missing(number: int) -> DamagedTable:
+    path = claim_path(number)
+    return DamagedTable(f"{path} is missing though later claims are there: restore it", path=path)
 
 
 class ClaimLog:
@@ -146,7 +188,7 @@ class ClaimLog:
             StorageError: The store failed.
         """
         head = self._head if self._head.number else self._find_head()
-        while (found := self._read_entry(head.number + 1, head.digest)) is not None:
+        while (found := self._read_next(head)) is not None:
             head = found
             self._remember(head)
         return head
@@ -154,7 +196,7 @@ class ClaimLog:
     def read(self, number: int) -> Claim | None:
         """The claim of that number, None if it is not there yet; content, tickets and `seen` may be left out."""
         known = self._recent.get(number)
-        if known is None and (entry := self._read_entry(number, None)):
+        if known is None and (entry := read_entry(self._storage, number)):
             return entry.claim
         return known
 
@@ -241,7 +283,7 @@ class ClaimLog:
 
     def _find_head(self) -> ClaimEntry:
         number = find_last(lambda n: self._storage.exists(claim_path(n)), self._hint.read())
-        head = START if number == 0 else self._read_entry(number, None)
+        head = START if number == 0 else read_entry(self._storage, number)
         if head is None:
             raise DamagedTable(f"{claim_path(number)} vanished: claims are never removed", path=claim_path(number))
         self._remember(head)
@@ -250,20 +292,16 @@ class ClaimLog:
     def _read_present(self, number: int) -> Claim:
         claim = self.read(number)
         if claim is None:
-            path = claim_path(number)
-            raise DamagedTable(f"{path} is missing though later claims are there: restore it", path=path)
+            raise _name_missing(number)
         return claim
 
-    def _read_entry(self, number: int, previous: str | None) -> ClaimEntry | None:
-        data = self._storage.read(claim_path(number))
-        if data is None:
-            return None
-        claim = decode_claim(data, number)
-        if previous is not None and claim.previous != previous:
-            path = claim_path(number)
+    def _read_next(self, head: ClaimEntry) -> ClaimEntry | None:
+        entry = read_entry(self._storage, head.number + 1)
+        if entry and entry.claim and entry.claim.previous != head.digest:
+            path = claim_path(entry.number)
             message = f"{path} is not chained to the claim before it: one of the two was changed; restore it"
-            raise DamagedTable(message, path=path, number=number)
-        return ClaimEntry(number, digest_of(data), claim)
+            raise DamagedTable(message, path=path, number=entry.number)
+        return entry
 
     def _remember(self, entry: ClaimEntry) -> None:
         with self._lock:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-__all__ = ["read_json", "refuse_foreign"]
+__all__ = ["read_json", "refuse_foreign", "refuse_host"]
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """Of a body; a task announces some thousand files at most, of some hundred bytes each."""
@@ -26,11 +26,16 @@ def refuse_foreign(request: Request, hosts: Collection[str]) -> None:
 
     Tasks and JVM clients name the machine by an address, by its own name or by one of `hosts`, and send no origin.
     """
-    host = _name_of(f"//{request.headers.get('host', '')}")
-    if not _is_address(host) and host not in {*hosts, *_own_names()}:
-        raise HTTPException(403, "this timeline server does not go by that host: name it in --host, or use its address")
+    refuse_host(request, hosts)
     if "origin" in request.headers:
         raise HTTPException(403, "a timeline server answers no web pages: send no Origin")
+
+
+def refuse_host(request: Request, hosts: Collection[str]) -> None:
+    """Refuse a request that names the machine neither by an address, nor by its own name, nor by one of `hosts`."""
+    host = _name_of(f"//{request.headers.get('host', '')}")
+    if not _is_address(host) and host not in {*hosts, *_own_names()}:
+        raise HTTPException(403, "this server does not go by that host: name it in --host, or use its address")
 
 
 async def read_json(request: Request) -> Any:

@@ -109,7 +109,7 @@ class TimelineServer:
         """
         self._thread.start()
         if not SystemClock().wait(self._server.answers, _START_S):
-            raise ConfigError(f"the timeline server at {self.url} did not start within {_START_S:g} s", url=self.url)
+            raise ConfigError(f"the server at {self.url} did not start within {_START_S:g} s", url=self.url)
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
@@ -138,7 +138,5 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise ConfigError(
-            f"the timeline server cannot listen on {host}:{port}: {error}", host=host, port=port
-        ) from error
+        raise ConfigError(f"the server cannot listen on {host}:{port}: {error}", host=host, port=port) from error
     return listening

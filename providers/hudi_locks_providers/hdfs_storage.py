@@ -112,7 +112,7 @@ class HdfsStorage(Storage):
         """See `Storage.walk`; the folders of one depth are listed side by side."""
         folders, files = [folder], list[tuple[str, Entry]]()
         while folders:
-            children = map_in_threads(self.list, folders)
+            children = self.list_each(folders)
             found = [
                 (f"{above}/{entry.name}" if above else entry.name, entry)
                 for above, entries in zip(folders, children, strict=True)

@@ -153,6 +153,24 @@ def test_rows_that_the_jvm_hides_behind_its_range_of_a_column_with_nan_are_told(
     assert whose == {"the file that holds its values", "its partition that holds its values"}
 
 
+def test_where_the_columns_with_statistics_changed_the_jvm_hides_rows_by_ranges_of_partitions_and_we_do_not(
+    spark: Any, jvm: Any, path: str
+) -> None:
+    """Ranges of files are asked alone: those of a partition lack the files of which the column has none."""
+    columns = "hoodie__metadata__index__column__stats__column__list"
+    apart = {"hoodie__parquet__small__file__limit": "0", "hoodie__datasource__write__operation": "insert"}
+    write_theirs(jvm, path, [("a", "eu", 1, 1.0, "theirs")], **{columns: "value"}, **apart)
+    write_theirs(jvm, path, [("b", "eu", 100, 2.0, "theirs")], **{columns: "value,ts"}, **apart)
+    table = HoodieTable.load(spark, path)
+    where = "ts < 50"
+    assert [row.id for row in table.read(where=where).collect()] == ["a"]
+    told = {"path": path, "columns": ["id"], "where": where}
+    found = [jvm.ask("read", **told, options={"hoodie.metadata.enable": it}).result(600) for it in ("true", "false")]
+    assert found == [[], [["a"]]]
+    report = verify_table(table.table.storage)
+    assert [(one.kind, "partition" in one.expected) for one in report.damages] == [("metadata-table", True)]
+
+
 def test_verification_tells_what_the_metadata_table_misses_and_names_in_vain(
     theirs: HoodieTable, frame: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

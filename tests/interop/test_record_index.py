@@ -178,6 +178,18 @@ def test_a_table_without_partitions_has_such_an_index_too(jvm: Any, spark: Any, 
     }  # fmt: skip
 
 
+def test_the_jvm_goes_by_the_index_after_we_restored(table: IndexedTable) -> None:
+    ours = table.open()
+    before = ours.upsert(table.frame(("a", "eu", 2, 1.0, "ours"), ("n", "us", 2, 1.0, "ours")))
+    table.theirs(("n", "us", 3, 1.0, "theirs"), ("m", "new", 3, 1.0, "theirs"))
+    assert table.open().services.restore(before.instant).indexed_keys == len(FIRST) + 1
+    table.check()
+    table.theirs(("n", "eu", 4, 1.0, "theirs"), ("m", "eu", 4, 1.0, "theirs"))
+    assert table.places() == {"a": "eu", "b": "eu", "c": "us", "m": "eu", "n": "us", "é": "us"}
+    table.open().upsert(table.frame(("m", "us", 5, 1.0, "ours"), ("k", "us", 5, 1.0, "ours")))
+    table.check()
+
+
 @pytest.mark.parametrize("table", [BY_KEY], indirect=True, ids=["MERGE_ON_READ"])
 def test_an_index_that_is_dropped_is_made_anew_by_the_jvm(table: IndexedTable) -> None:
     if table.jvm.table_version >= 9:

@@ -129,6 +129,7 @@ def count_upsert(
     """The requests of the fourth upsert into a new table, sorted out."""
     monkeypatch.setattr("hudi_locks.transaction.known_timeline._LISTED_S", -1.0)  # as if each step took a second
     monkeypatch.setattr("hudi_locks.timeline.claims._SPACING_S", 0.0)
+    monkeypatch.setattr("hudi_locks_providers._wire.service_time._FRESH_S", 3600.0)  # asked for before the count begins
     _, options, proxy = counted
     base, names = options[ROOT], {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
     table = HoodieTable.create(spark, base, options={**options, **ALONE, **changes}, **names)

@@ -27,7 +27,7 @@ def test_they_name_one_lock_for_all(zookeeper: Server, tmp_path: Path) -> None:
         "hoodie.write.lock.zookeeper.port": port,
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         with LockManager.from_options(options) as manager, manager.lock() as held:
             held.check()
             with LockManager("zookeeper", options) as other:

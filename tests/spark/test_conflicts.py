@@ -13,6 +13,8 @@ import pytest
 import shared_table
 
 from hudi_locks.errors import AcquireTimeout, SecondWriterRefused, WriteConflict, WriteError
+from hudi_locks.services.activity import list_activity
+from hudi_locks.services.met_conflicts import list_conflicts
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.transaction import Outcome
@@ -45,10 +47,23 @@ def test_of_two_writers_of_one_file_group_the_later_begins_anew_and_nothing_is_l
     assert (conflict.partition, conflict.other_action) == ("1", "commit")
     assert [attempt.outcome for attempt in result.attempts] == [Outcome.ABORTED, Outcome.COMMITTED]
     assert (result.retries, result.attempts[-1].instant) == (1, result.instant)
+    [kept] = list_conflicts(ours.table, last=9).conflicts
+    lost_ms = result.attempts[0].ended_ms - result.attempts[0].began_ms
+    assert (kept.instant, kept.other, kept.found) == (result.instant, conflict.other, "at publish")
+    assert kept.lost_ms == lost_ms > 0
+    assert kept.writer == kept.other_writer == conflict.other_writer  # both of this process
     assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 2, 2.0), ("c", "2", 1, 1.0)]
     aborted = result.attempts[0].instant
     assert not [file for file in Path(path).rglob("*.parquet") if aborted in file.name]
     assert not (Path(path) / ".hoodie/lock").exists()
+
+
+def test_a_commit_names_the_job_that_made_it(spark: Any, create: Create, load: Load, frame: Frame) -> None:
+    ours, context = create(options=SHARED), spark.sparkContext
+    ours.bulk_insert(frame(FIRST))
+    load({**SHARED, "hoodie.write.lock.app_id": "nightly"}).bulk_insert(frame(FIRST))
+    first, second = (one.writer.partition(" (pid ")[0] for one in list_activity(ours.table, last=2))
+    assert (first, second) == (f"{context.appName} ({context.applicationId})", "nightly")
 
 
 def test_writers_of_different_file_groups_do_not_disturb_each_other(
@@ -127,6 +142,7 @@ def test_an_insert_writes_only_those_rows_again_whose_small_file_another_changed
     after_job(change)
     result = ours.insert(frame([("k", "1", 1, 1.0), ("l", "2", 1, 1.0), ("m", "9", 1, 1.0)]))
     [conflict] = result.avoided
+    assert [one.found for one in list_conflicts(ours.table, last=9).conflicts] == ["rewritten"]
     assert (result.retries, conflict.other, conflict.partition) == (0, theirs[0].instant, "1")
     assert rows_of(ours, "id", "ts") == [("a", 1), ("b", 2), ("c", 1), ("k", 1), ("l", 1), ("m", 1)]
     kept = {file.stat().st_ino for file in Path(path).glob("[29]/*.parquet") if result.instant in file.name}
@@ -159,7 +175,7 @@ def test_without_retries_left_the_conflict_is_raised_with_its_facts(
 def test_two_threads_that_publish_at_once_both_get_through(
     create: Create, load: Load, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch, index: str
 ) -> None:
-    options = {**SHARED, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"}
+    options = {**SHARED, **shared_table.BY_INDEX[index]}
     table = create(options=options)
     table.bulk_insert(frame(FIRST))
     barrier, run_job, met = threading.Barrier(2), Writer._run_job, set[int]()

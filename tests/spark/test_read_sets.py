@@ -20,7 +20,6 @@ RETRIED = {
     **shared_table.SHARED,
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.num.retries.on.conflict.failures": "1",
-    "hoodie.bucket.index.num.buckets": "1",
 }
 STORED = [("a", "1", 5, 5.0), ("b", "1", 5, 5.0)]
 KEY = "id string, month string"
@@ -28,7 +27,7 @@ KEY = "id string, month string"
 
 @pytest.fixture(params=["SIMPLE", "BUCKET"])
 def options(request: pytest.FixtureRequest) -> dict[str, str]:
-    return {**RETRIED, "hoodie.index.type": request.param}
+    return {**RETRIED, **shared_table.BY_INDEX[request.param]}
 
 
 def test_an_upsert_that_loses_everywhere_notices_that_its_key_was_deleted(

@@ -156,11 +156,17 @@ def test_an_index_that_was_dropped_since_the_table_was_loaded_is_done_without(lo
     assert name_partitions(table) == {"a": "eu", "c": "us", "d": "us", "e": "eu", "n": "new"}
 
 
-def test_a_restore_says_what_stands_in_its_way(load: Any, rows: Any) -> None:
+def test_a_restore_makes_the_index_anew(load: Any, rows: Any) -> None:
     table = load()
-    written = table.upsert(rows(("a", "eu", 9, 1.0, "ours")))
-    with pytest.raises(UnsupportedTable, match="has a record index"):
-        table.services.restore(written.instant)
+    written = table.upsert(rows(("a", "eu", 9, 1.0, "ours"), ("n", "us", 9, 1.0, "ours")))
+    there = list_places(table)
+    table.upsert(rows(("m", "new", 10, 1.0, "ours"), ("n", "us", 10, 1.0, "ours")))
+    table.delete(rows(("c", "us", 10, 1.0, "")))
+    done = table.services.restore(written.instant)
+    assert (done.dropped, done.indexed_keys) == (("record_index",), len(there))
+    assert read_index(load()) == list_places(load()) == there
+    load().upsert(rows(("n", "us", 11, 1.0, "ours"), ("m", "eu", 11, 1.0, "ours")))
+    assert read_index(load()) == list_places(load())
 
 
 def test_without_a_record_index_keys_are_looked_for_everywhere_with_a_warning(

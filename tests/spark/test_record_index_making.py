@@ -10,7 +10,6 @@ import shared_table
 from record_places import list_places, read_index
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.services import drop_metadata_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
 
@@ -111,17 +110,37 @@ def test_one_that_is_damaged_is_made_anew_with_the_metadata_table(create: Any, r
     check(table, a="eu", b="us")
 
 
-def test_after_a_restore_it_is_made_anew(create: Any, rows: Any) -> None:
+def test_a_restore_that_dies_leaves_none_and_one_that_repeats_it_goes_on(
+    create: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = create(hoodie__metadata__enable="true", hoodie__metadata__record__index__enable="true")
     first = table.insert(rows(("a", "eu", 1), ("b", "us", 1)))
     load(table).upsert(rows(("b", "eu", 2), ("c", "us", 2)))
-    with pytest.raises(UnsupportedTable, match="make it anew with hudi-locks metadata rebuild"):
-        load(table).services.restore(first.instant)
-    assert drop_metadata_table(table.path, OPTIONS, parts=["record_index"]) == ("record_index",)
-    load(table).upsert(rows(("x", "us", 2)))
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_locks.services.restoring.drop_staged", None)
+        with pytest.raises(TypeError):
+            load(table).services.restore(first.instant)
+    assert not load(table).table.config.has_record_index
     load(table).services.restore(first.instant)
     assert load(table, **ASKED).services.make_metadata_table(anew=True) is not None
     check(table, a="eu", b="us")
+
+
+@pytest.mark.parametrize("create", ["COPY_ON_WRITE"], indirect=True)
+def test_a_restore_goes_on_without_one_where_none_can_be_made(
+    create: Any, rows: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {"hoodie__metadata__enable": "true", "hoodie__metadata__record__index__enable": "true"}
+    table, simple = create(**asked, hoodie__index__type="SIMPLE"), {"hoodie.index.type": "SIMPLE"}
+    table.insert(rows(("a", "eu", 1), ("b", "us", 1)))
+    second = load(table, **simple).insert(rows(("a", "us", 2)))
+    load(table, **simple).insert(rows(("c", "us", 3)))
+    done = load(table, **simple).services.restore(second.instant)
+    assert (done.dropped, done.indexed_keys) == (("record_index",), None)
+    assert "goes on without a record index after a restore: no record index can be made" in caplog.text
+    found = load(table, **simple)
+    assert not found.table.config.has_record_index
+    assert sorted(row.id for row in found.read().collect()) == ["a", "a", "b"]
 
 
 def test_a_table_with_a_key_in_two_rows_gets_none_and_stays_as_it_is(create: Any, rows: Any) -> None:

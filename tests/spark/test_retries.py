@@ -14,6 +14,7 @@ import pyspark
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812
+from shared_table import BY_INDEX
 
 from hudi_locks.errors import BadInput, WriteAborted
 from hudi_locks.spark import HoodieTable, _compat
@@ -56,7 +57,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], i
 def test_a_task_that_is_tried_again_leaves_one_file(
     create: Create, frame: Frame, rows_of: RowsOf, path: str, fail_once: Callable[[], int], index: str
 ) -> None:
-    table = create(options={"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"})
+    table = create(options=BY_INDEX[index])
     first = table.upsert(frame(ROWS))
     assert fail_once() == 2
     assert first.rows_inserted == len(ROWS)

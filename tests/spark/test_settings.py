@@ -14,11 +14,11 @@ from slice_files import new_file
 from transaction_harness import Harness, HarnessClock, heartbeats_that_end
 
 from hudi_locks.config import Options
-from hudi_locks.errors import ConfigError
+from hudi_locks.errors import ConfigError, NoEffectWarning
 from hudi_locks.format import avro_schema
 from hudi_locks.format.key_filter import KeyFilter
 from hudi_locks.spark import Operation
-from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.writing.writer import Writer
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import BaseFileWriter, RowBuffers, TableConfig, add_meta_schema, stamp_rows
@@ -188,3 +188,50 @@ def test_the_fields_that_are_named_choose_the_bucket() -> None:
     found = [set(one.buckets.assign(keys, one.hash_fields).to_pylist()) for one in (by_day, by_all)]
     assert len(found[0]) == 1
     assert len(found[1]) > 10
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "why"),
+    [
+        ({"hoodie.bucket.index.num.buckets": "4"}, "hoodie.bucket.index.num.buckets", "SIMPLE, which has no buckets"),
+        ({"hoodie.index.bloom.fpp": "0.1"}, "hoodie.index.bloom.fpp", "SIMPLE, and base files get no bloom filter"),
+        (
+            {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.bloom.index.update.partition.path": "false"},
+            "hoodie.bloom.index.update.partition.path",
+            "GLOBAL_SIMPLE, and it is of another index",
+        ),
+        (
+            {"hoodie.record.index.update.partition.path": "true"},
+            "hoodie.record.index.update.partition.path",
+            "SIMPLE, and it is of another index",
+        ),
+        (
+            {"hoodie.index.type": "BLOOM", "hoodie.index.bloom.num_entries": "5000"},
+            "hoodie.index.bloom.num_entries",
+            "DYNAMIC_V0, which has another limit",
+        ),
+        (
+            {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.prune.by.ranges": "false"},
+            "hoodie.bloom.index.prune.by.ranges",
+            "files and row groups that cannot have a key are never read for it",
+        ),
+    ],
+)
+def test_what_is_said_of_another_index_is_warned_about(options: dict[str, str], key: str, why: str) -> None:
+    with pytest.warns(NoEffectWarning, match=f"{key} has no effect here: .*{why}") as told:
+        check_pipeline(Options(options), TableConfig("t", ("id",)), "/lake/t", for_writing=True)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"},
+        {"hoodie.index.type": "BLOOM", "hoodie.index.bloom.fpp": "0.1", "hoodie.bloom.index.use.caching": "true"},
+        {"hoodie.parquet.bloom.filter.enabled": "true", "hoodie.index.bloom.fpp": "0.1"},
+        {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"},
+    ],
+)
+def test_what_is_said_of_the_index_of_the_writer_is_not(options: dict[str, str]) -> None:
+    checked = check_pipeline(Options(options), TableConfig("t", ("id",)), "/lake/t", for_writing=True)
+    assert options.items() <= dict(checked).items()

@@ -31,13 +31,13 @@ def test_a_write_says_that_it_was_rolled_back_and_blames_no_file(
     (base,) = Path(path).rglob("*.parquet")
     locate = KeyLookup.locate
 
-    def locate_late(*arguments: Any) -> Any:
+    def locate_late(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(KeyLookup, "locate", locate)
         shutil.rmtree(Path(path, ".hoodie/.heartbeat"))
         other = load({**SHARED, "hoodie.clean.commits.retained": "1"})
         for ts in (3, 4):
             other.upsert(frame([("a", "1", ts, 1.0)]))
-        return locate(*arguments)
+        return locate(*arguments, **named)
 
     monkeypatch.setattr(KeyLookup, "locate", locate_late)
     with pytest.raises(WriteAborted, match=r"rolled the instant back by claim .* begin a new write") as caught:

@@ -11,7 +11,7 @@ import pytest
 _FEW = 4
 
 
-def leave_combinations(items: Iterable[pytest.Item], *, most: int = 8) -> None:
+def leave_combinations(items: Iterable[pytest.Item], *, most: int = 12) -> None:
     """Mark as nightly what every run can do without: all but one of up to four combinations, and two of more.
 
     Two are opposite ones: a test of two kinds of table, two indexes and two releases meets each of the

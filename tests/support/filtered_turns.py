@@ -27,6 +27,8 @@ _DEADLINE_S: Final = 600
 _AT_ONCE: Final = 3
 """So many reads of the JVM at once: each opens all files of the metadata table with a buffer of 16 MB."""
 _FIRST: Final = datetime(2024, 1, 1, tzinfo=timezone.utc)
+_A_DAY: Final = date(2024, 1, 1)
+"""For JVM 1.0.2, which cannot log a date that is null: it fails on its own statistics of columns."""
 _TEXTS: Final = ("", "a", "Ω", "ü" * 40, "zz", "日本")
 
 
@@ -236,6 +238,8 @@ class FilteredTurns:
         return found
 
     def _write_by_jvm(self, rows: list[Row], **changes: str) -> None:
+        if self.jvm.version == "1.0.2" and self.kind != "COPY_ON_WRITE":
+            rows = [{**row, "day": row["day"] or _A_DAY} for row in rows]
         self._send(rows, "upsert", **changes)
         self._merge(rows)
 

@@ -1,4 +1,4 @@
-"""Files of metadata tables that JVM Hudi made.
+"""Files of metadata tables that each bundle of JVM Hudi made.
 
 They are of small tables of both types after an insert, an upsert and a delete; and base files of one with 38 commits.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,30 +15,31 @@ from typing import Any
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.log_block import BlockType, decode_blocks
 
-__all__ = ["VERSIONS", "list_expected", "list_hfiles", "read_golden"]
+__all__ = ["BUNDLES", "list_expected", "list_hfiles", "read_golden"]
 
-VERSIONS = (8, 9)
+BUNDLES: Mapping[str, int] = {"1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
+"""Each with the version of the tables that it makes."""
 _GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-@lru_cache(maxsize=2)
-def read_golden(version: int) -> dict[str, bytes]:
+@lru_cache(maxsize=len(BUNDLES))
+def read_golden(bundle: str) -> dict[str, bytes]:
     """Every file of the archive by its path."""
-    with tarfile.open(_GOLDEN / f"v{version}_metadata_table.tar.gz") as archive:
+    with tarfile.open(_GOLDEN / f"metadata_table_{bundle}.tar.gz") as archive:
         files = [member for member in archive if member.isfile()]
         return {member.name.split("/", 1)[1]: archive.extractfile(member).read() for member in files}  # type: ignore[union-attr]
 
 
-def list_expected(version: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def list_expected(bundle: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Path of each file of the metadata table, and its records as another decoder read them."""
-    for line in read_golden(version)["expected.jsonl"].splitlines():
+    for line in read_golden(bundle)["expected.jsonl"].splitlines():
         told = json.loads(line)
         yield told["file"], told["records"]
 
 
-def list_hfiles(version: int) -> Iterator[tuple[str, HFile, str]]:
+def list_hfiles(bundle: str) -> Iterator[tuple[str, HFile, str]]:
     """Path, content and schema of every base file, and of every block of a log that is an HFile."""
-    for path, data in read_golden(version).items():
+    for path, data in read_golden(bundle).items():
         if path.endswith(".hfile"):
             found = HFile(data, path)
             yield path, found, found.info["schema"].decode()

@@ -6,11 +6,14 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterable
+from pkgutil import resolve_name
 from typing import Any
 
 from rows_simulator import play_replacing
 from serviced_simulator import play_long_lived, play_long_lived_beside_jvm, play_serviced, play_serviced_beside_jvm
 from transaction_plays import play_mixed, play_native
+
+from hudi_locks.storage import Entry, Storage
 
 PLAYS = (
     play_native,
@@ -24,9 +27,7 @@ PLAYS = (
 _THREADED = (
     "services.archival",
     "services.retention",
-    "services.janitor",
     "table.table",
-    "table.data_files",
     "table.losses",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
@@ -40,8 +41,12 @@ def do_one_step_at_a_time(patch: Callable[[str, Any], object]) -> None:
         del threads
         return [call(argument) for argument in arguments]
 
+    def list_in_order(storage: Storage, folders: Iterable[str]) -> list[list[Entry]]:
+        return [storage.list(folder) for folder in folders]
+
     for module in _THREADED:
         patch(f"hudi_locks.{module}.map_in_threads", map_in_order)
+    patch("hudi_locks.storage.Storage.list_each", list_in_order)
 
 
 def digest(seed: int) -> str:
@@ -59,9 +64,8 @@ def digest(seed: int) -> str:
 
 
 def _set(path: str, value: Any) -> None:
-    module, _, name = path.rpartition(".")
-    __import__(module)
-    setattr(sys.modules[module], name, value)
+    owner, _, name = path.rpartition(".")
+    setattr(resolve_name(owner), name, value)
 
 
 if __name__ == "__main__":

@@ -8,3 +8,8 @@ SHARED = {
     "hoodie.write.lock.wait_time_ms_between_retry": "20",
 }
 """Those that every such test gives; it adds its own."""
+BY_INDEX = {
+    "SIMPLE": {"hoodie.index.type": "SIMPLE"},
+    "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"},
+}
+"""The rest of it, by index: a count of buckets without buckets would be warned about."""

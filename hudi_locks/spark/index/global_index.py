@@ -86,7 +86,7 @@ class GlobalIndex(SimpleIndex):
         storage, rows = snapshot.table.storage, keyed.frame
         if self._searches(keyed.counts):
             by_filter = self._goes_by_filters
-            return search_files(rows, storage, base_files, by_partition=False, by_filter=by_filter, file_id=GROUP)
+            return search_files(rows, storage, base_files, by_partition=False, by_filter=by_filter, file_id=GROUP).rows
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
         return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP)
 

@@ -40,9 +40,9 @@ class LoggedIndex(SimpleIndex):
         late = tuple(snapshot.list_late_logs(slices)) if self.settings.looks_up(operation) else ()
         return replace(lookup, closed=lookup.closed | snapshot.compacting_groups | logged, late_logs=late)
 
-    def _check_rows(self, snapshot: Snapshot) -> None:
+    def _check_files(self, snapshot: Snapshot) -> None:
         _refuse_unfounded(snapshot.file_slices())
-        super()._check_rows(snapshot)
+        super()._check_files(snapshot)
 
 
 @dataclass(frozen=True)

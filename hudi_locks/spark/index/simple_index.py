@@ -6,7 +6,7 @@ They are read for a write, again in what others changed since, and in what they 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final
@@ -17,8 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
+from hudi_locks.spark._compat import local_rows
 from hudi_locks.spark.index.index import Count, Index
-from hudi_locks.spark.index.key_search import MOST_KEYS, search_files
+from hudi_locks.spark.index.key_search import MOST_KEYS, GroupCounts, LookedUp, search_files
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.spark.settings import FileSizing
@@ -67,8 +68,9 @@ class SimpleIndex(Index):
         if not self.settings.looks_up(operation):
             yield lookup.place_new(keyed.frame, base_files, keyed.counts)
             return
-        with keep_persisted(lookup.tag(keyed.frame, base_files)) as tagged:
-            yield lookup.place(operation, tagged, base_files)
+        located = lookup.locate(keyed.frame, base_files, GROUP, counts=keyed.counts)
+        with keep_persisted(located.rows) if located.counts is None else nullcontext(located.rows) as tagged:
+            yield lookup.place(operation, tagged, base_files, counts=located.counts)
 
     @contextmanager
     def replan(
@@ -96,6 +98,11 @@ class SimpleIndex(Index):
         return self.settings.looks_up(operation)
 
     def _check_rows(self, snapshot: Snapshot) -> None:
+        """Lists the table only where its newest write looks like one of a bucket index."""
+        if all(is_bucket_file_id(file.file_id) for file in snapshot.newest_files):
+            self._check_files(snapshot)
+
+    def _check_files(self, snapshot: Snapshot) -> None:
         base_files = snapshot.base_files()
         if base_files and all(is_bucket_file_id(file.file_id) for file in base_files):
             raise UnsupportedTable(
@@ -144,34 +151,57 @@ class KeyLookup:
     searches: bool = False
     by_filter: bool = False
 
-    def tag(self, rows: DataFrame, base_files: Sequence[BaseFile]) -> DataFrame:
-        """Add GROUP, the id of the file group that holds the key; null for a key that is new to its partition."""
-        return self.locate(rows, base_files, GROUP)
+    def locate(
+        self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, *, counts: Mapping[str, int] | None = None
+    ) -> LookedUp:
+        """The rows with the id of the file group among those of `base_files` that has their key, or null.
 
-    def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> DataFrame:
-        """Add, as `column`, the id of the file group among those of `base_files` that holds the key, or null."""
+        Args:
+            rows: With record keys and partition paths.
+            base_files: Of the partitions.
+            column: Name of that id.
+            counts: Rows by partition path, if they were counted.
+        """
         if not base_files:
-            return rows.withColumn(column, F.lit(None).cast("string"))
-        keys, spark = text_columns(RECORD_KEY, PARTITION_PATH), rows.sparkSession
-        if self.searches:
-            known = search_files(
-                rows, self.storage, base_files, by_partition=True, by_filter=self.by_filter, file_id=column
+            new: GroupCounts | None = (
+                None if counts is None else {(path, None): number for path, number in counts.items()}
             )
-        else:
-            known = read_keys(spark, self.storage, base_files, keys, file_id=column)
+            return LookedUp(rows.withColumn(column, F.lit(None).cast("string")), new)
+        known = self._read_known(rows, base_files, column)
         if self.late_logs:
-            logged = read_stored(spark, self.storage, self.late_logs, keys, file_id=column)
-            known = known.unionByName(logged).distinct()
-        return rows.join(known, [RECORD_KEY, PARTITION_PATH], "left")
+            keys = text_columns(RECORD_KEY, PARTITION_PATH)
+            logged = read_stored(rows.sparkSession, self.storage, self.late_logs, keys, file_id=column)
+            known = LookedUp(known.rows.unionByName(logged).distinct())
+        return replace(known, rows=rows.join(known.rows, [RECORD_KEY, PARTITION_PATH], "left"))
 
-    def place(self, operation: Operation, tagged: DataFrame, base_files: Sequence[BaseFile]) -> Placement:
+    def _read_known(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> LookedUp:
+        if self.searches:
+            by_filter = self.by_filter
+            return search_files(rows, self.storage, base_files, by_partition=True, by_filter=by_filter, file_id=column)
+        keys = text_columns(RECORD_KEY, PARTITION_PATH)
+        return LookedUp(read_keys(rows.sparkSession, self.storage, base_files, keys, file_id=column))
+
+    def place(
+        self,
+        operation: Operation,
+        tagged: DataFrame,
+        base_files: Sequence[BaseFile],
+        *,
+        counts: GroupCounts | None = None,
+    ) -> Placement:
         """Give those rows of a tagged input file groups that the operation writes; the input should be persisted.
 
         Also what is not written rests on what the index found: a row that is left out, and a key that is nowhere.
+
+        Args:
+            operation: What is done with the rows.
+            tagged: The rows, with the file group that has the key as GROUP, null for a key that is new.
+            base_files: Those of the partitions.
+            counts: Rows by partition path and GROUP; Spark counts them if None.
         """
-        counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
-        fresh = {row[PARTITION_PATH]: row["count"] for row in counted if row[GROUP] is None}
-        groups = frozenset(FileGroupId(row[PARTITION_PATH], row[GROUP]) for row in counted if row[GROUP] is not None)
+        counted = _count_groups(tagged) if counts is None else counts
+        fresh = {path: rows for (path, group), rows in counted.items() if group is None}
+        groups = frozenset(FileGroupId(path, group) for path, group in counted if group is not None)
         found = tagged.withColumn(FOUND, F.col(GROUP))
         absent = tagged.where(F.col(GROUP).isNull()).select(RECORD_KEY, PARTITION_PATH)
         fresh_rows = {} if operation is Operation.DELETE else fresh
@@ -180,7 +210,7 @@ class KeyLookup:
         missed = MissedKeys(absent, self.storage, frozenset(fresh))
         if self.late_logs is not None:
             keys = tagged.select(RECORD_KEY, PARTITION_PATH)
-            missed = LoggedKeys(keys, self.storage, frozenset(row[PARTITION_PATH] for row in counted))
+            missed = LoggedKeys(keys, self.storage, frozenset(path for path, _ in counted))
         rows = _choose_rows(assigned)
         return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
 
@@ -205,13 +235,17 @@ class KeyLookup:
         return Placement(placed, ListedGroups(bases, logged), len(shared.union(held)))
 
     def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
-        listed = tagged.sparkSession.createDataFrame(
-            list(shares.items()), f"{PARTITION_PATH} string, {_SHARES} array<string>"
-        )
+        columns = {PARTITION_PATH: "string", _SHARES: "array<string>"}
+        listed = local_rows(tagged.sparkSession, columns, shares.items())
         position = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SHARES)) + 1
         drawn = F.element_at(F.col(_SHARES), position.cast("int"))
         joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
         return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
+
+
+def _count_groups(tagged: DataFrame) -> GroupCounts:
+    counted = tagged.groupBy(PARTITION_PATH, GROUP).count().collect()
+    return {(row[PARTITION_PATH], row[GROUP]): row["count"] for row in counted}
 
 
 def _choose_group(operation: Operation) -> Column:
@@ -253,7 +287,7 @@ def regroup(
     """
     changed = find_changed(before, now)
     files = [file for file in now if FileGroupId(file.partition, file.file_id) in changed]
-    rows = _assign(operation, index.locate(assigned, files, _NOW), changed, counts)
+    rows = _assign(operation, index.locate(assigned, files, _NOW).rows, changed, counts)
     with keep_persisted(rows) as kept:
         touched = _find_touched(kept, changed)
         bases = {(file.partition, file.file_id): file for file in now}

@@ -16,6 +16,7 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import StagedLog, list_indexed
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.services.met_conflicts import describe_conflict, note_conflicts
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, Operation, WriteResult, decode_report
@@ -261,8 +262,9 @@ class Writer:
             taken = raise_if_rolled_back(transaction)
             with transaction, taken, typed_task_errors(), work(transaction, left) as draft:
                 report("publishing")
+                metadata = self._note_conflicts(draft, attempts)
                 published = transaction.publish(
-                    draft.metadata, reads=draft.reads, unless=draft.unless, key_logs=draft.key_logs
+                    metadata, reads=draft.reads, unless=draft.unless, key_logs=draft.key_logs
                 )
         except EarlyConflictMet as met:
             published = PublishResult(transaction.instant, Outcome.ABORTED, conflict=met.conflict, reason=str(met))
@@ -270,6 +272,16 @@ class Writer:
         what = (published.outcome, published.conflict, draft.avoided, draft.rewritten)
         attempts.append(Attempt(transaction.instant, began_ms, ended_ms, *what))
         return published, draft.metadata
+
+    def _note_conflicts(self, draft: _Draft, attempts: Sequence[Attempt]) -> CommitMetadata:
+        """Those that this write met until now, kept with its commit."""
+        lost = [(one.conflict, one.ended_ms - one.began_ms) for one in attempts if one.conflict]
+        avoided = [*(conflict for one in attempts for conflict in one.avoided), *draft.avoided]
+        if not lost and not avoided:
+            return draft.metadata
+        met = [describe_conflict(conflict, lost_ms=lost_ms) for conflict, lost_ms in lost]
+        met += [describe_conflict(conflict, lost_ms=None) for conflict in avoided]
+        return note_conflicts(draft.metadata, met, writer=self.transactions.coordinator.owner)
 
     @contextmanager
     def _write_derived(

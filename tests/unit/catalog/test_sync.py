@@ -205,7 +205,7 @@ def test_one_tool_of_several_is_followed(golden: Golden) -> None:
 
 def test_nothing_is_asked_and_nothing_said_by_default(golden: Golden) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         assert CatalogSync.of(Options({}), Table.load(golden("v9_cow"))) == ()
 
 

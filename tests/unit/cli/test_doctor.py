@@ -13,7 +13,12 @@ from hudi_locks_providers.filesystem import FileSystemLockProvider
 from hudi_locks_providers.noop import NoopLockProvider
 
 from hudi_locks import BackendRefused, Lease, LockManager, LockScope, Owner
+from hudi_locks.format import CommitMetadata
 from hudi_locks.lock import Finding
+from hudi_locks.storage import open_storage
+from hudi_locks.table import Table, TableConfig
+from hudi_locks.transaction import Transactions
+from hudi_locks.verification import find_other_lock
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -90,3 +95,47 @@ def test_the_policy_is_printed_where_there_is_one(hudi_locks: Run, monkeypatch: 
     status, out, _ = hudi_locks("doctor", "s3://bucket/t", "-p", "filesystem", "--iam")
     assert status == 0
     assert json.loads(out)["Statement"] == [{"Resource": "s3://bucket/t"}]
+
+
+def write(base: str, *providers: str) -> None:
+    """One write under each of these locks, the first of a new table."""
+    table = Table.create(open_storage(base), TableConfig("t", ("id",)))
+    for provider in providers:
+        options = {"hoodie.base.path": base, "hoodie.write.lock.provider": provider}
+        with LockManager.from_options(options) as locks:
+            tx = Transactions(table, locks, options=options, owner=Owner(provider)).begin("commit", "UPSERT")
+            assert tx.publish(CommitMetadata.of((), "UPSERT", schema=None)).is_committed
+
+
+JAVA = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+
+
+@pytest.mark.parametrize(
+    ("providers", "is_one"),
+    [
+        ((), True),
+        (("filesystem", JAVA), True),
+        (("in_process",), False),
+        (("filesystem", "in_process"), False),
+        (("filesystem", "in_process", "filesystem"), False),
+        (("in_process", "in_process", "filesystem"), True),
+    ],
+    ids=["no writes", "the same by another name", "another", "another since", "both in turns", "changed over"],
+)
+def test_writers_under_another_lock_are_named(
+    hudi_locks: Run, tmp_path: Path, providers: tuple[str, ...], is_one: bool
+) -> None:
+    base = str(tmp_path / "table")
+    write(base, *providers)
+    status, out, _ = hudi_locks("doctor", base, "-p", JAVA, "--json")
+    [found] = [one for one in json.loads(out) if one["name"] == "one-lock"]
+    assert (status, found["ok"]) == (0, True) if is_one else (1, False)
+    assert is_one or "was written under in_process by in_process; these options take" in found["found"]
+    assert is_one or "a chain moves them over" in found["advice"]
+
+
+def test_a_chain_holds_several_locks(tmp_path: Path) -> None:
+    base = str(tmp_path / "table")
+    write(base, "in_process")
+    assert find_other_lock(open_storage(base), "chain", last=9) is None
+    assert find_other_lock(open_storage(base), "zookeeper", last=9) is not None

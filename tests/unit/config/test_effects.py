@@ -50,7 +50,7 @@ def test_an_honoured_key_is_read(key: Key[Any]) -> None:
 @pytest.mark.parametrize("key", REFUSED, ids=lambda key: key.name)
 def test_a_refused_key_names_the_way_out(key: Key[Any]) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         for value in key.accepted:
             check_writer_options(Options({key.name: value}))
     if value := other_value(key):
@@ -62,7 +62,7 @@ def test_a_refused_key_names_the_way_out(key: Key[Any]) -> None:
 @pytest.mark.parametrize("key", IDLE, ids=lambda key: key.name)
 def test_a_key_without_effect_is_warned_about(key: Key[Any]) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         for value in key.accepted:
             check_writer_options(Options({key.name: value}))
     with pytest.warns(NoEffectWarning, match=re.escape(f"{key.name} has no effect here: {key.no_effect}")):

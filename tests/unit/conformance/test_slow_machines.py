@@ -282,3 +282,52 @@ def test_a_thread_is_waited_for_and_one_that_does_not_end_is_stuck() -> None:
     over.set()
     Patience().await_end(thread, "it did not end")
     assert not thread.is_alive()
+
+
+class LosesOnce(SampleLockProvider):
+    """Who comes next gets the lock, as if the holder's session had ended while the machine stood still."""
+
+    granted: ClassVar[list[tuple[SampleLockProvider, Lease]]]
+    losses: ClassVar[int]
+
+    def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:
+        if self.granted and self.granted[-1][0] is not self and len(self.granted) <= self.losses:
+            provider, lease = self.granted[-1]
+            provider.release(lease)
+        got = super().try_acquire(scope, owner, timeout_s)
+        if got is not None:
+            self.granted.append((self, got))
+        return got
+
+
+@pytest.mark.parametrize(("losses", "stalled", "status"), [(1, True, "pass"), (50, True, "fail"), (1, False, "fail")])
+def test_a_lock_that_the_kit_lost_on_a_machine_that_stood_still_is_waited_for_once_more(
+    losses: int, stalled: bool, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LosesOnce, "granted", [], raising=False)
+    monkeypatch.setattr(LosesOnce, "losses", losses, raising=False)
+    monkeypatch.setattr(limits.StallWatch, "has_stalled", stalled)
+    harness = Harness("of this module", {"hoodie.sample.folder": str(tmp_path)}, virtual_time=False)
+    harness.__dict__["kind"] = LosesOnce
+    outcome = run_check(select_checks(only=["D10b"])[0], harness)
+    assert outcome.status is Status(status), outcome
+    assert [("the machine stood still" in note) for note in outcome.notes] == [True] * stalled
+
+
+def test_a_process_that_does_not_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the machine had been stopped between two looks."""
+    times, over = iter([0.0, 0.05, 1.6, 1.65]), threading.Event()
+
+    class Stopped(SystemClock):
+        def monotonic(self) -> float:
+            told = next(times, None)
+            if told is None:
+                over.set()
+            return 1.7 if told is None else told
+
+    monkeypatch.setattr(limits, "SystemClock", Stopped)
+    monkeypatch.setattr(limits, "_LOOK_S", 0.001)
+    with limits.StallWatch() as watch:
+        assert over.wait(SLOW_S)
+    assert watch.has_stalled
+    assert watch.longest_s == pytest.approx(1.55, abs=0.01)

@@ -233,7 +233,7 @@ def make_kinds(folder: Path) -> list[Kind]:
         Kind("HFile", hfile, *by_path(read_whole_hfile)),
         *(
             Kind(f"HFile of the JVM, {path}", data, *by_path(read_whole_hfile))
-            for path, data in read_golden(8).items()
+            for path, data in read_golden("1.0.2").items()
             if path.endswith(".hfile") and "files-" in path
         ),
         Kind(

@@ -10,7 +10,7 @@ import tracemalloc
 
 import pyarrow as pa
 import pytest
-from golden_metadata import VERSIONS, list_hfiles, read_golden
+from golden_metadata import BUNDLES, list_expected, list_hfiles, read_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,19 +25,19 @@ ENTRIES = st.dictionaries(st.binary(min_size=1, max_size=60), st.binary(max_size
 )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_files_of_the_jvm_hold_what_their_trailers_say(version: int) -> None:
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_files_of_the_jvm_hold_what_their_trailers_say(bundle: str) -> None:
     counts = []
-    for _, file, _ in list_hfiles(version):
+    for _, file, _ in list_hfiles(bundle):
         entries = list(file.entries())
         assert file.get_many(key for key, _ in entries) == dict(entries)
         counts.append(len(entries))
-    assert (len(counts), sum(counts)) == (30, 365)
+    assert (len(counts), sum(counts)) == (30, sum(len(records) for _, records in list_expected(bundle)))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_base_files_of_the_jvm_have_a_bloom_filter_beside_the_records(version: int) -> None:
-    names = {name for path, file, _ in list_hfiles(version) if path.endswith(".hfile") for name in file.meta_blocks}
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_base_files_of_the_jvm_have_a_bloom_filter_beside_the_records(bundle: str) -> None:
+    names = {name for path, file, _ in list_hfiles(bundle) if path.endswith(".hfile") for name in file.meta_blocks}
     assert names == {"bloomFilter"}
 
 
@@ -109,9 +109,9 @@ def test_a_merged_file_has_what_both_say(
     assert merged.get_many({*before, *changes}) == expected
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_packed_file_of_the_jvm_stays_packed_as_its_keys_change(version: int) -> None:
-    path, file = next((path, file) for path, file, _ in list_hfiles(version) if file.codec is Codec.GZIP and file.count)
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_a_packed_file_of_the_jvm_stays_packed_as_its_keys_change(bundle: str) -> None:
+    path, file = next((path, file) for path, file, _ in list_hfiles(bundle) if file.codec is Codec.GZIP and file.count)
     before = dict(file.entries())
     some = sorted(before)[::3]
     changes: dict[bytes, bytes | None] = {**dict.fromkeys(some), b"~ new": b"value", some[0]: b"other"}
@@ -174,9 +174,9 @@ def test_an_open_file_tells_what_a_whole_one_tells(
     assert (list(opened.entries()), opened.meta_blocks, opened.info) == (entries, whole.meta_blocks, whole.info)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_an_open_file_of_the_jvm_tells_what_a_whole_one_tells(version: int) -> None:
-    found = {path: data for path, data in read_golden(version).items() if path.endswith(".hfile")}
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_an_open_file_of_the_jvm_tells_what_a_whole_one_tells(bundle: str) -> None:
+    found = {path: data for path, data in read_golden(bundle).items() if path.endswith(".hfile")}
     for path, data in found.items():
         entries = dict(HFile(data, path).entries())
         assert HFile(pa.BufferReader(data), path).get_many([*entries, b"", b"~"]) == entries

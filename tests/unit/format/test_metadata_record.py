@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from golden_metadata import VERSIONS, list_expected, list_hfiles
+from golden_metadata import BUNDLES, list_expected, list_hfiles
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,10 +27,10 @@ GROUPS = {"files": 1, "column_stats": 2, "partition_stats": 1}
 NUMBERS = st.integers(-100, 100)
 
 
-def read_all(version: int) -> list[tuple[str, str, bytes, MetadataRecord]]:
+def read_all(bundle: str) -> list[tuple[str, str, bytes, MetadataRecord]]:
     return [
         (path, key.decode(), value, decode_metadata_record(value, schema, path))
-        for path, file, schema in list_hfiles(version)
+        for path, file, schema in list_hfiles(bundle)
         for key, value in file.entries()
     ]
 
@@ -41,17 +41,17 @@ def strip_docs(schema: Any) -> Any:
     return {k: strip_docs(v) for k, v in schema.items() if k != "doc"} if isinstance(schema, dict) else schema
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_schema_is_that_of_the_jvm_without_its_explanations(version: int) -> None:
-    found = {json.dumps(strip_docs(json.loads(schema))) for _, _, schema in list_hfiles(version)}
-    assert found == {json.dumps(json.loads(SCHEMA_TEXTS[version]))}
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_the_schema_is_that_of_the_jvm_without_its_explanations(bundle: str) -> None:
+    found = {json.dumps(strip_docs(json.loads(schema))) for _, _, schema in list_hfiles(bundle)}
+    assert found == {json.dumps(json.loads(SCHEMA_TEXTS[BUNDLES[bundle]]))}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_records_of_the_jvm_say_what_another_decoder_read(version: int) -> None:
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_records_of_the_jvm_say_what_another_decoder_read(bundle: str) -> None:
     names = dict.fromkeys(RecordKind, 0)
-    read = {(path, key): record for path, key, _, record in read_all(version)}
-    for path, records in list_expected(version):
+    read = {(path, key): record for path, key, _, record in read_all(bundle)}
+    for path, records in list_expected(bundle):
         for told in (one for one in records if one["record"] is not None):
             found = read[path, told["key"]]
             names[found.kind] += 1
@@ -79,21 +79,21 @@ def _unname(told: Any) -> Any:
     return value if name.startswith("Hoodie") else told
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_records_in_logs_of_the_jvm_are_made_byte_for_byte(version: int) -> None:
-    logged = [(v, record) for path, _, v, record in read_all(version) if ".log." in path]
-    same = [value == encode_metadata_record(record, version) for value, record in logged if record.kind != 1]
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_records_in_logs_of_the_jvm_are_made_byte_for_byte(bundle: str) -> None:
+    logged = [(v, record) for path, _, v, record in read_all(bundle) if ".log." in path]
+    same = [value == encode_metadata_record(record, BUNDLES[bundle]) for value, record in logged if record.kind != 1]
     assert len(same) > 150
     assert all(same)
     listed = [(v, record) for v, record in logged if record.kind == 1]  # in the order of Java's hashes
     for _, record in listed:
-        again = encode_metadata_record(record, version)
-        assert decode_metadata_record(again, SCHEMA_TEXTS[version], "") == record
+        again = encode_metadata_record(record, BUNDLES[bundle])
+        assert decode_metadata_record(again, SCHEMA_TEXTS[BUNDLES[bundle]], "") == record
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_every_key_of_the_jvm_is_made_and_lies_in_its_file_group(version: int) -> None:
-    for path, key, _, record in read_all(version):
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_every_key_of_the_jvm_is_made_and_lies_in_its_file_group(bundle: str) -> None:
+    for path, key, _, record in read_all(bundle):
         partition, name = path.split("/")[1:]
         number = int(name.removeprefix(".").split("_")[0].rsplit("-", 2)[1])
         assert group_number(key, GROUPS[partition]) == number

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from golden_metadata import read_golden
+from golden_metadata import BUNDLES, read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
@@ -39,19 +39,24 @@ OWN = TimelineLayout(2, f"{METADATA_FOLDER}/.hoodie/timeline", f"{METADATA_FOLDE
 PARTS = (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
 
 
-@pytest.fixture(params=[8, 9])
-def version(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
+@pytest.fixture(params=BUNDLES)
+def bundle(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def table(version: int) -> MetadataTable:
+def version(bundle: str) -> int:
+    return BUNDLES[bundle]
+
+
+@pytest.fixture
+def table(bundle: str, version: int) -> MetadataTable:
     """That of a table of the JVM, with three partitions."""
     storage = MemoryStorage(ManualClock())
-    for path, data in read_golden(version).items():
+    for path, data in read_golden(bundle).items():
         if path.startswith("cow/"):
             storage.replace(f"{METADATA_FOLDER}/{path.removeprefix('cow/')}", data)
-    storage.replace(".hoodie/.index_defs/index.json", read_golden(version)["cow.index_defs/index.json"])
+    storage.replace(".hoodie/.index_defs/index.json", read_golden(bundle)["cow.index_defs/index.json"])
     return MetadataTable(storage, frozenset(part.value for part in PARTS), version, version)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from golden_metadata import VERSIONS, list_expected, read_golden
+from golden_metadata import BUNDLES, list_expected, read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable, UnsupportedTable
@@ -37,8 +37,8 @@ def storage() -> MemoryStorage:
     return MemoryStorage(ManualClock())
 
 
-def unpack(storage: MemoryStorage, version: int, kind: str) -> None:
-    for path, data in read_golden(version).items():
+def unpack(storage: MemoryStorage, bundle: str, kind: str) -> None:
+    for path, data in read_golden(bundle).items():
         if path.startswith(f"{kind}/"):
             storage.replace(f"{METADATA_FOLDER}/{path.removeprefix(f'{kind}/')}", data)
 
@@ -49,10 +49,10 @@ def view(storage: MemoryStorage, timeline: Timeline = EMPTY) -> MetadataView:
     return found.view(timeline)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("bundle", BUNDLES)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_one_that_the_jvm_made_names_every_file_with_its_size(storage: MemoryStorage, version: int, kind: str) -> None:
-    unpack(storage, version, kind)
+def test_one_that_the_jvm_made_names_every_file_with_its_size(storage: MemoryStorage, bundle: str, kind: str) -> None:
+    unpack(storage, bundle, kind)
     found = view(storage).files
     assert {partition: len(files) for partition, files in found.items()} == {"us": 2, "eu": 2, "asia": 2}
     assert all(size > 900 for files in found.values() for size in files.values())
@@ -61,15 +61,15 @@ def test_one_that_the_jvm_made_names_every_file_with_its_size(storage: MemorySto
     )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("bundle", BUNDLES)
 @pytest.mark.parametrize("partition", [MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS])
 def test_statistics_of_the_jvm_are_found_by_their_keys(
-    storage: MemoryStorage, version: int, partition: MetadataPartition
+    storage: MemoryStorage, bundle: str, partition: MetadataPartition
 ) -> None:
-    unpack(storage, version, "cow")
+    unpack(storage, bundle, "cow")
     keys = {
         one["key"]
-        for path, records in list_expected(version)
+        for path, records in list_expected(bundle)
         if path.startswith(f"cow/{partition.value}/")
         for one in records
     }
@@ -79,9 +79,9 @@ def test_statistics_of_the_jvm_are_found_by_their_keys(
     assert view(storage).read(partition, keys=[*some, "no such key"]) == {key: found[key] for key in some}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_pending_in_the_table_does_not_count(storage: MemoryStorage, version: int) -> None:
-    unpack(storage, version, "cow")
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_what_is_pending_in_the_table_does_not_count(storage: MemoryStorage, bundle: str) -> None:
+    unpack(storage, bundle, "cow")
     last = max(name[:17] for name in storage.list_names(LINE))
     pending = Timeline(LAYOUT_2, (Instant(last, "commit", State.INFLIGHT),))
     before, after = view(storage, pending).files, view(storage).files

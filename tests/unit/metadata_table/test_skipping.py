@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
-from golden_metadata import read_golden
+from golden_metadata import BUNDLES, read_golden
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.format import METADATA_FOLDER, MetadataPartition
@@ -18,16 +19,16 @@ from hudi_locks.timeline import LAYOUT_2, Timeline
 KINDS = {"ts": LONG, "qty": INT, "price": DOUBLE, "name": STRING}
 
 
-@pytest.fixture(params=[(8, "cow"), (9, "cow"), (8, "mor"), (9, "mor")], ids=str)
+@pytest.fixture(params=itertools.product(BUNDLES, ("cow", "mor")), ids="-".join)
 def view(request: pytest.FixtureRequest) -> MetadataView:
     """Of a table of the JVM, with three partitions."""
-    version, kind = request.param
+    bundle, kind = request.param
     storage = MemoryStorage(ManualClock())
-    for path, data in read_golden(version).items():
+    for path, data in read_golden(bundle).items():
         if path.startswith(f"{kind}/"):
             storage.replace(f"{METADATA_FOLDER}/{path.removeprefix(f'{kind}/')}", data)
     names = frozenset({"files", "column_stats", "partition_stats"})
-    return MetadataTable(storage, names, version, version).view(Timeline(LAYOUT_2, ()))
+    return MetadataTable(storage, names, BUNDLES[bundle], BUNDLES[bundle]).view(Timeline(LAYOUT_2, ()))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from hudi_locks.services import TableServices
 from hudi_locks.services.archival import Archiver
 from hudi_locks.services.restoring import Restorer
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
+from hudi_locks.table import PROPERTIES_PATH
 from hudi_locks.transaction import StopPoint
 
 COMPACT = service_keys.METADATA_COMPACT_COMMITS.name
@@ -177,9 +178,21 @@ def narrow(kept: MetadataHarness, requested: str) -> None:
 def test_a_restore_is_refused_where_a_part_of_the_metadata_table_would_not_go_back(kept: MetadataHarness) -> None:
     time = kept.put("p/g-0")
     before = kept.timeline()
-    for part in ("secondary_index_name", "record_index"):
-        kept.storage.replace(f"{METADATA_FOLDER}/{part}/.record-index-0000-0_00000000000000002.log.1_0-0-0", b"")
-        kept.say(f"files,{part}")
-        with pytest.raises(UnsupportedTable, match="hudi-locks metadata drop"):
-            Restorer(kept.open().coordinator).run(time)
+    kept.say("files,secondary_index_name")
+    with pytest.raises(UnsupportedTable, match="hudi-locks metadata drop"):
+        Restorer(kept.open().coordinator).run(time)
     assert kept.timeline() == before
+
+
+def test_a_restore_deletes_a_record_index_before_it_undoes_anything(kept: MetadataHarness) -> None:
+    first, later = kept.put("p/g-0"), kept.put("p/g-1")
+    folder = f"{METADATA_FOLDER}/record_index"
+    kept.storage.replace(f"{folder}/.record-index-0000-0_00000000000000002.log.1_0-0-0", b"")
+    kept.say("files,record_index")
+    with pytest.raises(Killed):
+        Restorer(kept.open(trace=stop_at(StopPoint.RESTORE_UNDONE)).coordinator).run(first)
+    assert "record_index" not in (kept.storage.read(PROPERTIES_PATH) or b"").decode()
+    assert kept.storage.stat(folder) is None
+    kept.clock.advance(4_000)
+    done = Restorer(kept.open().coordinator).run(first)
+    assert (done.undone, done.dropped) == ((later,), ())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden_metadata import read_golden
+from golden_metadata import BUNDLES, read_golden
 from json_checks import check_json
 from metadata_harness import MetadataHarness
 from slice_files import SCHEMA
@@ -77,10 +77,10 @@ def column_stats(view: Any) -> list[Any]:
     return [record for record in view.read(MetadataPartition.COLUMN_STATS).values() if record.statistics]
 
 
-@pytest.mark.parametrize("version", [8, 9])
-def test_it_says_of_itself_what_jvm_hudi_says(harness: Harness, version: int, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(("bundle", "version"), BUNDLES.items())
+def test_it_says_of_itself_what_jvm_hudi_says(harness: Harness, bundle: str, version: int, monkeypatch: Any) -> None:
     """But for what nothing depends on: the comment, the database, and the key generator of the table."""
-    kept, golden = begin_plain(harness, monkeypatch, version), read_golden(version)
+    kept, golden = begin_plain(harness, monkeypatch, version), read_golden(bundle)
     assert MetadataMaker(kept.open().coordinator).run() is not None
     ours = kept.storage.read(f"{METADATA_FOLDER}/.hoodie/hoodie.properties") or b""
     theirs = golden["cow/.hoodie/hoodie.properties"].replace(b"1229203194", b"2107604303").replace(b"=cow_", b"=t_")

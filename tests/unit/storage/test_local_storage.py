@@ -6,11 +6,13 @@ import errno
 import os
 import pickle
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hudi_locks import ManualClock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, LocalStorage, reporting
 from hudi_locks.table import Table, TableConfig
@@ -91,6 +93,29 @@ class TestLocal:
         modified_ms = Path(storage.address("a/b")).stat().st_mtime_ns // 1_000_000
         [entry] = storage.list("a")
         assert entry == Entry("b", 3, modified_ms, is_folder=False, version=entry.version)
+
+    @pytest.mark.parametrize(("took_s", "alone"), [(0.0001, 41), (0.02, 1)])
+    def test_folders_are_listed_in_threads_once_the_system_lets_wait(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took_s: float, alone: int
+    ) -> None:
+        clock, here = ManualClock(), list[bool]()
+        monkeypatch.setattr("hudi_locks.storage.local._clock", clock)
+
+        class Timed(LocalStorage):
+            def list(self, folder: str) -> list[Entry]:
+                here.append(current_thread() is main_thread())
+                clock.advance(took_s if here[-1] else 0)
+                return super().list(folder)
+
+        storage = Timed(str(tmp_path))
+        for number in range(40):
+            storage.replace(f"{number}/file", b"1" * number)
+        folders = [f"{number}" for number in range(40)]
+        assert [[(e.name, e.size) for e in found] for found in storage.list_each([*folders, "none"])] == [
+            *([("file", number)] for number in range(40)),
+            [],
+        ]
+        assert (len(here), sum(here)) == (41, alone)
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP])

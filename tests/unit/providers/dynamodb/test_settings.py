@@ -113,7 +113,7 @@ def test_the_real_client_is_as_the_keys_say(monkeypatch: pytest.MonkeyPatch) -> 
         }
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         client = build_client(options, DynamoSettings.from_options(options))
     credentials = client._request_signer._credentials
     assert (client.meta.endpoint_url, client.meta.region_name) == ("https://dynamo.example:8000", "eu-west-3")
