@@ -125,9 +125,10 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path, jvm: None) -> dict[st
 
 def test_a_jvm_holder_keeps_us_out_and_we_it(shared: dict[str, str]) -> None:
     with LockManager("filesystem", shared) as manager:
-        with JvmContender(hudi(JAVA_CLASS, shared), "hold", 2) as theirs:
+        with JvmContender(hudi(JAVA_CLASS, shared), "hold", 1, until_told=True) as theirs:
             assert theirs.wait_held(60)
             assert manager.try_lock() is None
+            theirs.let_go()
             held = manager.lock(timeout_s=60)
             theirs.finish()
         with JvmContender(hudi(JAVA_CLASS, shared), "hold", 0.1) as theirs:
@@ -140,7 +141,8 @@ def test_a_jvm_holder_keeps_us_out_and_we_it(shared: dict[str, str]) -> None:
 
 def test_our_holder_notices_that_the_jvm_removed_its_file(shared: dict[str, str]) -> None:
     """Hudi's unlock deletes the file under the name, whosever it is: exclusion beside it cannot be promised."""
-    with LockManager("filesystem", shared) as manager, JvmContender(hudi(JAVA_CLASS, shared), "hold", 4) as theirs:
+    partner = hudi(JAVA_CLASS, shared)
+    with LockManager("filesystem", shared) as manager, JvmContender(partner, "hold", 0, until_told=True) as theirs:
         assert theirs.wait_held(60)
         found = manager.holder()
         assert found is not None

@@ -48,12 +48,13 @@ def manager(options: dict[str, str]) -> Iterator[LockManager]:
 
 
 def test_the_jvm_keeps_us_out_and_is_named(manager: LockManager, partner: Partner) -> None:
-    with JvmContender(partner, "hold", 3) as theirs:
+    with JvmContender(partner, "hold", 3, until_told=True) as theirs:
         assert theirs.wait_held(60)
         assert manager.try_lock() is None
         found = manager.holder()
         assert found is not None
         assert uuid.UUID(found.owner.id)
+        theirs.let_go()
         held = manager.lock(timeout_s=30)
         theirs.finish()
     held.verify()

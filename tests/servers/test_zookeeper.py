@@ -170,13 +170,14 @@ class TestBesideTheJvm:
     @pytest.mark.parametrize("name", PARTNERS)
     def test_we_wait_for_it_and_can_tell_who_it_is(self, name: str, make: Make, options: dict[str, str]) -> None:
         provider = make(kind_of(name))
-        with JvmContender(partner(name, options), "hold", 2) as contender:
+        with JvmContender(partner(name, options), "hold", 1, until_told=True) as contender:
             assert contender.wait_held(60)
             holder = provider.holder(TABLE)
             assert holder is not None
             assert holder.raw == "application_id=Unknown" or re.fullmatch(r"[\d.]+", holder.owner.host)
             assert provider.try_acquire(TABLE, ADA, 0) is None
             assert provider.try_acquire(TABLE, ADA, 0.1) is None
+            contender.let_go()
             lease = provider.try_acquire(TABLE, ADA, 30)
             taken_ns = SystemClock().monotonic() * 1e9
             (hold,) = contender.finish().holds()
@@ -193,9 +194,10 @@ class TestBesideTheJvm:
     def test_a_file_group_is_where_direct_markers_lock_it(self, make: Make, options: dict[str, str], raw: Any) -> None:
         theirs = {**options, KEY: "city=x/f-0"}
         scope, provider = LockScope.file_group("city=x", "f-0"), make()
-        with JvmContender(hudi(EXPLICIT, theirs), "hold", 1) as contender:
+        with JvmContender(hudi(EXPLICIT, theirs), "hold", 0, until_told=True) as contender:
             assert contender.wait_held(60)
             assert provider.try_acquire(scope, ADA, 0) is None
+            contender.let_go()
             lease = provider.try_acquire(scope, ADA, 30)
             contender.finish()
         assert lease is not None

@@ -73,9 +73,10 @@ def expect_our_hold_kept(name: str, options: Mapping[str, str], partner: Partner
 
 def expect_their_hold_kept(provider: LockProvider, partner: Partner, *, hold_s: float) -> Holder:
     """We stay outside until its release; whom we took for the holder meanwhile."""
-    with JvmContender(partner, "hold", hold_s) as theirs:
+    with JvmContender(partner, "hold", hold_s, until_told=True) as theirs:
         assert theirs.wait_held(_START_S)
         holder = provider.holder(TABLE)
+        theirs.let_go()
         assert poll(provider, _START_S) is not None
         acquired_ns = SystemClock().monotonic() * 1e9
         (hold,) = theirs.finish().holds()

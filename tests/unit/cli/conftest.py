@@ -39,13 +39,15 @@ def hudi_locks(
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a program with the given words and variables, which imports what the test can; it is killed in the end."""
+    """Start a program, in a session of its own, that imports what the test can; it is killed in the end."""
     with ExitStack() as stack:
 
         def begin(code: str, *words: str, **variables: str) -> subprocess.Popen[str]:
             environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)}
             command = [sys.executable, "-c", f"{_HEARING}; {code}", *words]
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
             stack.enter_context(process)
             stack.callback(process.kill)
             return process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,8 @@ Start = Callable[..., subprocess.Popen[str]]
 MAIN = "import sys; from hudi_locks.cli import main; main(sys.argv[1:])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(60)"  # real time: it is stopped before
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
-OBEDIENT = f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('tidied up'))); {SLEEP}"
+TIDY = "[signal.signal(number, lambda *_: sys.exit(print('tidied up'))) for number in (signal.SIGTERM, signal.SIGINT)]"
+OBEDIENT = f"import signal, sys; {TIDY}; {SLEEP}"
 QUICK = ("-o", "hoodie.write.lock.heartbeat_interval_ms=50")
 
 
@@ -96,11 +98,11 @@ def test_a_command_that_cannot_run_or_is_killed_has_the_status_that_shells_give(
     assert manager.holder() is None
 
 
-@pytest.mark.parametrize("code", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
+@pytest.mark.parametrize(("code", "grace"), [(OBEDIENT, "60"), (STUBBORN, "0.3")], ids=["obedient", "stubborn"])
 def test_the_command_is_stopped_when_its_lock_is_lost(
-    begin: Callable[..., subprocess.Popen[str]], manager: LockManager, code: str
+    begin: Callable[..., subprocess.Popen[str]], manager: LockManager, code: str, grace: str
 ) -> None:
-    running = begin(code, *QUICK, "--grace", "0.3")
+    running = begin(code, *QUICK, "--grace", grace)
     holder = manager.holder()
     assert holder is not None
     assert manager.break_if(holder.token)
@@ -108,12 +110,20 @@ def test_the_command_is_stopped_when_its_lock_is_lost(
     assert (running.returncode, rest) == (75, "tidied up\n" if code is OBEDIENT else "")
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("tell", "number", "status"),
+    [(os.kill, signal.SIGTERM, 143), (os.killpg, signal.SIGINT, 130)],
+    ids=["scheduler", "terminal"],
+)
 def test_whoever_ends_it_ends_the_command_and_frees_the_lock(
-    begin: Callable[..., subprocess.Popen[str]], manager: LockManager, number: signal.Signals, status: int
+    begin: Callable[..., subprocess.Popen[str]],
+    manager: LockManager,
+    tell: Callable[[int, int], None],
+    number: signal.Signals,
+    status: int,
 ) -> None:
-    running = begin(OBEDIENT, "--grace", "0.3")
-    running.send_signal(number)
+    running = begin(OBEDIENT, "--grace", "60")
+    tell(running.pid, number)
     rest, _ = running.communicate(timeout=60)
     assert (running.returncode, rest) == (status, "tidied up\n")
     assert manager.holder() is None
