@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_locks.errors import DamagedTable, UnsupportedTable
+from hudi_locks.errors import BadInput, DamagedTable, UnsupportedTable
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.index.simple_index import KeyLookup
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.writing.placement import GROUP
+from hudi_locks.spark.writing.rows import KeyedRows, count_rows
 from hudi_locks.table import RECORD_KEY, latest_file_slices, list_base_files
 
 pytestmark = pytest.mark.spark
@@ -71,12 +73,25 @@ def find_every_key(create: Create, frame: Frame, rows_of: RowsOf, index: str, ki
     assert result.rows_inserted == 2 if kind == "COPY_ON_WRITE" else result.rows_inserted >= 1
 
 
-@pytest.mark.parametrize("few", [16, 0])
+WAYS = {
+    "a constant": {},
+    "joined": {"_FEW_CONSTANTS": -1},
+    "by tasks": {"_FEW_FILES": 0},
+}
+"""How what was found comes to the rows, by the limits that make it so."""
+
+
+def choose_way(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    for name, limit in WAYS[way].items():
+        monkeypatch.setattr(f"hudi_locks.spark.index.key_search.{name}", limit)
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 def test_of_rows_with_one_key_the_last_wins_where_no_column_decides(
-    create: Create, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch, index: str, few: int
+    create: Create, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch, index: str, way: str
 ) -> None:
-    monkeypatch.setattr("hudi_locks.spark.index.key_search._FEW_FILES", few)
+    choose_way(monkeypatch, way)
     merges = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING", "hoodie.index.type": index}
     table = create(options={**APART, **merges}, ordering=())
     keys = [f"k{number:03}" for number in range(200)]
@@ -85,28 +100,54 @@ def test_of_rows_with_one_key_the_last_wins_where_no_column_decides(
     assert rows_of(table, "id", "ts") == [(key, 1) for key in keys]
 
 
+@pytest.mark.parametrize("twice", [True, False], ids=["a key is there twice", "each key is there once"])
 def test_rows_of_each_file_group_are_counted_alike(
-    create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch
+    create: Create, frame: Frame, monkeypatch: pytest.MonkeyPatch, twice: bool
 ) -> None:
     """By the driver and by Spark; a key that is given twice counts twice, and so does one that the table has twice."""
     table = create(options={**APART, "hoodie.combine.before.upsert": "false"})
-    for keys in ("ab", "b"):
+    for keys in ("ab", "b" if twice else 'q"\u001f\\'):
         table.bulk_insert(frame([(key, "eu", 1, 1.0) for key in keys]))
-    given = frame([(key, "eu", 2, 2.0) for key in ("a", "a", "b", "c", "c")] + [("d", "asia", 2, 2.0)])
-    rows = given.selectExpr("id _hoodie_record_key", "month _hoodie_partition_path", "ts")
+    given = [(key, "eu", 2, 2.0) for key in ("a", "a", "b", "c", "c", "q", '"', "\\")] + [("d", "asia", 2, 2.0)]
+    rows = frame(given).selectExpr("id _hoodie_record_key", "month _hoodie_partition_path", "ts")
+    counted_rows = count_rows(rows, table.table.config, most_keys=len(given))
     files = list_base_files(table.table.storage, ["eu"])
     lookup, found = KeyLookup(table.table.storage, FileSizing(1, 1, 0), searches=True), dict[str, Any]()
-    for few in (16, 0):
-        monkeypatch.setattr("hudi_locks.spark.index.key_search._FEW_FILES", few)
-        located = lookup.locate(rows, files, GROUP)
-        found[f"{few}"] = sorted(tuple(row) for row in located.rows.collect()), located.counts
-        plan = located.rows._jdf.queryExecution().optimizedPlan().toString()
-        assert ("rightHint=(strategy=broadcast)" in plan) == (few > 0), "else Spark may broadcast the rows out of order"
-    assert found["16"][0] == found["0"][0]
-    assert found["0"][1] is None
-    counted = located.rows.groupBy("_hoodie_partition_path", GROUP).count().collect()
-    assert found["16"][1] == {(path, group): rows for path, group, rows in counted}
-    assert sum(found["16"][1].values()) == 7
+    for way in WAYS:
+        with monkeypatch.context() as patched:
+            choose_way(patched, way)
+            keyed = KeyedRows(rows, pa.schema([]), None, counted_rows.counts, counted_rows.keys)
+            located = lookup.locate(rows, files, GROUP, keyed=keyed)
+            found[way] = sorted(map(tuple, located.rows.select(RECORD_KEY, "ts", GROUP).collect()), key=str)
+            counted = located.rows.groupBy("_hoodie_partition_path", GROUP).count().collect()
+            assert located.counts in (None, {(path, group): rows for path, group, rows in counted})
+            assert (located.counts is None) == (way == "by tasks")
+            plan = located.rows._jdf.queryExecution().optimizedPlan().toString()
+        assert ("Join" not in plan) == (way == "a constant" and not twice)
+        assert ("from_json" not in plan) or "Join" in plan, "a constant is read once, and not for each row"
+        assert ("rightHint=(strategy=broadcast)" in plan) == ("Join" in plan and way != "by tasks")
+    assert found["a constant"] == found["joined"] == found["by tasks"]
+    assert len(found["joined"]) == len(given) + twice
+
+
+def test_few_rows_are_counted_with_their_keys_and_more_by_spark(create: Create, frame: Frame) -> None:
+    config = create().table.config
+    rows = frame([("a", "eu", 1, 1.0), ("b", "eu", 1, 1.0), ("c", "asia", 1, 1.0)])
+    keyed = rows.selectExpr("id _hoodie_record_key", "month _hoodie_partition_path")
+    few, more = count_rows(keyed, config, most_keys=3), count_rows(keyed, config, most_keys=2)
+    assert few.counts == more.counts == {"eu": 2, "asia": 1}
+    assert few.keys is not None
+    assert sorted(few.keys.column(RECORD_KEY).to_pylist()) == ["a", "b", "c"]
+    assert more.keys is None
+
+
+@pytest.mark.parametrize("most", [10, 0], ids=["few", "many"])
+def test_rows_without_keys_are_refused_however_they_are_counted(create: Create, frame: Frame, most: int) -> None:
+    rows = frame([("a", "eu", 1, 1.0), (None, "asia", 1, 1.0), (None, "asia", 2, 1.0)])
+    keyed = rows.selectExpr("id _hoodie_record_key", "month _hoodie_partition_path")
+    with pytest.raises(BadInput, match="2 rows have no record key") as refused:
+        count_rows(keyed, create().table.config, most_keys=most)
+    assert refused.value.facts["partition"] == "asia"
 
 
 def break_keys(table: HoodieTable, key: str) -> None:

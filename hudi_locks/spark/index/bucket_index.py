@@ -51,7 +51,7 @@ class BucketIndex(Index):
         tasks = self.settings.count_tasks(located.sparkSession, self.buckets.most, operation=operation)
         with typed_task_errors(), _keep_shuffled(spread_unkeyed(located, keyed.columns, tasks=tasks)) as kept:
             frame = kept if keyed.columns is None else keyed.columns.add_to(kept)
-            yield replace(keyed, frame=frame, counts=count(_merge_tasks(frame)))
+            yield replace(keyed, frame=frame, counts=count(_merge_tasks(frame), 0).counts)
 
     @contextmanager
     def assign(

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import BadInput
-from hudi_locks.spark.index.key_search import search_files
-from hudi_locks.spark.index.simple_index import LoggedKeys, MissedKeys, SimpleIndex
+from hudi_locks.spark.index.key_search import KeySearch, search_files
+from hudi_locks.spark.index.missed_keys import LoggedKeys, MissedKeys
+from hudi_locks.spark.index.simple_index import SimpleIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_merged, text_columns
 from hudi_locks.spark.snapshot import Snapshot
@@ -85,8 +86,8 @@ class GlobalIndex(SimpleIndex):
         """Keys of the table, those of the rows among them, with partition paths, and as GROUP ids of file groups."""
         storage, rows = snapshot.table.storage, keyed.frame
         if self._searches(keyed.counts):
-            by_filter = self._goes_by_filters
-            return search_files(rows, storage, base_files, by_partition=False, by_filter=by_filter, file_id=GROUP).rows
+            asked = KeySearch(storage, GROUP, by_partition=False, by_filter=self._goes_by_filters)
+            return search_files(asked, rows, base_files, keys=keyed.keys).frame
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
         return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,12 +18,12 @@ from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
 from hudi_locks.spark.writing.placement import Placement, Regrouped
-from hudi_locks.spark.writing.rows import KeyedRows
+from hudi_locks.spark.writing.rows import CountedRows, KeyedRows
 
 __all__ = ["Count", "Index", "open_index"]
 
-Count = Callable[[DataFrame], Mapping[str, int]]
-"""Rows by partition path, after a look at each."""
+Count = Callable[[DataFrame, int], CountedRows]
+"""Rows by partition path, after a look at each, and their keys if they are no more than the number says."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ their filters. Runs on the driver.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,17 +18,20 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark._compat import collect_columns, local_rows, run_in_workers
 from hudi_locks.spark.reading.files import text_columns
+from hudi_locks.spark.writing.rows import literal_map
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, search_base_file
 
-__all__ = ["MOST_KEYS", "GroupCounts", "LookedUp", "search_files"]
+__all__ = ["FEW_KEYS", "MOST_KEYS", "FoundKeys", "GroupCounts", "KeySearch", "search_files"]
 
 MOST_KEYS: Final = 500_000
 """Keys of more rows are not sent to every task; Spark joins them with all keys of the files."""
-_FEW_KEYS: Final = 10_000
+FEW_KEYS: Final = 10_000
 _FEW_FILES: Final = 16
 _FEW_BYTES: Final = 64 << 20
 """So many keys the driver has found in so many files before Spark has begun a task; more is for the executors."""
+_FEW_CONSTANTS: Final = 256
+"""So many found keys are a constant of a query; each row is compared with all of its partition."""
 _TASKS_PER_CORE: Final = 2
 
 
@@ -62,20 +66,86 @@ class _WantedKeys:
 
 
 GroupCounts = Mapping[tuple[str, "str | None"], int]
+"""Rows by partition path and id of file group; None for rows of new keys."""
 
 
 @dataclass(frozen=True)
-class LookedUp:
-    """What a lookup of the keys of some rows came to.
+class FoundKeys:
+    """Keys of some rows that base files have, as often as they have them.
 
     Attributes:
-        rows: Keys that files have, as often as they have them, or the rows themselves; with ids of file groups.
-        counts: How many of the rows are of each file group, by partition path and id, None for rows of new keys; None
-            if only Spark knows.
+        spark: Where the rows are.
+        file_id: Name of the column with the ids of file groups, beside record keys and partition paths.
+        keys: Of all rows, on the driver; None where Spark alone has them.
+        table: What was found, on the driver; None where tasks find it.
+        tasks: What tasks find, else.
     """
 
-    rows: DataFrame
-    counts: GroupCounts | None = None
+    spark: SparkSession
+    file_id: str
+    keys: pa.Table | None = None
+    table: pa.Table | None = None
+    tasks: DataFrame | None = None
+
+    @property
+    def frame(self) -> DataFrame:
+        """What was found, for Spark.
+
+        Of what the driver found it is told to broadcast it: it could broadcast the rows of the input, which come in
+        another order then. What tasks find it is not: it would give a search up that takes longer than
+        `spark.sql.broadcastTimeout`.
+        """
+        if self.table is None:
+            return cast("DataFrame", self.tasks)
+        columns = dict.fromkeys(self.table.column_names, "string")
+        return F.broadcast(local_rows(self.spark, columns, zip(*self.table.to_pydict().values(), strict=True)))
+
+    def join(self, rows: DataFrame) -> DataFrame:
+        """The rows with the id of the file group in their partition that has their key, or null.
+
+        Few keys become a constant of the query, which Spark need neither join nor broadcast.
+        """
+        if self.table is None or len(self.table) > _FEW_CONSTANTS or self._has_key_twice():
+            return rows.join(self.frame, [RECORD_KEY, PARTITION_PATH], "left")
+        places = defaultdict[str, dict[str, str]](dict)
+        for row in self.table.to_pylist():
+            places[row[PARTITION_PATH]][row[RECORD_KEY]] = row[self.file_id]
+        of_partition = F.element_at(literal_map(places, "map<string,string>"), F.col(PARTITION_PATH))
+        return rows.withColumn(self.file_id, F.element_at(of_partition, F.col(RECORD_KEY)))
+
+    def _has_key_twice(self) -> bool:
+        places = cast("pa.Table", self.table).select([RECORD_KEY, PARTITION_PATH])
+        return len(places.group_by(places.column_names).aggregate([])) < len(places)
+
+    def count(self) -> GroupCounts | None:
+        """How many of the joined rows are of each file group; None if only Spark knows."""
+        if self.table is None or self.keys is None:
+            return None
+        located = self.keys.join(self.table, [RECORD_KEY, PARTITION_PATH], join_type="left outer")
+        counted = located.group_by([PARTITION_PATH, self.file_id]).aggregate([([], "count_all")])
+        return {(row[PARTITION_PATH], row[self.file_id]): row["count_all"] for row in counted.to_pylist()}
+
+
+@dataclass(frozen=True)
+class KeySearch:
+    """How keys are looked for in base files.
+
+    Attributes:
+        storage: Of the table.
+        file_id: Name of the column with the ids of file groups.
+        by_partition: Whether a key is looked for in the files of its row's partition alone.
+        by_filter: See `search_base_file`.
+    """
+
+    storage: Storage
+    file_id: str
+    by_partition: bool
+    by_filter: bool
+
+    def of(self, keys: pa.Table) -> _Search:
+        """For these keys."""
+        wanted = _WantedKeys.among(keys, by_partition=self.by_partition)
+        return _Search(self.storage, wanted, self.by_filter, self.file_id)
 
 
 @dataclass(frozen=True)
@@ -135,31 +205,26 @@ class _SearchTask:
 
 
 def search_files(
-    rows: DataFrame, storage: Storage, files: Sequence[BaseFile], *, by_partition: bool, by_filter: bool, file_id: str
-) -> LookedUp:
+    search: KeySearch, rows: DataFrame, files: Sequence[BaseFile], *, keys: pa.Table | None = None
+) -> FoundKeys:
     """The keys of some rows that are in base files. Collects the keys when it is called.
 
-    Spark is not told to broadcast what tasks find: it would give a search up that takes longer than
-    `spark.sql.broadcastTimeout`.
-
     Args:
+        search: How they are looked for.
         rows: With record keys and partition paths; at most `MOST_KEYS`, and persisted, since they are read once more.
-        storage: Of the table.
         files: At least one.
-        by_partition: Whether a key is looked for in the files of its row's partition alone.
-        by_filter: See `search_base_file`.
-        file_id: Name of the column with the id of the file group, beside record key and partition path of the file.
+        keys: Record keys and partition paths of all rows, where the driver has them.
     """
-    told = text_columns(PARTITION_PATH, RECORD_KEY) if by_partition else text_columns(RECORD_KEY)
-    asked = collect_columns(rows.select(*told.names)).cast(told)
-    search = _Search(storage, _WantedKeys.among(asked, by_partition=by_partition), by_filter, file_id)
-    if len(asked) <= _FEW_KEYS and _are_few(files):
-        known = search.find_in_all(files)
-        counts = _count_rows(asked, known, file_id) if by_partition else None
-        columns = dict.fromkeys(known.column_names, "string")
-        found = local_rows(rows.sparkSession, columns, zip(*known.to_pydict().values(), strict=True))
-        return LookedUp(F.broadcast(found), counts)  # Spark could broadcast the rows, which come in another order then
-    return LookedUp(_search_in_tasks(rows.sparkSession, search, files))
+    asked = _collect_keys(rows) if keys is None else keys
+    if len(asked) <= FEW_KEYS and _are_few(files):
+        return FoundKeys(rows.sparkSession, search.file_id, asked, search.of(asked).find_in_all(files))
+    tasks = _search_in_tasks(rows.sparkSession, search.of(asked), files)
+    return FoundKeys(rows.sparkSession, search.file_id, tasks=tasks)
+
+
+def _collect_keys(rows: DataFrame) -> pa.Table:
+    told = text_columns(RECORD_KEY, PARTITION_PATH)
+    return collect_columns(rows.select(*told.names)).cast(told)
 
 
 def _are_few(files: Sequence[BaseFile]) -> bool:
@@ -171,10 +236,3 @@ def _search_in_tasks(spark: SparkSession, search: _Search, files: Sequence[BaseF
     packs = tuple(tuple(files[number::tasks]) for number in range(tasks))
     columns = ", ".join(f"{name} string" for name in search.columns.names)
     return run_in_workers(spark.range(0, tasks, 1, tasks), _SearchTask(search, packs), columns)
-
-
-def _count_rows(asked: pa.Table, known: pa.Table, file_id: str) -> GroupCounts:
-    """By partition path and file group, None for what is not known."""
-    located = asked.join(known, [RECORD_KEY, PARTITION_PATH], join_type="left outer")
-    counted = located.group_by([PARTITION_PATH, file_id]).aggregate([([], "count_all")])
-    return {(row[PARTITION_PATH], row[file_id]): row["count_all"] for row in counted.to_pylist()}

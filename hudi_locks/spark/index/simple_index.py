@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -19,30 +19,30 @@ from hudi_locks.format import is_bucket_file_id, new_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark._compat import local_rows
 from hudi_locks.spark.index.index import Count, Index
-from hudi_locks.spark.index.key_search import MOST_KEYS, GroupCounts, LookedUp, search_files
+from hudi_locks.spark.index.key_search import FEW_KEYS, MOST_KEYS, FoundKeys, GroupCounts, KeySearch, search_files
+from hudi_locks.spark.index.missed_keys import LoggedKeys, MissedKeys
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.spark.settings import FileSizing
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import FOUND, GROUP, RESERVED, ListedGroups, Placement, Regrouped
-from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
+from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted, literal_map
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
-    COMMIT_TIME,
     PARTITION_PATH,
     RECORD_KEY,
     BaseFile,
     FileSlice,
     find_changed,
-    list_data_files,
 )
 
-__all__ = ["KeyLookup", "LoggedKeys", "MissedKeys", "SimpleIndex", "regroup"]
+__all__ = ["KeyLookup", "SimpleIndex", "regroup"]
 
 _SHARES: Final = f"{RESERVED}shares"
 _BEFORE: Final = f"{RESERVED}before"
 _NOW: Final = f"{RESERVED}now"
-_SAMPLE: Final = 3
+_FEW_CONSTANTS: Final = 16
+"""For so many partitions a row is compared with each; else Spark joins."""
 _BLOOM: Final = ("BLOOM", "GLOBAL_BLOOM")
 
 
@@ -55,7 +55,8 @@ class SimpleIndex(Index):
         """See `Index.keep`."""
         del operation
         with keep_persisted(keyed.frame) as frame:
-            yield replace(keyed, frame=frame, counts=count(frame))
+            counted = count(frame, FEW_KEYS)
+            yield replace(keyed, frame=frame, counts=counted.counts, keys=counted.keys)
 
     @contextmanager
     def assign(
@@ -68,7 +69,7 @@ class SimpleIndex(Index):
         if not self.settings.looks_up(operation):
             yield lookup.place_new(keyed.frame, base_files, keyed.counts)
             return
-        located = lookup.locate(keyed.frame, base_files, GROUP, counts=keyed.counts)
+        located = lookup.locate(keyed.frame, base_files, GROUP, keyed=keyed)
         with keep_persisted(located.rows) if located.counts is None else nullcontext(located.rows) as tagged:
             yield lookup.place(operation, tagged, base_files, counts=located.counts)
 
@@ -89,8 +90,8 @@ class SimpleIndex(Index):
         if made.assigned is None:
             raise ValueError(f"a write that looked no key up cannot be replanned: {operation.value}")
         old, new = before.base_files(keyed.counts), now.base_files(keyed.counts)
-        lookup, counts = self._look_up(operation, now, keyed.counts), keyed.counts
-        with regroup(lookup, operation, made.assigned, before=old, now=new, counts=counts) as regrouped:
+        lookup = self._look_up(operation, now, keyed.counts)
+        with regroup(lookup, operation, made.assigned, before=old, now=new, keyed=keyed) as regrouped:
             yield regrouped
 
     def tells_places(self, operation: Operation) -> bool:
@@ -130,6 +131,19 @@ class SimpleIndex(Index):
 
 
 @dataclass(frozen=True)
+class LocatedRows:
+    """Rows whose keys were looked up.
+
+    Attributes:
+        rows: With ids of file groups, as often as files have their keys; once if none has.
+        counts: How many there are of each file group; None if only Spark knows.
+    """
+
+    rows: DataFrame
+    counts: GroupCounts | None
+
+
+@dataclass(frozen=True)
 class KeyLookup:
     """The keys of some rows, joined with those of base files of one snapshot. Runs on the driver.
 
@@ -151,35 +165,34 @@ class KeyLookup:
     searches: bool = False
     by_filter: bool = False
 
-    def locate(
-        self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, *, counts: Mapping[str, int] | None = None
-    ) -> LookedUp:
+    def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, *, keyed: KeyedRows) -> LocatedRows:
         """The rows with the id of the file group among those of `base_files` that has their key, or null.
 
         Args:
             rows: With record keys and partition paths.
             base_files: Of the partitions.
             column: Name of that id.
-            counts: Rows by partition path, if they were counted.
+            keyed: The same rows, with what is known of them all.
         """
         if not base_files:
-            new: GroupCounts | None = (
-                None if counts is None else {(path, None): number for path, number in counts.items()}
-            )
-            return LookedUp(rows.withColumn(column, F.lit(None).cast("string")), new)
-        known = self._read_known(rows, base_files, column)
-        if self.late_logs:
-            keys = text_columns(RECORD_KEY, PARTITION_PATH)
-            logged = read_stored(rows.sparkSession, self.storage, self.late_logs, keys, file_id=column)
-            known = LookedUp(known.rows.unionByName(logged).distinct())
-        return replace(known, rows=rows.join(known.rows, [RECORD_KEY, PARTITION_PATH], "left"))
-
-    def _read_known(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str) -> LookedUp:
-        if self.searches:
-            by_filter = self.by_filter
-            return search_files(rows, self.storage, base_files, by_partition=True, by_filter=by_filter, file_id=column)
+            new: GroupCounts = {(path, None): number for path, number in keyed.counts.items()}
+            return LocatedRows(rows.withColumn(column, F.lit(None).cast("string")), new)
+        found = self._find_keys(rows, base_files, column, keyed.keys)
+        if not self.late_logs:
+            return LocatedRows(found.join(rows), found.count())
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        return LookedUp(read_keys(rows.sparkSession, self.storage, base_files, keys, file_id=column))
+        logged = read_stored(rows.sparkSession, self.storage, self.late_logs, keys, file_id=column)
+        known = found.frame.unionByName(logged).distinct()
+        return LocatedRows(rows.join(known, [RECORD_KEY, PARTITION_PATH], "left"), None)
+
+    def _find_keys(
+        self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, keys: pa.Table | None
+    ) -> FoundKeys:
+        if self.searches:
+            asked = KeySearch(self.storage, column, by_partition=True, by_filter=self.by_filter)
+            return search_files(asked, rows, base_files, keys=keys)
+        spark, columns = rows.sparkSession, text_columns(RECORD_KEY, PARTITION_PATH)
+        return FoundKeys(spark, column, tasks=read_keys(spark, self.storage, base_files, columns, file_id=column))
 
     def place(
         self,
@@ -235,12 +248,19 @@ class KeyLookup:
         return Placement(placed, ListedGroups(bases, logged), len(shared.union(held)))
 
     def _fill(self, tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
-        columns = {PARTITION_PATH: "string", _SHARES: "array<string>"}
-        listed = local_rows(tagged.sparkSession, columns, shares.items())
         position = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SHARES)) + 1
         drawn = F.element_at(F.col(_SHARES), position.cast("int"))
-        joined = tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
-        return joined.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
+        shared = _add_shares(tagged, shares)
+        return shared.withColumn(GROUP, F.coalesce(GROUP, drawn)).drop(_SHARES)
+
+
+def _add_shares(tagged: DataFrame, shares: dict[str, list[str]]) -> DataFrame:
+    """The rows with the file groups that new rows of their partition go to; few are a constant of the query."""
+    if len(shares) <= _FEW_CONSTANTS:
+        return tagged.withColumn(_SHARES, F.element_at(literal_map(shares, "array<string>"), F.col(PARTITION_PATH)))
+    columns = {PARTITION_PATH: "string", _SHARES: "array<string>"}
+    listed = local_rows(tagged.sparkSession, columns, shares.items())
+    return tagged.join(F.broadcast(listed), PARTITION_PATH, "left")
 
 
 def _count_groups(tagged: DataFrame) -> GroupCounts:
@@ -270,7 +290,7 @@ def regroup(
     *,
     before: Sequence[BaseFile],
     now: Sequence[BaseFile],
-    counts: Mapping[str, int],
+    keyed: KeyedRows,
 ) -> Iterator[Regrouped]:
     """Look the keys up in the files that changed, and see which file groups get other rows than before by that.
 
@@ -283,16 +303,16 @@ def regroup(
         assigned: All rows, with where they were found and where they were written to.
         before: Newest files of the partitions when that was decided.
         now: The same by the later snapshot.
-        counts: Rows by partition path.
+        keyed: The input.
     """
     changed = find_changed(before, now)
     files = [file for file in now if FileGroupId(file.partition, file.file_id) in changed]
-    rows = _assign(operation, index.locate(assigned, files, _NOW).rows, changed, counts)
+    rows = _assign(operation, index.locate(assigned, files, _NOW, keyed=keyed).rows, changed, keyed.counts)
     with keep_persisted(rows) as kept:
         touched = _find_touched(kept, changed)
         bases = {(file.partition, file.file_id): file for file in now}
         again = _choose_rows(kept.where(_is_in(GROUP, touched))).drop(_BEFORE)
-        absent = MissedKeys(_select_absent(kept), index.storage, frozenset(counts))
+        absent = MissedKeys(_select_absent(kept), index.storage, frozenset(keyed.counts))
         groups = _list_found(kept)
         placement = Placement(again, ListedGroups(bases), len(touched), absent, groups, kept.drop(_BEFORE))
         yield Regrouped(placement, touched, tuple(bases[group] for group in touched if group in bases))
@@ -329,63 +349,3 @@ def _is_in(name: str, groups: Iterable[FileGroupId]) -> Column:
     """False also for null."""
     path = F.concat(F.col(PARTITION_PATH), F.lit("/"), F.coalesce(F.col(name), F.lit("")))
     return path.isin([f"{group.partition}/{group.file_id}" for group in groups])
-
-
-@dataclass(frozen=True)
-class MissedKeys:
-    """Keys that the index found in no file group; see `hudi_locks.transaction.AbsentKeys`.
-
-    Attributes:
-        rows: Their record keys and partition paths; asked once for each concurrent commit to the same partitions.
-        storage: Of the table.
-        partitions: Partitions where they were looked for; None for all.
-    """
-
-    rows: DataFrame
-    storage: Storage
-    partitions: frozenset[str] | None
-    _known: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-
-    def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
-        """See `AbsentKeys.find_among`."""
-        if instant not in self._known:
-            self._known[instant] = self._look(paths, instant)
-        return self._known[instant]
-
-    def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
-        schema, spark = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH), self.rows.sparkSession
-        files, logs = self._list_files(paths, instant)
-        read = [read_keys(spark, self.storage, files, schema)] if files else []
-        read += [read_stored(spark, self.storage, logs, schema)] if logs else []
-        if not read:
-            return ()
-        theirs = reduce(DataFrame.unionByName, read).where(F.col(COMMIT_TIME) == instant)
-        place = [RECORD_KEY] if self.partitions is None else [RECORD_KEY, PARTITION_PATH]
-        both = self.rows.join(theirs, place, "leftsemi").limit(_SAMPLE).collect()
-        return tuple(row[RECORD_KEY] for row in both)
-
-    def _list_files(self, paths: Collection[str], instant: str) -> tuple[list[BaseFile], list[FileSlice]]:
-        """The base files and the logs that `instant` wrote to the file groups of `paths`."""
-        del instant
-        named = (BaseFile.parse(*_split(path), size=0) for path in sorted(paths))
-        return [file for file in named if file is not None], []
-
-
-@dataclass(frozen=True)
-class LoggedKeys(MissedKeys):
-    """Of a merge-on-read table also the keys that were found: nobody else may write them at all.
-
-    A compaction takes keys away that others deleted; who builds on that brings them anew, in another file group.
-    """
-
-    def _list_files(self, paths: Collection[str], instant: str) -> tuple[list[BaseFile], list[FileSlice]]:
-        """Which files a delta commit made of its file groups is looked up: a claim does not tell their kinds."""
-        found = list_data_files(self.storage, {path.rpartition("/")[0] for path in paths})
-        logs = [file for file in found.logs if file.instant == instant]
-        pieces = [FileSlice(log.partition, log.file_id, instant, logs=(log,)) for log in logs]
-        return [file for file in found.bases if file.instant == instant], pieces
-
-
-def _split(path: str) -> tuple[str, str]:
-    partition, _, name = path.rpartition("/")
-    return partition, name

@@ -6,6 +6,7 @@ Runs on the driver.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, canonical_schema
-from hudi_locks.spark._compat import list_java_fields
+from hudi_locks.spark._compat import collect_columns, list_java_fields
 from hudi_locks.spark.writing.keys import KeyColumns, field_type
 from hudi_locks.spark.writing.placement import GROUP, RESERVED
 from hudi_locks.spark.writing.task import refuse_null_keys
@@ -33,6 +34,7 @@ from hudi_locks.table import (
 )
 
 __all__ = [
+    "CountedRows",
     "KeyedRows",
     "add_missing_columns",
     "check_ordering",
@@ -40,6 +42,7 @@ __all__ = [
     "convert",
     "count_rows",
     "keep_persisted",
+    "literal_map",
     "quote_name",
     "refuse_unreadable_types",
     "select_user_columns",
@@ -54,6 +57,7 @@ __all__ = [
 _ZONE: Final = "timezone"
 _NEEDED: Final[dict[str, Any]] = {_ZONE: "UTC"} if _ZONE in inspect.signature(to_arrow_schema).parameters else {}
 """From 4.2 on PySpark must be told the zone that earlier ones name by themselves."""
+_KEYS: Final = pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())])
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,28 @@ class KeyedRows:
         schema: Of the user's columns.
         columns: How the keys are made, to make them again; None where the user's columns are left out.
         counts: How many rows each partition gets; empty before they were counted.
+        keys: Record keys and partition paths, in any order; None where they are too many for the driver, or are not
+            asked for.
     """
 
     frame: DataFrame
     schema: pa.Schema
     columns: KeyColumns | None
     counts: Mapping[str, int] = field(default_factory=dict)
+    keys: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class CountedRows:
+    """What a pass over the input finds.
+
+    Attributes:
+        counts: See `KeyedRows`.
+        keys: See `KeyedRows`.
+    """
+
+    counts: Mapping[str, int]
+    keys: pa.Table | None = None
 
 
 def select_user_columns(rows: DataFrame, *, kept: Sequence[str] = ()) -> DataFrame:
@@ -109,22 +129,46 @@ def check_ordering(keyed: DataFrame, config: TableConfig) -> None:
             raise BadInput(message, column=name)
 
 
-def count_rows(keyed: DataFrame, config: TableConfig) -> dict[str, int]:
-    """Rows by partition path; one pass over the input, before anything is written.
+def count_rows(keyed: DataFrame, config: TableConfig, *, most_keys: int = 0) -> CountedRows:
+    """Count the rows of each partition path, in one pass over the input, before anything is written.
+
+    A second pass is needed where rows are counted that are more than `most_keys`, so they should be persisted.
+
+    Args:
+        keyed: With record keys and partition paths.
+        config: Of the table.
+        most_keys: The keys of so many rows may come to the driver.
 
     Raises:
         BadInput: A row has no record key; it says how many, and shows the partition of one. Or its partition value
             gives no folder inside the table.
     """
-    counted = keyed.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), F.count(RECORD_KEY).alias("keys"))
-    found = counted.collect()
+    keys = _collect_few(keyed, most_keys) if most_keys else None
+    found = _count_by_spark(keyed) if keys is None else _count_keys(keys)
     lacking = [row for row in found if row["keys"] != row["rows"]]
     if lacking:
         count = sum(row["rows"] - row["keys"] for row in lacking)
         refuse_null_keys(count, lacking[0][PARTITION_PATH], fields=config.record_key_fields)
     for row in found if config.partition_fields else ():
         check_partition_path(row[PARTITION_PATH])
-    return {row[PARTITION_PATH]: row["rows"] for row in found}
+    return CountedRows({row[PARTITION_PATH]: row["rows"] for row in found}, keys)
+
+
+def _collect_few(keyed: DataFrame, most: int) -> pa.Table | None:
+    """The keys of all rows; None if they are more."""
+    keys = collect_columns(keyed.select(RECORD_KEY, PARTITION_PATH).limit(most + 1)).cast(_KEYS)
+    return keys if len(keys) <= most else None
+
+
+def _count_keys(keys: pa.Table) -> list[dict[str, Any]]:
+    counted = keys.group_by(PARTITION_PATH).aggregate([([], "count_all"), (RECORD_KEY, "count")])
+    found: list[dict[str, Any]] = counted.rename_columns([PARTITION_PATH, "rows", "keys"]).to_pylist()
+    return found
+
+
+def _count_by_spark(keyed: DataFrame) -> list[dict[str, Any]]:
+    counted = keyed.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), F.count(RECORD_KEY).alias("keys"))
+    return [row.asDict() for row in counted.collect()]
 
 
 def spread_rows(rows: DataFrame, columns: KeyColumns | None, *, tasks: int) -> DataFrame:
@@ -172,6 +216,16 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 def column_named(name: str) -> Column:
     """A column by its whole name, dots and all."""
     return F.col(quote_name(name))
+
+
+def literal_map(values: Mapping[str, Any], kind: str) -> Column:
+    """A map that the driver has, as a constant of a query; by one call, while a literal of Spark's takes one for each.
+
+    Args:
+        values: As JSON has them.
+        kind: Of a value, as SQL writes it.
+    """
+    return F.from_json(F.lit(json.dumps(values)), f"map<string,{kind}>")
 
 
 def quote_name(name: str) -> str:

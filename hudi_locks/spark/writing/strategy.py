@@ -187,6 +187,8 @@ class CopyOnWrite(WriteStrategy):
         groups, rows = placement.expected_groups, placement.rows
         if groups is None:
             return rows
+        if groups == 1 and keyed.keys is not None:
+            return rows.coalesce(1)  # few rows: a shuffle takes longer than they take
         tasks = self.settings.count_tasks(rows.sparkSession, groups, operation=operation)
         return spread_rows(rows, None if placement.has_own_paths else keyed.columns, tasks=tasks)
 

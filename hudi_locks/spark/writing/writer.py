@@ -29,6 +29,7 @@ from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
 from hudi_locks.spark.writing.placement import MOVED, Placement
 from hudi_locks.spark.writing.rows import (
+    CountedRows,
     KeyedRows,
     add_missing_columns,
     check_ordering,
@@ -125,9 +126,9 @@ class _InputPreparer:
         """
         return self.index.keep(self._key(operation, rows), operation, count=self._count)
 
-    def _count(self, frame: DataFrame) -> dict[str, int]:
+    def _count(self, frame: DataFrame, most_keys: int) -> CountedRows:
         with typed_task_errors(reading_into=self.table.storage.address("")):
-            return count_rows(frame, self.table.config)
+            return count_rows(frame, self.table.config, most_keys=most_keys)
 
     def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
         """By the columns as they are known; what they refuse is looked at anew, since others may have changed them.
