@@ -34,7 +34,7 @@ class Limit:
 
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
-        "upsert": Limit(Passage(57, 592, 18), aim_files=45, aim_depth=14),
+        "upsert": Limit(Passage(57, 596, 18), aim_files=45, aim_depth=14),
         "compact": Limit(Passage(47, 501, 16), aim_files=40, aim_depth=14),
         "read": Limit(Passage(26, 158, 13), aim_files=20),
         "lock": Limit(Passage(11, 97, 10), aim_files=12),
