@@ -211,12 +211,15 @@ class TimelineLayout:
         folder: Of the active instants, relative to the base path.
         archive: Of the archived ones.
         zone: In which instants are written.
+        has_old_logs: Whether logs may be there that are named by the base file below them, and hold blocks of several
+            writes, as those of a table that is of version 6, or was.
     """
 
     version: int
     folder: str
     archive: str
     zone: tzinfo = timezone.utc
+    has_old_logs: bool = False
 
     def path(self, instant: Instant) -> str:
         """The file of `instant`, relative to the base path."""
@@ -227,5 +230,5 @@ class TimelineLayout:
         return format_time(ms, self.zone)
 
 
-LAYOUT_1 = TimelineLayout(1, ".hoodie", ".hoodie/archived")
+LAYOUT_1 = TimelineLayout(1, ".hoodie", ".hoodie/archived", has_old_logs=True)
 LAYOUT_2 = TimelineLayout(2, ".hoodie/timeline", ".hoodie/timeline/history")

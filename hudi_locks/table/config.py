@@ -138,7 +138,9 @@ class TableConfig:
             archive = self.extra.get(table_keys.ARCHIVELOG_FOLDER.name, "archived")
             return replace(LAYOUT_1, archive=f".hoodie/{archive}", zone=zone)
         folder = f".hoodie/{self.extra.get(table_keys.TIMELINE_PATH.name, 'timeline')}"
-        return replace(LAYOUT_2, folder=folder, archive=f"{folder}/{history}", zone=zone)
+        first = self.extra.get(table_keys.INITIAL_VERSION.name, "")
+        was_old = first.isdigit() and int(first) < 8
+        return replace(LAYOUT_2, folder=folder, archive=f"{folder}/{history}", zone=zone, has_old_logs=was_old)
 
     @property
     def has_usual_archive(self) -> bool:

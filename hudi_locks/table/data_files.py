@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
@@ -13,6 +13,7 @@ from hudi_locks.table.partition_path import PARTITION_METADATA
 
 __all__ = [
     "BaseFile",
+    "BlockScope",
     "Completion",
     "DataFiles",
     "FileSlice",
@@ -179,6 +180,39 @@ Completion = Callable[[str], "str | None"]
 
 
 @dataclass(frozen=True)
+class BlockScope:
+    """Which blocks of logs a reader takes, of a table that is of version 6, or was.
+
+    Such a log is named by the base file below it, or by the compaction that is to make that. Several writes may have
+    appended to it, of which each block names its own (Hudi's BaseHoodieLogRecordReader).
+
+    Attributes:
+        names_bases: Whether every log is named so; of a table that was upgraded later logs are not.
+        writes: Requested times of completed writes on the active timeline.
+        archived: Earlier writes were completed; "" if there is none.
+        until: Of these only those that were begun at this time or before; all if None.
+        compactions: Requested times of compactions that are planned or under way.
+    """
+
+    names_bases: bool
+    writes: frozenset[str]
+    archived: str = ""
+    until: str | None = None
+    compactions: frozenset[str] = frozenset()
+
+    def choose(self, log: LogFile, undone: Collection[str]) -> Callable[[str], bool]:
+        """Whether the blocks of a write in this log count, but for the writes that were taken back."""
+        return lambda requested: requested not in undone and (requested == log.instant or self._takes(requested))
+
+    def _takes(self, requested: str) -> bool:
+        return requested in self.writes or (requested < self.archived and requested <= (self.until or requested))
+
+    def takes_log(self, log: LogFile) -> bool:
+        """Whether a log whose base file is not there yet may have such blocks."""
+        return log.instant in self.compactions and log.instant <= (self.until or log.instant)
+
+
+@dataclass(frozen=True)
 class FileSlice:
     """A base file and what was written on top of it.
 
@@ -188,6 +222,7 @@ class FileSlice:
         barrier: Requested time of the base file, or of the compaction that is to make it, else of the first log.
         base: The base file; None while there is none.
         logs: Logs in the order in which they are applied.
+        blocks: What counts of the logs; None where each is of one write, as of a table that was never of version 6.
     """
 
     partition: str
@@ -195,6 +230,7 @@ class FileSlice:
     barrier: str
     base: BaseFile | None = None
     logs: tuple[LogFile, ...] = ()
+    blocks: BlockScope | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -211,7 +247,12 @@ class FileSlice:
 
 
 def slice_file_group(
-    bases: Iterable[BaseFile], logs: Iterable[LogFile], completion: Completion, *, planned: str | None = None
+    bases: Iterable[BaseFile],
+    logs: Iterable[LogFile],
+    completion: Completion,
+    *,
+    planned: str | None = None,
+    blocks: BlockScope | None = None,
 ) -> list[FileSlice]:
     """The slices of one file group, the newest first.
 
@@ -223,6 +264,7 @@ def slice_file_group(
         logs: Its log files, in any order.
         completion: When their writes completed.
         planned: Requested time of a compaction that is planned and not completed.
+        blocks: Given for a table that is of version 6, or was.
     """
     ordered = sorted(logs)
     slices = {file.instant: FileSlice(file.partition, file.file_id, file.instant, file) for file in bases}
@@ -230,9 +272,10 @@ def slice_file_group(
         some = next(iter(slices.values()), None) or ordered[0]
         slices[planned] = FileSlice(some.partition, some.file_id, planned)
     for log in ordered:
-        barrier = _find_barrier(log, slices, completion(log.instant))
+        by_name = blocks is not None and blocks.names_bases
+        barrier = log.instant if by_name else _find_barrier(log, slices, completion(log.instant))
         known = slices.get(barrier) or FileSlice(log.partition, log.file_id, barrier)
-        slices[barrier] = replace(known, logs=(*known.logs, log))
+        slices[barrier] = replace(known, logs=(*known.logs, log), blocks=blocks)
     return sorted(slices.values(), key=attrgetter("barrier"), reverse=True)
 
 
@@ -250,6 +293,7 @@ def slice_file_groups(
     completion: Completion,
     *,
     planned: Mapping[tuple[str, str], str] | None = None,
+    blocks: BlockScope | None = None,
 ) -> dict[tuple[str, str], list[FileSlice]]:
     """`slice_file_group` for many, by (partition path, file id) in order.
 
@@ -258,6 +302,7 @@ def slice_file_groups(
         logs: Log files of all of them.
         completion: When their writes completed.
         planned: Requested time of the compaction that is planned, by file group.
+        blocks: See `slice_file_group`.
     """
     files: dict[tuple[str, str], tuple[list[BaseFile], list[LogFile]]] = {}
     for base in bases:
@@ -265,7 +310,10 @@ def slice_file_groups(
     for log in logs:
         files.setdefault((log.partition, log.file_id), ([], []))[1].append(log)
     plans = planned or {}
-    return {group: slice_file_group(*files[group], completion, planned=plans.get(group)) for group in sorted(files)}
+    return {
+        group: slice_file_group(*files[group], completion, planned=plans.get(group), blocks=blocks)
+        for group in sorted(files)
+    }
 
 
 def join_planned(slices: list[FileSlice]) -> FileSlice:
@@ -273,4 +321,4 @@ def join_planned(slices: list[FileSlice]) -> FileSlice:
     newest, *older = slices
     if newest.base is not None or not older:
         return newest
-    return replace(older[0], logs=(*older[0].logs, *newest.logs))
+    return replace(older[0], logs=(*older[0].logs, *newest.logs), blocks=newest.blocks)

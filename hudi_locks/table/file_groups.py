@@ -108,6 +108,7 @@ def latest_file_slices(
     if listed is None:
         listed = list_data_files(storage, only)
     completion = find_completions(storage, timeline, listed, exactly=as_of is not None).take
+    scope = scope.on(timeline, completion)
     if not scope.is_past:
         _refuse_forgotten(storage, timeline, {f.instant for f in listed.both if completion(f.instant) is None})
     named = read_commit_files(storage, timeline)
@@ -117,10 +118,10 @@ def latest_file_slices(
     is_overtaken = bool(losses) and _judge(storage, timeline, losses, listed=listed, scope=scope)
     if refuses_overtaken and (is_overtaken or _lacks_some(timeline, named)):
         raise OvertakenSnapshot.of(timeline.newest_time() or "")
-    bases = [file for file in listed.bases if scope.shows(file.instant, completion)]
-    logs = [file for file in listed.logs if scope.shows(file.instant, completion)]
-    groups = slice_file_groups(bases, logs, completion)
-    return tuple(slices[0] for group, slices in groups.items() if group not in replaced)
+    bases = [file for file in listed.bases if scope.shows_file(file, completion)]
+    logs = [file for file in listed.logs if scope.shows_file(file, completion)]
+    groups = slice_file_groups(bases, logs, completion, blocks=scope.blocks)
+    return tuple(scope.choose_newest(slices) for group, slices in groups.items() if group not in replaced)
 
 
 def latest_base_files(

@@ -11,6 +11,7 @@ from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import COMPLEX, CUSTOM, KEY_GENERATORS, NON_PARTITION, SIMPLE, TIMESTAMP
+from hudi_locks.table.ordering import MERGE_MODE_SINCE
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 
@@ -49,7 +50,13 @@ a part of the metadata table is being made: let the JVM job that makes it finish
 _TYPE: Final = _Limit(
     table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE", "MERGE_ON_READ"), "tables are of one of these two types"
 )
-_VERSION_WRITTEN: Final = _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "tables of version 8 and 9 are written")
+_VERSION_WRITTEN: Final = _Limit(
+    table_keys.TABLE_VERSION.name,
+    ("8", "9"),
+    "tables of version 8 and 9 are written; upgrade it with JVM Hudi 1.0 or later, by a write with"
+    " hoodie.write.auto.upgrade=true, or in SQL by call upgrade_table(table => 'NAME', to_version => 'EIGHT')",
+    is_curable=True,
+)
 _MERGE_MODE: Final = _Limit(
     table_keys.RECORD_MERGE_MODE.name,
     ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
@@ -75,7 +82,6 @@ _READ: Final = (
 )
 _MERGED: Final = (
     _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),
-    _Limit(table_keys.TABLE_VERSION.name, ("8", "9"), "logs of other versions are not merged by this package"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
     _META_COLUMNS,
@@ -143,6 +149,7 @@ def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
     if config.table_type == "MERGE_ON_READ":
         yield from _find_beyond(config, _MERGED)
         yield from _find_old_partial(config)
+        yield from _find_foreign_payload(config)
 
 
 def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
@@ -249,6 +256,15 @@ def _find_old_partial(config: TableConfig) -> Iterator[_Refusal]:
     if config.extra.get(key) and config.version < _PARTIAL_SINCE:
         why = f"readers of version {config.version} do not know it; upgrade the table to version {_PARTIAL_SINCE}"
         yield _Refusal(key, config.partial_update_mode, why)
+
+
+def _find_foreign_payload(config: TableConfig) -> Iterator[_Refusal]:
+    """Of a table of version 6, whose payload class alone says how rows are merged."""
+    key = table_keys.PAYLOAD_CLASS.name
+    payload = config.extra.get(key)
+    if config.version < MERGE_MODE_SINCE and payload and not config.payload_meaning and not config.declared_merge_mode:
+        why = "it is Java code that is not run here; read the table with JVM Hudi"
+        yield _Refusal(key, payload, why)
 
 
 def _check_fields(fields: tuple[str, ...], key: str) -> None:

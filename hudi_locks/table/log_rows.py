@@ -19,11 +19,21 @@ from hudi_locks.table.avro_rows import decode_avro, encode_avro
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 
-__all__ = ["LogEntry", "encode_deleted", "encode_deleted_again", "encode_rows", "find_stood_for", "read_log"]
+__all__ = [
+    "LogEntry",
+    "encode_deleted",
+    "encode_deleted_again",
+    "encode_rows",
+    "find_stood_for",
+    "find_undone",
+    "read_log",
+]
 
 _SERIAL_ROWS: Final = 1 << 17
 """Up to so many rows the columns of a block are read one after the other: logs are read side by side."""
 _BLOCK: Final = "a block of rows"
+_ROLLBACK: Final = "0"
+"""Of Hudi's HoodieCommandBlockTypeEnum."""
 _BLOCK_FORMATS: Final = {"parquet": BlockType.PARQUET, "avro": BlockType.AVRO}
 
 
@@ -105,7 +115,12 @@ def _make_header(instant: str, avro_schema: str, stands_for: Collection[str]) ->
 
 
 def read_log(
-    data: bytes | memoryview, path: str, *, columns: Collection[str] | None = None, idle: Collection[str] = ()
+    data: bytes | memoryview,
+    path: str,
+    *,
+    columns: Collection[str] | None = None,
+    idle: Collection[str] = (),
+    takes: Callable[[str], bool] | None = None,
 ) -> Iterator[LogEntry]:
     """What the blocks of a log file do, in their order.
 
@@ -115,13 +130,30 @@ def read_log(
         columns: Of Parquet blocks only these; all if None.
         idle: Of these, which decide nothing: Parquet blocks are read without them until rows of theirs are needed, and
             texts that they have as dictionaries stay dictionaries.
+        takes: Of a table of version 6: whether the blocks of a write count, which `find_undone` does not name. None
+            where all do.
 
     Raises:
         DamagedTable: A block cannot be read whole.
         UnsupportedTable: A block is of a kind that is not read here.
     """
     for block in decode_blocks(data, path):
-        yield _interpret(block, path, columns, idle)
+        if takes is None or (not _is_rollback(block) and takes(block.instant)):
+            yield _interpret(block, path, columns, idle)
+
+
+def find_undone(data: bytes | memoryview, path: str) -> frozenset[str]:
+    """Requested times of the writes whose blocks a rollback took back, by a block of its own; none since version 8.
+
+    Raises:
+        DamagedTable: A block cannot be read whole.
+    """
+    rollbacks = filter(_is_rollback, decode_blocks(data, path))
+    return frozenset(block.header.get(BlockHeader.TARGET_INSTANT_TIME, "") for block in rollbacks)
+
+
+def _is_rollback(block: LogBlock) -> bool:
+    return block.kind is BlockType.COMMAND and block.header.get(BlockHeader.COMMAND_TYPE) == _ROLLBACK
 
 
 def find_stood_for(data: bytes | memoryview, path: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ there, and the listing lacks it. Of archived writes the active timeline tells no
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_locks.errors import DamagedTable, TableError
 from hudi_locks.format import (
@@ -22,7 +22,16 @@ from hudi_locks.format import (
     add_ms,
 )
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table.data_files import BaseFile, Completion, DataFiles, LogFile, slice_file_groups
+from hudi_locks.table.data_files import (
+    BaseFile,
+    BlockScope,
+    Completion,
+    DataFiles,
+    FileSlice,
+    LogFile,
+    join_planned,
+    slice_file_groups,
+)
 from hudi_locks.table.partition_path import PARTITION_METADATA
 from hudi_locks.table.table import CommitFiles, read_commit
 from hudi_locks.timeline import Timeline, read_instant
@@ -197,11 +206,27 @@ class Scope:
         partitions: Only these; all if None.
         as_of: Only what was completed at this time or before.
         as_of_requested: Only what was begun at this time or before.
+        blocks: What counts of logs, of a table that is of version 6, or was.
     """
 
     partitions: frozenset[str] | None = None
     as_of: str | None = None
     as_of_requested: str | None = None
+    blocks: BlockScope | None = None
+
+    def on(self, timeline: Timeline, completion: Completion) -> Scope:
+        """The same with what the timeline tells of the blocks of logs, if they are to be asked."""
+        if not timeline.layout.has_old_logs:
+            return self
+        moments = [moment for moment in (self.as_of, self.as_of_requested) if moment is not None]
+        blocks = BlockScope(
+            timeline.layout.version == 1,
+            frozenset(i.requested for i in timeline.completed(WRITE_ACTIONS) if self.shows(i.requested, completion)),
+            timeline.first_active or "",
+            min(moments, default=None),
+            frozenset(i.requested for i in timeline.pending(("compaction",))),
+        )
+        return replace(self, blocks=blocks)
 
     @property
     def is_past(self) -> bool:
@@ -218,7 +243,16 @@ class Scope:
 
     def holds(self, file: _DataFile, completion: Completion) -> bool:
         """Whether a file is looked at, if nothing newer is there."""
-        return (self.partitions is None or file.partition in self.partitions) and self.shows(file.instant, completion)
+        return (self.partitions is None or file.partition in self.partitions) and self.shows_file(file, completion)
+
+    def shows_file(self, file: _DataFile, completion: Completion) -> bool:
+        """Whether what a file holds may be seen."""
+        is_above_plan = self.blocks is not None and isinstance(file, LogFile) and self.blocks.takes_log(file)
+        return is_above_plan or self.shows(file.instant, completion)
+
+    def choose_newest(self, slices: list[FileSlice]) -> FileSlice:
+        """Where logs are named by base files, a planned compaction has a slice of its own, without a base file yet."""
+        return join_planned(slices) if self.blocks is not None and self.blocks.names_bases else slices[0]
 
 
 @dataclass(frozen=True)
@@ -329,9 +363,9 @@ def _list_needed(
 ) -> Iterator[str]:
     """Paths of the newest slices of these groups, had nothing been lost."""
     mine = (file for file in listed.both if (file.partition, file.file_id) in groups)
-    known = {file.path: file for file in mine if scope.shows(file.instant, completion)}
+    known = {file.path: file for file in mine if scope.shows_file(file, completion)}
     files = {**known, **{file.path: file for file in suspects}}.values()
     bases = [file for file in files if isinstance(file, BaseFile)]
     logs = [file for file in files if isinstance(file, LogFile)]
-    for slices in slice_file_groups(bases, logs, completion).values():
-        yield from slices[0].paths
+    for slices in slice_file_groups(bases, logs, completion, blocks=scope.blocks).values():
+        yield from scope.choose_newest(slices).paths

@@ -30,6 +30,7 @@ from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = [
     "IS_DELETED",
+    "MERGE_MODE_SINCE",
     "DeleteMarker",
     "Indices",
     "Mask",
@@ -69,6 +70,8 @@ _SINCE: Final = 9
 _BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
 """Hudi's strategy of a table whose payload class alone says how rows are merged."""
 _CUSTOM: Final = "CUSTOM"
+MERGE_MODE_SINCE: Final = 8
+"""Table version from which the merge mode is among the properties."""
 
 
 @dataclass(frozen=True)
@@ -286,14 +289,16 @@ def _count_before(ordered: Indices) -> Indices:
 def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]:
     """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
 
-    Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0).
+    Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0); those of
+    version 6 name it alone.
     """
-    if version >= _SINCE:
-        return {}
+    payload = (properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
     mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
-    if (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
+    if version < MERGE_MODE_SINCE and mode is None:
+        return _PAYLOADS.get(payload, {})
+    if version >= _SINCE or (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
         return {}
-    return _PAYLOADS.get((properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE), {})
+    return _PAYLOADS.get(payload, {})
 
 
 def describe_payload(options: Options, version: int) -> dict[str, str]:

@@ -48,7 +48,8 @@ def _check_presence(survey: Survey, named: Mapping[str, CommitFiles]) -> None:
     """What the newest snapshot needs, and what a later look at the past needs: all that no clean has taken."""
     there = {file.path: file.size for file in survey.files.every}
     ended = survey.replaced_groups()
-    losses = find_losses(survey.files, named, scope=Scope(), completion=survey.completion)
+    scope = Scope().on(survey.timeline, survey.completion)
+    losses = find_losses(survey.files, named, scope=scope, completion=survey.completion)
     needed = {loss.file.path: loss.file for loss in losses if loss.group not in ended}
     taken = survey.cleaned_paths()
     for requested, commit in named.items():
@@ -130,7 +131,8 @@ def _check_base(survey: Survey, file: BaseFile, stat: WriteStat | None) -> None:
 def _check_log(survey: Survey, file: LogFile) -> None:
     survey.book.checked["logs"] += 1
     data = survey.storage.read(file.path)
-    for entry in read_log(data or b"", file.path):
+    takes = (lambda _: True) if survey.table.layout.has_old_logs else None  # a rollback's own blocks have no rows
+    for entry in read_log(data or b"", file.path, takes=takes):
         survey.book.checked["log blocks"] += 1
         _ = entry.whole
         _refuse_other_write(survey, file, entry.instant)
@@ -143,7 +145,7 @@ def _check_change_log(survey: Survey, file: LogFile) -> None:
 
 
 def _refuse_other_write(survey: Survey, file: LogFile, instant: str) -> None:
-    if survey.table.layout.version > 1 and instant != file.instant:
+    if not survey.table.layout.has_old_logs and instant != file.instant:
         raise DamagedTable(f"a block of the write {instant}", path=file.path)
 
 

@@ -186,13 +186,13 @@ def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.table.version", "6"), ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
-        ("hoodie.record.merge.mode", "CUSTOM"), ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
+        ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.populate.meta.fields", "false"),
     ],
-)  # fmt: skip
+)
 def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
-    layout = {"hoodie.timeline.layout.version": "1" if value == "6" else "2"}
-    put(storage, **{"hoodie.table.type": "MERGE_ON_READ", key: value, **layout})
+    put(storage, **{"hoodie.table.type": "MERGE_ON_READ", key: value})
     with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
         Table.load(storage)
 
