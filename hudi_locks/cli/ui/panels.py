@@ -13,6 +13,7 @@ from hudi_locks.config import Options, write_keys
 from hudi_locks.display import say_time
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.lock import LockProvider
+from hudi_locks.redaction import hide_secrets, open_log
 from hudi_locks.services.activity import Activity, list_activity
 from hudi_locks.services.met_conflicts import ConflictSummary, list_conflicts
 from hudi_locks.services.overview import PendingInstant, TableOverview, list_pending, look_over
@@ -28,6 +29,7 @@ PANELS: Final = {
     "timeline": "Timeline",
 }
 """Their headings, in the order of the page."""
+_log = open_log(__name__)
 _COMPLETED: Final = "COMPLETED"
 _COMMITS: Final = 50
 """So many of the newest are looked at for conflicts."""
@@ -71,9 +73,15 @@ class WatchedTable:
             shown = sorted(self._seen.values(), key=lambda one: (one.began_ms, one.requested))
             drawn |= {**self._kept, "pending": self._draw_pending(pending)}
             drawn |= {"timeline": draw_instants(shown, now_ms=now_ms), "locks": self._draw_locks()}
-        except HudiLocksError as error:
-            drawn["table"] = f'<p class="trouble">{escape(str(error))}</p>{self._kept.get("table", "")}'
+        except Exception as error:  # noqa: BLE001  # else the page would say "live", and show what was once
+            drawn["table"] = f'<p class="trouble">{escape(self._describe(error))}</p>{self._kept.get("table", "")}'
         return drawn
+
+    def _describe(self, error: Exception) -> str:
+        if isinstance(error, HudiLocksError):
+            return str(error)
+        _log.error("%s was not looked at", self.path, exc_info=error)
+        return f"{type(error).__name__}: {hide_secrets(str(error))}"
 
     def _take_up(self, pending: Sequence[PendingInstant]) -> bool:
         """Read what is new on the timeline; whether anything was completed, or taken back."""

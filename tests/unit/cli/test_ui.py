@@ -146,18 +146,27 @@ def test_a_table_that_cannot_be_read_says_why_and_shows_what_was_known(
     assert 'class="trouble"' not in watched.look(0)["table"]
 
 
-def test_files_that_could_not_be_listed_are_listed_at_the_next_look(
-    table: Table, watched: WatchedTable, locks: LockManager, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(StorageError("no answer", path=""), "no answer"), (ValueError("<odd>"), "ValueError: &lt;odd&gt;")],
+)
+def test_what_could_not_be_looked_at_is_said_and_looked_at_again(
+    table: Table,
+    watched: WatchedTable,
+    locks: LockManager,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    said: str,
 ) -> None:
     before = watched.look(0)["table"]
     commit(table, locks, "etl")
 
     def fail(*_: Any) -> None:
-        raise StorageError("no answer", path="")
+        raise error
 
     with monkeypatch.context() as failing:
         failing.setattr("hudi_locks.cli.ui.panels.look_over", fail)
-        assert watched.look(0)["table"] == f'<p class="trouble">no answer</p>{before}'
+        assert watched.look(0)["table"] == f'<p class="trouble">{said}</p>{before}'
     assert "last write none" not in text(watched.look(0)["table"])
 
 
