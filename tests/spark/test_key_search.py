@@ -25,7 +25,7 @@ Frame = Callable[..., Any]
 RowsOf = Callable[..., list[tuple[Any, ...]]]
 APART = {"hoodie.parquet.small.file.limit": "0"}
 """Each write has file groups of its own."""
-KEYS = ("a", "bc", "zürich", "東京", "\U0001f680", "k" * 40, "~")
+KEYS = ("a", "bc", "zürich", "東京", "\U0001f680", "k" * 60_000, "~")
 INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
 
 

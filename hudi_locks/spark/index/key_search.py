@@ -31,7 +31,8 @@ _FEW_FILES: Final = 16
 _FEW_BYTES: Final = 64 << 20
 """So many keys the driver has found in so many files before Spark has begun a task; more is for the executors."""
 _FEW_CONSTANTS: Final = 256
-"""So many found keys are a constant of a query; each row is compared with all of its partition."""
+_SHORT_BYTES: Final = 32 << 10
+"""So many found keys, of so many bytes, are a constant of a query; a row is compared with all of its partition."""
 _TASKS_PER_CORE: Final = 2
 
 
@@ -105,13 +106,17 @@ class FoundKeys:
 
         Few keys become a constant of the query, which Spark need neither join nor broadcast.
         """
-        if self.table is None or len(self.table) > _FEW_CONSTANTS or self._has_key_twice():
+        if self.table is None or not self._is_short() or self._has_key_twice():
             return rows.join(self.frame, [RECORD_KEY, PARTITION_PATH], "left")
         places = defaultdict[str, dict[str, str]](dict)
         for row in self.table.to_pylist():
             places[row[PARTITION_PATH]][row[RECORD_KEY]] = row[self.file_id]
         of_partition = F.element_at(literal_map(places, "map<string,string>"), F.col(PARTITION_PATH))
         return rows.withColumn(self.file_id, F.element_at(of_partition, F.col(RECORD_KEY)))
+
+    def _is_short(self) -> bool:
+        found = cast("pa.Table", self.table)
+        return len(found) <= _FEW_CONSTANTS and found.nbytes <= _SHORT_BYTES
 
     def _has_key_twice(self) -> bool:
         places = cast("pa.Table", self.table).select([RECORD_KEY, PARTITION_PATH])

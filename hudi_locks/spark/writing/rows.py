@@ -222,10 +222,10 @@ def literal_map(values: Mapping[str, Any], kind: str) -> Column:
     """A map that the driver has, as a constant of a query; by one call, while a literal of Spark's takes one for each.
 
     Args:
-        values: As JSON has them.
+        values: As JSON has them; no name is longer than 50,000 characters, which Spark would not read.
         kind: Of a value, as SQL writes it.
     """
-    return F.from_json(F.lit(json.dumps(values)), f"map<string,{kind}>")
+    return F.from_json(F.lit(json.dumps(values)), f"map<string,{kind}>", {"mode": "FAILFAST"})  # else it were null
 
 
 def quote_name(name: str) -> str:
