@@ -26,7 +26,9 @@ pytestmark = pytest.mark.servers
 LOCK = {"hoodie.write.lock.provider": "filesystem"}
 LAST = 12
 PICTURES = os.environ.get("HUDI_LOCKS_SCREENSHOTS", "")
-"""A folder; pictures for the documents go there."""
+"""A folder, as docs/pictures; pictures for the documents go there."""
+SHOWN = os.environ.get("HUDI_LOCKS_SCREENSHOTS_OF", "")
+"""A folder that is not there yet, as /data/trips: the table that they show."""
 INSTANTS = "return [...document.querySelectorAll('#t0-timeline tbody tr')].map(row => row.cells[0].textContent)"
 LANES = "return [...document.querySelectorAll('#t0-timeline h2')].map(lane => lane.textContent)"
 TEXT = "return document.getElementById('t0-{}').innerText"
@@ -34,7 +36,7 @@ TEXT = "return document.getElementById('t0-{}').innerText"
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    return Table.create(open_storage(str(tmp_path / "trips")), TableConfig("trips", ("id",)))
+    return Table.create(open_storage(SHOWN or str(tmp_path / "trips")), TableConfig("trips", ("id",)))
 
 
 @pytest.fixture
