@@ -133,7 +133,7 @@ class FoundKeys:
 
 @dataclass(frozen=True)
 class KeySearch:
-    """How keys are looked for in base files.
+    """How keys are looked for in base files. Picklable.
 
     Attributes:
         storage: Of the table.
@@ -149,8 +149,7 @@ class KeySearch:
 
     def of(self, keys: pa.Table) -> _Search:
         """For these keys."""
-        wanted = _WantedKeys.among(keys, by_partition=self.by_partition)
-        return _Search(self.storage, wanted, self.by_filter, self.file_id)
+        return _Search(self, _WantedKeys.among(keys, by_partition=self.by_partition))
 
 
 @dataclass(frozen=True)
@@ -158,26 +157,22 @@ class _Search:
     """Looks for keys in files. Picklable; made on the driver, called there and on executors.
 
     Attributes:
-        storage: Of the table.
+        how: How they are looked for.
         wanted: The keys.
-        by_filter: See `search_base_file`.
-        file_id: Name of the column with the ids of file groups.
     """
 
-    storage: Storage
+    how: KeySearch
     wanted: _WantedKeys
-    by_filter: bool
-    file_id: str
 
     @property
     def columns(self) -> pa.Schema:
         """Of what is found."""
-        return text_columns(RECORD_KEY, PARTITION_PATH, self.file_id)
+        return text_columns(RECORD_KEY, PARTITION_PATH, self.how.file_id)
 
     def find(self, file: BaseFile) -> list[pa.RecordBatch]:
         """The keys that are in this file, with its partition path and the id of its file group."""
         keys = self.wanted.of(file.partition)
-        found = search_base_file(self.storage, file.path, keys, by_filter=self.by_filter)
+        found = search_base_file(self.how.storage, file.path, keys, by_filter=self.how.by_filter)
         return [self._name(keys, file) for chunked in found for keys in chunked.chunks]
 
     def find_in_all(self, files: Sequence[BaseFile]) -> pa.Table:
