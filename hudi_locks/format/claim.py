@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format.instant import is_time, parse_instant_name
+from hudi_locks.format.instant import Instant, is_time, parse_instant_name
 from hudi_locks.format.names import find_metadata_writer, find_writer
 from hudi_locks.format.records import AMISS
 
@@ -247,9 +247,7 @@ def _require_times(claim: Claim) -> None:
         if not isinstance(time, str) or not is_time(time):
             raise ValueError(f"{time!r} is no instant time")
     promised = parse_instant_name(claim.metadata.name) if claim.metadata is not None else None
-    if claim.metadata is not None and (
-        promised is None or (promised.requested, promised.completion) != (claim.instant, claim.time)
-    ):
+    if claim.metadata is not None and (promised is None or not _is_done_by(claim, promised)):
         raise ValueError(f"{claim.metadata.name!r} is no delta commit of {claim.instant}")
 
 
@@ -318,3 +316,8 @@ def _unpack(encoding: str, text: str, *, size: int) -> bytes:
     if len(unpacked) != size:
         raise ValueError(f"it does not hold the {size} bytes that it promises")
     return unpacked
+
+
+def _is_done_by(claim: Claim, completed: Instant) -> bool:
+    """Where names tell no completion time, as in version 6, the claim alone does."""
+    return completed.requested == claim.instant and completed.completion in (claim.time, None)

@@ -175,7 +175,7 @@ def _read_statistics(found: Mapping[str, Any]) -> ColumnStatistics:
         size=found["totalSize"] or 0,
         plain_size=found["totalUncompressedSize"] or 0,
         is_deleted=found["isDeleted"],
-        is_tight=found["isTightBound"],
+        is_tight=found.get("isTightBound", False),
         value_type=(told["typeOrdinal"], told["additionalInfo"]) if told else None,
     )
 

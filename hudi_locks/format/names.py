@@ -18,6 +18,7 @@ __all__ = [
     "LogFileName",
     "MarkerName",
     "MetadataPartition",
+    "choose_old_token",
     "choose_token",
     "find_metadata_writer",
     "find_writer",
@@ -26,6 +27,7 @@ __all__ = [
 
 WRITE_TOKEN = "0-0-0"  # noqa: S105 - Hudi's word for task, stage and attempt
 """The token of our files: the name of a file group's file at an instant is the same for every attempt."""
+_OLD_TOKEN = re.compile(r"(\d{8})-(\d{1,9})-6")
 _FIXED_ID = re.compile(r"\d{8}-0000-0000-0000-000000000000-0")
 
 _MARKER = ".marker"
@@ -171,6 +173,19 @@ def choose_token(partition: str, file_id: str) -> str:
     return f"{task}-{stage}-0"
 
 
+def choose_old_token(requested: str) -> str:
+    """The write token of our logs in a table of version 6, where the name tells the base file and not the write.
+
+    JVM Hudi takes any three numbers. By it a log is known for that of the write begun at `requested` (17 digits).
+    """
+    return f"{requested[:8]}-{int(requested[8:])}-6"
+
+
+def _find_log_writer(log: LogFileName) -> str:
+    told = _OLD_TOKEN.fullmatch(log.write_token)
+    return f"{told[1]}{int(told[2]):09}" if told else log.instant
+
+
 def find_writer(path: str) -> str | None:
     """The requested time that a data or log file in a partition carries in its name; None if `path` names no such file.
 
@@ -185,7 +200,7 @@ def find_writer(path: str) -> str | None:
     base, log = BaseFileName.parse(file_name), LogFileName.parse(file_name)
     if base is not None:
         return base.instant if base.extension in _BASE_EXTENSIONS else None
-    return log.instant if log is not None and is_time(log.instant) else None
+    return _find_log_writer(log) if log is not None and is_time(log.instant) else None
 
 
 def find_metadata_writer(path: str) -> str | None:
@@ -193,7 +208,7 @@ def find_metadata_writer(path: str) -> str | None:
     if not path.startswith(f"{METADATA_FOLDER}/") or path.count("/") != _METADATA_DEPTH or not _is_below(path):
         return None
     log = LogFileName.parse(path.rpartition("/")[2])
-    return log.instant if log is not None and is_time(log.instant) else None
+    return _find_log_writer(log) if log is not None and is_time(log.instant) else None
 
 
 def _is_below(path: str) -> bool:

@@ -17,18 +17,19 @@ from hudi_locks.metadata_table.measuring import choose_columns, measure_file
 from hudi_locks.metadata_table.metadata_table import (
     INDEXES_PATH,
     METADATA_LAYOUT,
-    Indexed,
-    MetadataShape,
+    OLD_METADATA_LAYOUT,
     MetadataTable,
     MetadataView,
 )
 from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log, find_keys, is_record_group
+from hudi_locks.metadata_table.shape import Indexed, MetadataShape
 from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
 
 __all__ = [
     "INDEXES_PATH",
     "METADATA_LAYOUT",
+    "OLD_METADATA_LAYOUT",
     "DeltaCommit",
     "DeltaCommits",
     "Indexed",

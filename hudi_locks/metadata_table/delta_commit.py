@@ -43,8 +43,9 @@ from hudi_locks.format.metadata_record import (
     merge_metadata_records,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.metadata_table import MetadataShape, MetadataView
+from hudi_locks.metadata_table.metadata_table import MetadataView
 from hudi_locks.metadata_table.record_files import encode_log
+from hudi_locks.metadata_table.shape import MetadataShape
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 
@@ -228,8 +229,9 @@ def _make(
         for group, (records, keys) in _spread(changed.get(part, {}), gone.get(part, ()), ids).items():
             data = _encode_log(requested, part, records, keys, shape.version)
             made.append((part, group, data, len(records) + len(keys)))
-    logs = {log_path(part, group, requested): data for part, group, data, _ in made}
-    stats = [describe_log(requested, part, group, len(data), count) for part, group, data, count in made]
+    names = {group: shape.name_log(group, requested) for _, group, _, _ in made}
+    logs = {_place(part, names[group]): data for part, group, data, _ in made}
+    stats = [describe_log(part, names[group], len(data), count) for part, group, data, count in made]
     return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[shape.version]))
 
 
@@ -302,23 +304,26 @@ def _encode_log(requested: str, part: MetadataPartition, records: _Records, gone
 
 def log_path(partition: MetadataPartition, group: str, requested: str) -> str:
     """Where the log of a delta commit in a file group comes to lie, relative to the base path of the table."""
-    return f"{METADATA_FOLDER}/{partition.value}/{LogFileName(group, requested)}"
+    return _place(partition, LogFileName(group, requested))
 
 
-def describe_log(requested: str, partition: MetadataPartition, group: str, size: int, records: int) -> WriteStat:
+def _place(partition: MetadataPartition, name: LogFileName) -> str:
+    return f"{METADATA_FOLDER}/{partition.value}/{name}"
+
+
+def describe_log(partition: MetadataPartition, log: LogFileName, size: int, records: int) -> WriteStat:
     """The write stat of a log of so many bytes and records."""
-    name = str(LogFileName(group, requested))
     return WriteStat(
         partition.value,
-        group,
-        f"{partition.value}/{name}",
-        prev_commit=requested,
+        log.file_id,
+        f"{partition.value}/{log}",
+        prev_commit=log.instant,
         num_writes=records,
         num_update_writes=records,
         file_size_bytes=size,
         total_write_bytes=size,
-        log_version=1,
+        log_version=log.version,
         log_offset=0,
         base_file="",
-        log_files=(name,),
+        log_files=(str(log),),
     )

@@ -11,11 +11,22 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_locks.format import METADATA_FOLDER, Instant, State, find_metadata_writer, parse_instant_name
+from hudi_locks.format import (
+    METADATA_FOLDER,
+    CommitMetadata,
+    CompactionPlan,
+    Instant,
+    LogFileName,
+    State,
+    WriteStat,
+    find_metadata_writer,
+    parse_instant_name,
+)
 from hudi_locks.metadata_table.delta_commit import DeltaCommit
 from hudi_locks.metadata_table.metadata_table import METADATA_LAYOUT
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.timeline import PENDING_ENDINGS, Timeline, create_instant, index_files
+from hudi_locks.table.old_logs import take_out_blocks
+from hudi_locks.timeline import PENDING_ENDINGS, Timeline, TimelineLayout, create_instant, index_files
 
 __all__ = ["DeltaCommits", "find_last_compaction"]
 
@@ -29,9 +40,11 @@ class DeltaCommits:
 
     Attributes:
         storage: Of the table.
+        layout: Of the metadata table's own timeline.
     """
 
     storage: Storage
+    layout: TimelineLayout = METADATA_LAYOUT
 
     def last_compaction(self) -> str:
         """Requested time of the last compaction of the metadata table that is completed; "" if there is none."""
@@ -55,16 +68,27 @@ class DeltaCommits:
             file.write(commit.logs[path])
         return staged.seal()
 
-    def begin(self, requested: str) -> list[str]:
+    def begin(self, requested: str, logs: Iterable[str] = ()) -> list[str]:
         """Put a delta commit on the timeline, pending: a JVM writer that finds it so takes its logs away with it.
+
+        Args:
+            requested: Its requested time.
+            logs: Paths of the logs that it will have.
 
         Returns:
             Paths of the files that this call made.
         """
         begun = Instant(requested, _ACTION, State.REQUESTED)
-        instants = (begun, begun.as_inflight())
-        made = [one for one in instants if create_instant(self.storage, METADATA_LAYOUT, instant=one, data=b"")]
-        return [METADATA_LAYOUT.path(one) for one in made]
+        forecast = self._forecast(logs) if self.layout.version == 1 else b""
+        instants = ((begun, b""), (begun.as_inflight(), forecast))
+        made = [one for one, data in instants if create_instant(self.storage, self.layout, instant=one, data=data)]
+        return [self.layout.path(one) for one in made]
+
+    def _forecast(self, logs: Iterable[str]) -> bytes:
+        """The file groups that a delta commit adds logs to: in version 6 a JVM writer finds these by it alone."""
+        named = ((path.split("/")[-2], LogFileName.parse(path.rpartition("/")[2])) for path in sorted(logs))
+        stats = [WriteStat(part, log.file_id, None, prev_commit=log.instant) for part, log in named if log is not None]
+        return CommitMetadata.of(stats, "UPSERT", schema=None).encode(_ACTION, layout_version=self.layout.version)
 
     def complete(self, name: str, content: bytes, *, logs: Collection[str]) -> list[str] | None:
         """Complete what was begun, whose logs have their names.
@@ -80,22 +104,34 @@ class DeltaCommits:
             as compacted.
         """
         completed = parse_instant_name(name)
-        if completed is None or completed.completion is None:
+        if completed is None or not completed.is_completed:
             raise ValueError(f"{name} is no completed instant")
         timeline = self._load()
         found = timeline.get(completed.requested)
         if found is not None and found.is_completed:
             return []
-        if any(one.requested >= completed.completion for one in _list_compactions(timeline)):
+        if any(self._leaves_out(one, completed, logs) for one in _list_compactions(timeline)):
             return None
-        path = METADATA_LAYOUT.path(completed)
+        path = self.layout.path(completed)
         is_made = self.storage.create_if_absent(path, content)
-        pending = METADATA_LAYOUT.path(replace(completed, state=State.INFLIGHT, completion=None))
+        pending = self.layout.path(replace(completed, state=State.INFLIGHT, completion=None))
         if all(map_in_threads(self.storage.exists, [pending, *logs])):
             return [path] if is_made else []
         if is_made:
             self.storage.delete(path)
         return None
+
+    def _leaves_out(self, compaction: Instant, completed: Instant, logs: Collection[str]) -> bool:
+        """Whether the logs of a delta commit would count as compacted, and are not."""
+        if self.layout.version > 1:
+            return compaction.requested >= (completed.completion or "")
+        names = {path: LogFileName.parse(path.rpartition("/")[2]) for path in logs}
+        below = {name.file_id for name in names.values() if name is not None and name.instant < compaction.requested}
+        return bool(below & self._list_compacted(compaction))
+
+    def _list_compacted(self, compaction: Instant) -> set[str]:
+        path = self.layout.path(Instant(compaction.requested, "compaction", State.REQUESTED))
+        return {group.file_id for group in CompactionPlan.decode(self.storage.read(path) or b"", path).groups}
 
     def remove(self, made: Iterable[str]) -> None:
         """Remove files of an instant that `begin` and `complete` made too late, and leave its logs to others."""
@@ -116,25 +152,34 @@ class DeltaCommits:
         completed = [path for paths in files for path in paths if _by_state(path) == 0]
         for path in completed:  # first: a delta commit without its logs would be one that says nothing
             self.storage.delete(path)
-        named = {*logs, *(self._list_logs(requested) if files else ())}
-        removed = {path for path in sorted(named) if self.storage.delete(path)}
+        removed = self._remove_logs(requested, logs, is_begun=bool(files))
         for path in (path for paths in files for path in paths if path not in completed):
             self.storage.delete(path)
         return removed
 
+    def _remove_logs(self, requested: str, logs: Iterable[str], *, is_begun: bool) -> set[str]:
+        """Where names do not tell the write, the logs are read: JVM writers append to one that is there."""
+        if self.layout.version == 1:
+            return take_out_blocks(self.storage, self._list_folders(), requested)
+        named = {*logs, *(self._list_logs(requested) if is_begun else ())}
+        return {path for path in sorted(named) if self.storage.delete(path)}
+
     def _find(self, requested: str) -> list[tuple[str, ...]]:
-        found = index_files(self.storage, METADATA_LAYOUT)
+        found = index_files(self.storage, self.layout)
         return [paths for (time, _), paths in found.items() if time == requested]
 
     def _list_logs(self, requested: str) -> Iterator[str]:
+        for folder in self._list_folders():
+            paths = (f"{folder}/{name}" for name in self.storage.list_names(folder))
+            yield from (path for path in paths if find_metadata_writer(path) == requested)
+
+    def _list_folders(self) -> Iterator[str]:
         for folder in self.storage.list(METADATA_FOLDER):
             if folder.is_folder and not folder.name.startswith("."):
-                names = self.storage.list_names(f"{METADATA_FOLDER}/{folder.name}")
-                paths = (f"{METADATA_FOLDER}/{folder.name}/{name}" for name in names)
-                yield from (path for path in paths if find_metadata_writer(path) == requested)
+                yield f"{METADATA_FOLDER}/{folder.name}"
 
     def _load(self) -> Timeline:
-        return Timeline.load(self.storage, METADATA_LAYOUT)
+        return Timeline.load(self.storage, self.layout)
 
 
 def find_last_compaction(timeline: Timeline) -> str:

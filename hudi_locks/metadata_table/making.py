@@ -30,8 +30,9 @@ from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.compaction import base_file_path
 from hudi_locks.metadata_table.delta_commit import log_path, plan_delta_commit
 from hudi_locks.metadata_table.key_places import KeyPlaces
-from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, OWN_PROPERTIES, MetadataShape
+from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, OWN_PROPERTIES
 from hudi_locks.metadata_table.record_files import merge_base_file
+from hudi_locks.metadata_table.shape import MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import TableConfig, create_partition_metadata
 from hudi_locks.timeline import create_instant

@@ -7,19 +7,26 @@ of the keys. A commit of the table is a delta commit of the metadata table with 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, MetadataPartition, TimelineLayout, decode_properties
+from hudi_locks.format import (
+    METADATA_FOLDER,
+    CompactionPlan,
+    MetadataPartition,
+    TimelineLayout,
+    decode_properties,
+)
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
-from hudi_locks.metadata_table.record_files import read_stored
+from hudi_locks.metadata_table.record_files import read_stored, read_whole
 from hudi_locks.metadata_table.record_index import is_record_group
+from hudi_locks.metadata_table.shape import Indexed, LogPlace, MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
     DataFiles,
@@ -29,14 +36,15 @@ from hudi_locks.table import (
     list_data_files,
     slice_file_groups,
 )
+from hudi_locks.table.data_files import BlockScope, join_planned
+from hudi_locks.table.log_rows import find_undone
 from hudi_locks.timeline import Timeline
 
 __all__ = [
     "INDEXES_PATH",
     "METADATA_LAYOUT",
+    "OLD_METADATA_LAYOUT",
     "OWN_PROPERTIES",
-    "Indexed",
-    "MetadataShape",
     "MetadataTable",
     "MetadataView",
 ]
@@ -48,40 +56,11 @@ OWN_PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 _TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
 METADATA_LAYOUT: Final = TimelineLayout(2, _TIMELINE, f"{_TIMELINE}/history")
 """Of the metadata table's own timeline."""
-_VERSIONS: Final = ("8", "9")
+OLD_METADATA_LAYOUT: Final = TimelineLayout(1, f"{METADATA_FOLDER}/.hoodie", f"{METADATA_FOLDER}/.hoodie/archived")
+"""Of that of a metadata table of version 6."""
+_OLD_VERSION: Final = 6
+_VERSIONS: Final = ("6", "8", "9")
 _REMEDY: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"
-
-
-@dataclass(frozen=True)
-class MetadataShape:
-    """What a metadata table keeps, as far as its delta commits depend on it.
-
-    Attributes:
-        version: Of the metadata table.
-        groups: Ids of the file groups of each part, in the order over which keys are spread.
-        columns: Those of which it keeps statistics.
-        newest: The newest time on its timeline; "" if that is empty.
-    """
-
-    version: int
-    groups: Mapping[MetadataPartition, tuple[str, ...]]
-    columns: tuple[str, ...] = ()
-    newest: str = ""
-
-
-@dataclass(frozen=True)
-class Indexed:
-    """What the tasks of a write must report for a metadata table.
-
-    Attributes:
-        columns: Those whose ranges it keeps.
-        key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
-        has_filters: Whether it has the bloom filters of base files.
-    """
-
-    columns: tuple[str, ...] = ()
-    key_groups: tuple[str, ...] = ()
-    has_filters: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,9 +96,14 @@ class MetadataTable:
             raise DamagedTable(message, path=OWN_PROPERTIES)
         key = table_keys.TABLE_VERSION.name
         if (version := decode_properties(data, OWN_PROPERTIES).get(key, "")) not in _VERSIONS:
-            message = f"{OWN_PROPERTIES} has {key}={version}, and metadata tables of version 8 and 9 are read"
+            message = f"{OWN_PROPERTIES} has {key}={version}, and metadata tables of version 6, 8 and 9 are read"
             raise UnsupportedTable(message, key=key, value=version)
         return cls(storage, names, int(version), config.version)
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """Of its own timeline."""
+        return OLD_METADATA_LAYOUT if self.version == _OLD_VERSION else METADATA_LAYOUT
 
     @property
     def parts(self) -> tuple[MetadataPartition, ...]:
@@ -136,6 +120,8 @@ class MetadataTable:
         if MetadataPartition.COLUMN_STATS.value not in self.names:
             return ()
         data = self.storage.read(INDEXES_PATH)
+        if data is None and self.version == _OLD_VERSION:
+            raise _refuse_part(MetadataPartition.COLUMN_STATS.value, "without saying of which columns")
         with interpreting("definition of the indexed columns", INDEXES_PATH):
             told = json.loads(data or b"")["indexDefinitions"][MetadataPartition.COLUMN_STATS.value]["sourceFields"]
             return tuple(str(name) for name in told)
@@ -176,6 +162,8 @@ class MetadataTable:
         part = MetadataPartition.RECORD_INDEX.value
         if part not in self.names:
             return ()
+        if self.version == _OLD_VERSION:
+            raise _refuse_part(part, "in version 6")
         listed = list_data_files(self.storage, [f"{METADATA_FOLDER}/{part}"])
         groups = tuple(sorted({file.file_id for file in listed.both}))
         if not groups:
@@ -205,14 +193,14 @@ class MetadataTable:
         Raises:
             DamagedTable: Its timeline cannot be read.
         """
-        return MetadataView(self, timeline, Timeline.load(self.storage, METADATA_LAYOUT))
+        return MetadataView(self, timeline, Timeline.load(self.storage, self.layout))
 
     def view_now(self, load: Callable[[], Timeline]) -> MetadataView:
         """The same of a timeline that is loaded later than that of the metadata table.
 
         All that is told then was begun before `load` was called: what it shows as pending does not count.
         """
-        own = Timeline.load(self.storage, METADATA_LAYOUT)
+        own = Timeline.load(self.storage, self.layout)
         return MetadataView(self, load(), own)
 
 
@@ -288,8 +276,23 @@ class MetadataView:
     def describe(self) -> MetadataShape:
         """See `MetadataTable.describe`."""
         table = self.table
-        groups = dict(zip(table.parts, map_in_threads(self.list_groups, table.parts), strict=True))
-        return MetadataShape(table.version, groups, table.indexed_columns, newest=self.own_timeline.newest_time() or "")
+        slices = dict(zip(table.parts, map_in_threads(self.list_slices, table.parts), strict=True))
+        groups = {part: tuple(piece.file_id for piece in pieces) for part, pieces in slices.items()}
+        newest = self.own_timeline.newest_time() or ""
+        return MetadataShape(table.version, groups, table.indexed_columns, newest, self._find_places(slices))
+
+    def _find_places(self, slices: Mapping[MetadataPartition, Sequence[FileSlice]]) -> dict[str, LogPlace]:
+        """A log is named by what is below it in version 6, and comes after those that have the same name."""
+        if self.table.version != _OLD_VERSION:
+            return {}
+        every = {piece.file_id: piece for pieces in slices.values() for piece in pieces}
+        planned = {group: time for (_, group), time in self._planned.items()}
+        found = {}
+        for group, piece in every.items():
+            barrier = planned.get(group, piece.barrier)
+            above = (log.version for log in piece.logs if log.instant == barrier)
+            found[group] = LogPlace(barrier, 1 + max(above, default=0))
+        return found
 
     def list_groups(self, partition: MetadataPartition) -> tuple[str, ...]:
         """Ids of the file groups of one of its partitions, in the order over which keys are spread.
@@ -307,27 +310,57 @@ class MetadataView:
         """
         listed = list_data_files(self.table.storage, [f"{METADATA_FOLDER}/{partition.value}"])
         completion = find_completions(self.table.storage, self.own_timeline, listed, exactly=False).take
-        shown = DataFiles(
-            tuple(file for file in listed.bases if self._counts(file.instant, completion(file.instant))),
-            tuple(file for file in listed.logs if self._counts(file.instant, completion(file.instant))),
-        )
-        groups = slice_file_groups(shown.bases, shown.logs, completion)
+        shown = listed.where(lambda file: self._counts(file.instant, completion(file.instant)))
+        groups = slice_file_groups(shown.bases, shown.logs, completion, planned=self._planned, blocks=self._blocks)
         if not groups:
             path = f"{METADATA_FOLDER}/{partition.value}"
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
-        return [slices[0] for _, slices in sorted(groups.items())]
+        return [join_planned(slices) if self._blocks else slices[0] for _, slices in sorted(groups.items())]
+
+    @cached_property
+    def _blocks(self) -> BlockScope | None:
+        """Of version 6: its logs hold blocks of several delta commits, of which each is completed or not."""
+        if self.table.version != _OLD_VERSION:
+            return None
+        own = self.own_timeline
+        done = (one.requested for one in own.completed())
+        writes = frozenset(time for time in done if self._counts(time, time))
+        return BlockScope(True, writes, own.first_active or "", None, frozenset(self._planned.values()))
+
+    @cached_property
+    def _planned(self) -> dict[tuple[str, str], str]:
+        """Requested time of the compaction that is planned for a file group of a metadata table of version 6."""
+        begun = self.own_timeline.pending(("compaction",)) if self.table.version == _OLD_VERSION else ()
+        found = {}
+        for one in begun:
+            path = self.table.layout.path(one.as_requested())
+            plan = CompactionPlan.decode(read_whole(self.table.storage, path), path)
+            found.update(
+                {(f"{METADATA_FOLDER}/{group.partition}", group.file_id): one.requested for group in plan.groups}
+            )
+        return found
 
     def _counts(self, requested: str, completion: str | None) -> bool:
         """Whether what an instant wrote is to be read: it is completed here, and not pending in the table."""
         pending = self.timeline.get(requested)
-        return completion is not None and (pending is None or pending.is_completed)
+        is_planned = requested in self._planned.values()
+        return is_planned or (completion is not None and (pending is None or pending.is_completed))
 
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}
-        for changes in map_in_threads(lambda path: read_stored(self.table.storage, path, keys), piece.paths):
+        takes = self._choose_blocks(piece)
+        for changes in map_in_threads(lambda path: read_stored(self.table.storage, path, keys, takes), piece.paths):
             for key, record in changes:
                 if record is None:
                     merged.pop(key, None)
                 else:
                     merged[key] = merge_metadata_records(merged.get(key), record)
         return merged
+
+    def _choose_blocks(self, piece: FileSlice) -> Callable[[str], bool] | None:
+        """Which blocks count, by the requested time that each names; None if all do."""
+        blocks, storage = self._blocks, self.table.storage
+        if blocks is None or not piece.logs:
+            return None
+        told = map_in_threads(lambda log: find_undone(read_whole(storage, log.path), log.path), piece.logs)
+        return blocks.choose(piece.logs[0], frozenset[str]().union(*told))

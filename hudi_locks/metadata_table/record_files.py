@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -28,17 +28,21 @@ from hudi_locks.storage import Storage, reporting
 
 __all__ = ["encode_log", "merge_base_file", "read_changes", "read_stored", "read_whole"]
 
+Takes = Callable[[str], bool]
 _Change = tuple[str, "MetadataRecord | None"]
 _SCHEMA: Final = "schema"
 
 
-def read_changes(data: bytes | pa.NativeFile, path: str, keys: frozenset[str] | None = None) -> Iterator[_Change]:
+def read_changes(
+    data: bytes | pa.NativeFile, path: str, keys: frozenset[str] | None = None, takes: Takes | None = None
+) -> Iterator[_Change]:
     """Every record of a file with its key, or those of some keys; None for one that is deleted.
 
     Args:
         data: Of a base file, of which an open file does, or a log.
         path: Of it; tells which of both it is.
         keys: Only these; all if None.
+        takes: In version 6 whether the blocks of a delta commit count, by its requested time; None if all do.
 
     Raises:
         DamagedTable: The bytes cannot be read.
@@ -49,10 +53,11 @@ def read_changes(data: bytes | pa.NativeFile, path: str, keys: frozenset[str] | 
         yield from _read_hfile(file, _read_schema(file), path, keys)
         return
     for block in decode_blocks(data, path):
-        yield from _read_block(block, path, keys)
+        if takes is None or (block.kind is not BlockType.COMMAND and takes(block.instant)):
+            yield from _read_block(block, path, keys)
 
 
-def read_stored(storage: Storage, path: str, keys: frozenset[str] | None) -> list[_Change]:
+def read_stored(storage: Storage, path: str, keys: frozenset[str] | None, takes: Takes | None = None) -> list[_Change]:
     """The same of a file that is stored: of a base file only the blocks are read in which some of the keys can be.
 
     Raises:
@@ -61,7 +66,7 @@ def read_stored(storage: Storage, path: str, keys: frozenset[str] | None) -> lis
         StorageError: The store failed.
     """
     if keys is None or not _is_base(path):
-        return list(read_changes(read_whole(storage, path), path, keys))
+        return list(read_changes(read_whole(storage, path), path, keys, takes))
     try:
         with reporting("read", path), storage.open_input(path) as file:
             return list(read_changes(file, path, keys))

@@ -26,7 +26,7 @@ from hudi_locks.table import list_data_files, read_commit, slice_file_groups
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import ArchivedHistory
-from hudi_locks.transaction import StopPoint, TableCoordinator, View
+from hudi_locks.transaction import StopPoint, TableCoordinator, View, refuse_old
 
 __all__ = ["ArchiveResult", "Archiver", "find_overlapping", "move_to_history"]
 
@@ -95,7 +95,9 @@ class Archiver:
             AcquireTimeout: The table lock could not be had.
             DamagedTable: An instant or the history cannot be read.
             StorageError: The store failed; another run goes on.
+            UnsupportedTable: The table is of version 6.
         """
+        refuse_old(self._table.layout, "archival")
         with self._table.hold():
             view = self._table.look()
             chosen = self._choose(view) if self.is_due(view.timeline) else []

@@ -43,7 +43,7 @@ from hudi_locks.table import (
     list_data_files,
 )
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import StopPoint, TableCoordinator
+from hudi_locks.transaction import StopPoint, TableCoordinator, refuse_old
 
 __all__ = ["MetadataMade", "MetadataMaker"]
 
@@ -118,6 +118,7 @@ class MetadataMaker:
             UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here; or a
                 key is in more than one row, and there is to be a record index.
         """
+        refuse_old(self._table.layout, "making the metadata table")
         self._refuse_writers_that_do_not_look()
         if not anew and self._is_named():
             return None

@@ -34,7 +34,7 @@ class MetadataPlans:
         Raises:
             DamagedTable: It cannot be read.
         """
-        return Timeline.load(self._storage, METADATA_LAYOUT)
+        return Timeline.load(self._storage, self._table.delta_commits.layout)
 
     def begin(self, view: View, action: str, *, plan: bytes, own: Timeline) -> Instant | None:
         """Put a plan on the metadata table's timeline, and claim its time.

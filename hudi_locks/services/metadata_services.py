@@ -35,7 +35,7 @@ from hudi_locks.services.retention import Keep, choose_files, find_judged, list_
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.table import list_data_files
 from hudi_locks.timeline import Timeline, create_instant, read_instant
-from hudi_locks.transaction import StopPoint, TableCoordinator, View
+from hudi_locks.transaction import StopPoint, TableCoordinator, View, refuse_old
 
 __all__ = ["MetadataServices", "MetadataUpkeep"]
 
@@ -106,11 +106,12 @@ class MetadataServices:
         Raises:
             AcquireTimeout: The table lock could not be had.
             DamagedTable: The metadata table, or its timeline, cannot be read.
-            UnsupportedTable: It has a part that is not kept up to date here.
+            UnsupportedTable: It has a part that is not kept up to date here, or is of version 6.
             StorageError: The store failed; another run goes on.
         """
         if self._table.find_metadata_table() is None:
             return MetadataUpkeep()
+        refuse_old(self._table.layout, "compaction of the metadata table")
         with self._table.hold():
             view = self._look()
             found = self._table.find_metadata_table()

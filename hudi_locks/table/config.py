@@ -20,10 +20,18 @@ from hudi_locks.table.key_generator import (
     TIMESTAMP,
     find_key_generator,
     join_partition_fields,
+    name_class,
     prefixes_keys,
     split_partition_fields,
 )
-from hudi_locks.table.ordering import IS_DELETED, DeleteMarker, MergeRule, find_payload_meaning, read_delete_marker
+from hudi_locks.table.ordering import (
+    IS_DELETED,
+    MERGE_MODE_SINCE,
+    DeleteMarker,
+    MergeRule,
+    find_payload_meaning,
+    read_delete_marker,
+)
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
@@ -243,9 +251,10 @@ class TableConfig:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The properties as the JVM writes them for versions 8 and 9; the metadata table is off until one is made."""
+        """The properties as the JVM writes them; the metadata table is off until one is made."""
         values: dict[str, object] = {
             **_FIXED,
+            **(self._old_properties() if self.version < MERGE_MODE_SINCE else {}),
             table_keys.TABLE_NAME.name: self.name,
             table_keys.TABLE_TYPE.name: self.table_type,
             table_keys.TABLE_VERSION.name: self.version,
@@ -263,6 +272,11 @@ class TableConfig:
             **self.extra,
         }
         return dict(Options(values))
+
+    def _old_properties(self) -> dict[str, object]:
+        """Releases that write version 6 alone know a key generator by its class only."""
+        generator = {table_keys.KEY_GENERATOR_CLASS.name: name_class(self.key_generator)}
+        return {**_FIXED_IN_6, **(generator if table_keys.KEY_GENERATOR_CLASS.name not in self.extra else {})}
 
     def _key_properties(self) -> dict[str, str]:
         fields = ",".join(self.record_key_fields)
@@ -310,6 +324,10 @@ _FIXED: Final[Mapping[str, object]] = {
     table_keys.DROP_PARTITION_COLUMNS.name: False,
     table_keys.PARTITION_METAFILE_USE_BASE_FORMAT.name: False,
     table_keys.METADATA_ENABLE.name: False,
+}
+_FIXED_IN_6: Final[Mapping[str, object]] = {
+    table_keys.TIMELINE_LAYOUT_VERSION.name: LAYOUT_1.version,
+    table_keys.ARCHIVELOG_FOLDER.name: "archived",
 }
 _NAMED: Final = frozenset(
     name

@@ -19,6 +19,7 @@ __all__ = [
     "VALUE_ONLY",
     "find_key_generator",
     "join_partition_fields",
+    "name_class",
     "name_key_generator",
     "prefixes_keys",
     "split_partition_fields",
@@ -54,6 +55,11 @@ _CLASSES: Final = {
     "GlobalAvroDeleteKeyGenerator": "GLOBAL_DELETE",
 }
 _KINDS: Final = (SIMPLE, TIMESTAMP)
+
+
+def name_class(kind: str) -> str:
+    """The Java class of a key generator that is given by Hudi's word, for Spark's rows; that word if it has none."""
+    return next((f"{_PACKAGE}{name}" for name, word in _CLASSES.items() if word == kind), kind)
 
 
 def name_key_generator(kind: str | None, java_class: str | None) -> str | None:

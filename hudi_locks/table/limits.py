@@ -50,13 +50,13 @@ a part of the metadata table is being made: let the JVM job that makes it finish
 _TYPE: Final = _Limit(
     table_keys.TABLE_TYPE.name, ("COPY_ON_WRITE", "MERGE_ON_READ"), "tables are of one of these two types"
 )
-_VERSION_WRITTEN: Final = _Limit(
-    table_keys.TABLE_VERSION.name,
-    ("8", "9"),
-    "tables of version 8 and 9 are written; upgrade it with JVM Hudi 1.0 or later, by a write with"
-    " hoodie.write.auto.upgrade=true, or in SQL by call upgrade_table(table => 'NAME', to_version => 'EIGHT')",
-    is_curable=True,
+_VERSION_MADE: Final = _Limit(
+    table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are written"
 )
+_OLD_LOGS: Final = """\
+logs of version 6, which are named by the base file below them, are read and not written; upgrade it with JVM Hudi 1.0 \
+or later, by a write with hoodie.write.auto.upgrade=true, or in SQL by call upgrade_table(table => 'NAME', to_version \
+=> 'EIGHT')"""
 _MERGE_MODE: Final = _Limit(
     table_keys.RECORD_MERGE_MODE.name,
     ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
@@ -88,7 +88,6 @@ _MERGED: Final = (
 )
 """What is asked of a merge-on-read table besides."""
 _WRITTEN: Final = (
-    _VERSION_WRITTEN,
     _TYPE,
     _Limit(table_keys.METADATA_PARTITIONS_INFLIGHT.name, ("",), _BEING_MADE, is_curable=True),
     _Limit(
@@ -157,6 +156,8 @@ def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
+    if config.version < MERGE_MODE_SINCE and config.table_type == "MERGE_ON_READ":
+        yield _Refusal(table_keys.TABLE_VERSION.name, str(config.version), _OLD_LOGS, is_curable=True)
     if config.timezone == "LOCAL" and not config.zone:
         why = (
             "instants are in the unnamed zone of another machine, and the times of their files do not tell which, as in"
@@ -184,7 +185,7 @@ def check_creatable(config: TableConfig) -> None:
         ConfigError: It cannot; the message names the key.
     """
     properties = {**config.to_properties(), **config.payload_meaning}
-    for limit in (_VERSION_WRITTEN, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES, _META_COLUMNS):
+    for limit in (_VERSION_MADE, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES, _META_COLUMNS):
         value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
     _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")
@@ -194,6 +195,8 @@ def check_creatable(config: TableConfig) -> None:
     )
     single = config.version >= 9 or len(config.ordering_fields) <= 1
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
+    is_written = config.version >= MERGE_MODE_SINCE or config.table_type == "COPY_ON_WRITE"
+    _demand(is_written, table_keys.TABLE_TYPE.name, "MERGE_ON_READ needs table version 8 or 9 here")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.extra.get(key), key, "it needs table version 9")
     _demand(_are_folders_telling(config), table_keys.DROP_PARTITION_COLUMNS.name, _UNTOLD)

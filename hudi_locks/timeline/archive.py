@@ -16,6 +16,7 @@ from hudi_locks.format import LAST_TIME, Instant, State, TimelineLayout, add_ms,
 from hudi_locks.format.claim import Claim, ClaimKind, claim_path
 from hudi_locks.storage import Storage
 from hudi_locks.timeline.claims import find_last_claim, read_entry
+from hudi_locks.timeline.old_archive import list_old_files, read_old_archive
 from hudi_locks.timeline.timeline import Timeline
 
 __all__ = [
@@ -62,6 +63,8 @@ class ArchivedInstant:
 
 def has_archived(storage: Storage, layout: TimelineLayout) -> bool:
     """Whether any instant was ever archived."""
+    if layout.version == 1:
+        return bool(list_old_files(storage, layout))
     return any(_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive))
 
 
@@ -73,6 +76,8 @@ def is_archived(storage: Storage, layout: TimelineLayout, *, requested: str) -> 
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
+    if layout.version == 1:
+        return any(entry[0] == requested for entry in read_old_archive(storage, layout, archived_after=requested))
     parts = _read_parts(storage, layout, columns=["instantTime"], first=requested, last=requested)
     return any(bool(pc.any(pc.equal(part["instantTime"], requested)).as_py()) for part in parts)
 
@@ -83,6 +88,9 @@ def list_archived_since(storage: Storage, layout: TimelineLayout, *, completed_a
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
+    if layout.version == 1:
+        entries = read_old_archive(storage, layout, archived_after=completed_after)
+        return [ArchivedInstant(*entry) for entry in entries if entry[1] > completed_after]
     columns = ["instantTime", "completionTime", "action", "metadata"]
     first = add_ms(completed_after, -_LONGEST_WRITE_MS)
     parts = _read_parts(storage, layout, columns=columns, first=first, last="9")
@@ -106,6 +114,9 @@ def list_archived_times(
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
+    if layout.version == 1:
+        found = list_archived_since(storage, layout, completed_after=completed_after)
+        return frozenset(one.requested for one in found if one.completion < completed_before)
     first = add_ms(completed_after, -_LONGEST_WRITE_MS)
     parts = _read_parts(storage, layout, columns=["instantTime", "completionTime"], first=first, last="9")
     later = [part.filter(pc.greater(part["completionTime"], completed_after)) for part in parts]
@@ -118,10 +129,12 @@ def find_archived_completions(
 ) -> dict[str, str]:
     """Completion times of those of these instants that are archived, by requested time.
 
+    Of a table of version 6, where none rests on them, the archive is not read.
+
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if not requested:
+    if not requested or layout.version == 1:
         return {}
     wanted, columns = pa.array(sorted(requested), pa.string()), ["instantTime", "completionTime"]
     parts = _read_parts(storage, layout, columns=columns, first=min(requested), last=max(requested))
@@ -135,6 +148,11 @@ def find_archived_content(storage: Storage, layout: TimelineLayout, *, instant: 
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
+    if layout.version == 1:
+        entries = read_old_archive(storage, layout, archived_after=instant.requested)
+        return next(
+            (data for time, _, what, data in entries if (time, what) == (instant.requested, instant.action)), None
+        )
     columns = ["instantTime", "completionTime", "action", "metadata"]
     parts = _read_parts(storage, layout, columns=columns, first=instant.requested, last=instant.requested)
     mine = (part.filter(pc.equal(part["instantTime"], instant.requested)) for part in parts)
@@ -147,7 +165,7 @@ def read_instant(storage: Storage, timeline: Timeline, *, instant: Instant) -> b
     """The content of the file that `timeline` shows for `instant`; b"" for an empty one.
 
     A completed instant that was archived since the timeline was loaded is read from the history: a write that stands
-    on an older snapshot goes on. The archive of a table of version 6 is not read.
+    on an older snapshot goes on.
 
     Raises:
         DamagedTable: The file is gone since the timeline was loaded, and not archived; load it again.

@@ -19,7 +19,7 @@ from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.hooks import STOP_AT, CommitParticipant, PreparedCommit, StopPoint, Tracer
 from hudi_locks.transaction.metadata_part import carry_out_clean, carry_out_restore
 from hudi_locks.transaction.publish import Unless
-from hudi_locks.transaction.settings import TransactionTable
+from hudi_locks.transaction.settings import TransactionTable, refuse_old
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.transactions import Transactions
@@ -54,6 +54,7 @@ __all__ = [
     "View",
     "carry_out_clean",
     "carry_out_restore",
+    "refuse_old",
 ]
 
 __getattr__: Callable[[str], Any] = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")

@@ -22,7 +22,7 @@ from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.coordinator import Locks, TableCoordinator, hold_table
 from hudi_locks.transaction.hooks import StopPoint
-from hudi_locks.transaction.operations import INGESTION
+from hudi_locks.transaction.operations import INGESTION, list_pending_writes
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = ["Begin"]
@@ -158,7 +158,7 @@ class Begin:
         while expired:
             # An instant that has just completed looks expired too: only what is pending after the test may go.
             view = self._table.roll_forward()
-            pending = [instant for instant in view.timeline.pending(INGESTION) if instant.requested in expired]
+            pending = [i for i in list_pending_writes(self._table.storage, view.timeline) if i.requested in expired]
             if not pending:
                 return []
             last = pending[-1].requested
@@ -178,7 +178,7 @@ class Begin:
             return self._table.rollback.run(view, instant)
 
     def _find_expired(self, timeline: Timeline) -> frozenset[str]:
-        pending = [instant.requested for instant in timeline.pending(INGESTION)]
+        pending = [instant.requested for instant in list_pending_writes(self._table.storage, timeline)]
         limit_ms = self._table.settings.heartbeat_limit_ms
         return find_expired(self._table.storage, pending, limit_ms=limit_ms) if pending else frozenset()
 

@@ -11,7 +11,7 @@ from hudi_locks.config import table_keys
 from hudi_locks.errors import ClockRefused
 from hudi_locks.format import Instant, State, add_ms, decode_properties, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.metadata_table import DeltaCommits, Indexed, MetadataTable
+from hudi_locks.metadata_table import METADATA_LAYOUT, OLD_METADATA_LAYOUT, DeltaCommits, Indexed, MetadataTable
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH, TableConfig
@@ -77,7 +77,7 @@ class TableContext:
     @cached_property
     def delta_commits(self) -> DeltaCommits:
         """Those of the metadata table."""
-        return DeltaCommits(self.storage)
+        return DeltaCommits(self.storage, OLD_METADATA_LAYOUT if self.layout.version == 1 else METADATA_LAYOUT)
 
     def find_metadata_table(self) -> MetadataTable | None:
         """The metadata table that the table keeps now; None if it keeps none.

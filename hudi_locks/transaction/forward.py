@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -201,16 +201,28 @@ class RollForward:
         tickets = self._log.read_tickets(claim)
         if not tickets:
             return True  # none, or a later claim is there: its maker has named them all, or voided the claim
-        named = map_in_threads(lambda path: self._name(path, tickets[path]), tickets, threads=_NAMING_THREADS)
-        if not all(named):
+        if not all(all(self._name_all(tickets, paths)) for paths in self._arrange(tickets)):
             return False
         self._storage.flush(tickets)
         self._context.trace(StopPoint.PUBLISH_NAMED)
         return True
 
+    def _arrange(self, tickets: Mapping[str, str]) -> list[list[str]]:
+        """Paths that get their names at a time: all; in version 6 first what the logs of the metadata table name.
+
+        Who rolls back there tells the metadata table which files it deleted, and no others.
+        """
+        logs = _list_logs(tickets) if self._context.layout.version == 1 else []
+        return [[path for path in tickets if path not in logs], logs]
+
+    def _name_all(self, tickets: Mapping[str, str], paths: Collection[str]) -> list[bool]:
+        return map_in_threads(lambda path: self._name(path, tickets[path]), paths, threads=_NAMING_THREADS)
+
     def _begin_metadata(self, claim: Claim) -> list[str]:
         """Before its logs have names: a JVM writer that rolls it back looks for the logs of what is pending there."""
-        made = self._context.delta_commits.begin(claim.instant) if claim.metadata is not None else []
+        made: list[str] = []
+        if claim.metadata is not None:
+            made = self._context.delta_commits.begin(claim.instant, _list_logs(self._log.read_tickets(claim) or {}))
         self._context.trace(StopPoint.PUBLISH_METADATA_BEGUN)
         return made
 
@@ -222,7 +234,7 @@ class RollForward:
         content, tickets = self._log.read_metadata(claim), self._log.read_tickets(claim)
         if claim.metadata is None or content is None or tickets is None:
             return True  # none, or a later claim is there: its maker has completed it, or voided the claim
-        logs = [path for path in tickets if find_metadata_writer(path) is not None]
+        logs = _list_logs(tickets)
         found = self._context.delta_commits.complete(claim.metadata.name, content, logs=logs)
         made += found or ()
         return found is not None
@@ -353,3 +365,8 @@ class RollForward:
 
 def _completed_folder(requested: str) -> str:
     return f"{staging_folder(requested)}/{_COMPLETED}"
+
+
+def _list_logs(tickets: Iterable[str]) -> list[str]:
+    """Those of files that are logs of the metadata table."""
+    return [path for path in tickets if find_metadata_writer(path) is not None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted
-from hudi_locks.format import CommitMetadata, Instant, MetadataPartition, State
+from hudi_locks.format import CommitMetadata, Instant, LogFileName, MetadataPartition, State
 from hudi_locks.format.claim import Content
 from hudi_locks.metadata_table import (
     DeltaCommit,
@@ -32,7 +32,6 @@ from hudi_locks.transaction.context import TableContext, View
 __all__ = ["MetadataPart", "carry_out_clean", "carry_out_restore", "plan_metadata_part"]
 
 _ACTION: Final = "deltacommit"
-_LAYOUT: Final = 2
 _KEYS: Final = MetadataPartition.RECORD_INDEX
 _CHANGED: Final = (
     "the table's metadata table, or its list of indexed columns, changed while the write was under way: begin a new one"
@@ -52,17 +51,20 @@ class MetadataPart:
         metadata: What its completed file says.
         tickets: By which its logs get their names.
         newest: The newest time in the metadata table: the claim's must be later.
+        layout_version: Of the timelines of both.
     """
 
     requested: str
     metadata: CommitMetadata
     tickets: Mapping[str, str] = field(default_factory=dict)
     newest: str = ""
+    layout_version: int = 2
 
     def promise(self, time: str) -> Content:
         """Its completed file, if it is completed at that time."""
         completed = Instant(self.requested, _ACTION, State.INFLIGHT).as_completed(time)
-        return Content.of(completed.file_name(_LAYOUT), self.metadata.encode(_ACTION, layout_version=_LAYOUT))
+        data = self.metadata.encode(_ACTION, layout_version=self.layout_version)
+        return Content.of(completed.file_name(self.layout_version), data)
 
 
 def plan_metadata_part(
@@ -104,10 +106,10 @@ def plan_metadata_part(
     metadata = commit.metadata
     if key_logs:
         tickets |= {log_path(_KEYS, log.group, requested): log.ticket for log in key_logs}
-        stats = (describe_log(requested, _KEYS, log.group, log.size, log.records) for log in key_logs)
+        stats = (describe_log(_KEYS, LogFileName(log.group, requested), log.size, log.records) for log in key_logs)
         told = {_KEYS.value: tuple(stats)}
         metadata = replace(metadata, partition_to_write_stats={**metadata.partition_to_write_stats, **told})
-    return MetadataPart(requested, metadata, tickets, shape.newest)
+    return MetadataPart(requested, metadata, tickets, shape.newest, context.layout.version)
 
 
 def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str, Sequence[str]], *, view: View) -> bool:
@@ -169,7 +171,8 @@ def _tell(context: TableContext, plan: Callable[[MetadataView], DeltaCommit], *,
     shown = found.view(view.timeline)
     commits, planned = context.delta_commits, plan(shown)
     time = context.time_after(view, planned.requested, shown.own_timeline.newest_time() or "")
-    commits.begin(planned.requested)
+    commits.begin(planned.requested, planned.logs)
     commits.make_logs(planned)
-    promised = MetadataPart(planned.requested, planned.metadata).promise(time)
+    part = MetadataPart(planned.requested, planned.metadata, layout_version=context.layout.version)
+    promised = part.promise(time)
     return commits.complete(promised.name, promised.data or b"", logs=planned.logs) is not None

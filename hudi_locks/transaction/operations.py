@@ -36,6 +36,7 @@ __all__ = [
     "find_plan",
     "find_planner",
     "find_publication",
+    "list_pending_writes",
     "living_operations",
     "planned_operations",
     "this_operation",
@@ -44,7 +45,9 @@ __all__ = [
 INGESTION: Final = ("commit", "deltacommit", "replacecommit")
 """Actions of writers, as opposed to those of table services."""
 _COMPACTIONS: Final = ("compaction", "logcompaction")
-_PLANNED: Final = ("clustering", "replacecommit", *_COMPACTIONS)
+_CLUSTERING: Final = "clustering"
+_REPLACE: Final = "replacecommit"
+_PLANNED: Final = (_CLUSTERING, _REPLACE, *_COMPACTIONS)
 _WRITES: Final = ("commit", "deltacommit")
 
 
@@ -137,6 +140,18 @@ def file_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     return frozenset(map(_group, metadata.written_file_groups | metadata.replaced_file_groups))
 
 
+def list_pending_writes(storage: Storage, timeline: Timeline) -> list[Instant]:
+    """Pending instants of writers. In version 6 a clustering has their action too, and its plan tells it apart.
+
+    Raises:
+        DamagedTable: A plan is unreadable.
+    """
+    pending = timeline.pending(INGESTION)
+    if timeline.layout.version > 1:
+        return list(pending)
+    return [i for i in pending if i.action != _REPLACE or not _clustered_groups(storage, timeline, i)]
+
+
 def planned_operations(storage: Storage, timeline: Timeline) -> Iterator[ConcurrentOperation]:
     """Pending table services and replacing writes, ours and the JVM's, with the file groups that they will change.
 
@@ -147,8 +162,8 @@ def planned_operations(storage: Storage, timeline: Timeline) -> Iterator[Concurr
         DamagedTable: A plan is unreadable.
     """
     for instant in timeline.pending(_PLANNED):
-        groups = frozenset(FileGroupId(*group) for group in _planned_groups(storage, timeline, instant))
-        yield ConcurrentOperation(instant.requested, instant.action, None, False, groups)
+        action, found = _read_plan(storage, timeline, instant)
+        yield ConcurrentOperation(instant.requested, action, None, False, frozenset(map(_group, found)))
 
 
 def living_operations(storage: Storage, timeline: Timeline, *, limit_ms: int) -> Iterator[ConcurrentOperation]:
@@ -239,13 +254,21 @@ def _find_claim(log: ClaimLog, requested: str, kind: ClaimKind) -> Claim | None:
     return None
 
 
-def _planned_groups(storage: Storage, timeline: Timeline, instant: Instant) -> frozenset[tuple[str, str]]:
-    path = timeline.layout.path(instant.as_requested())
-    data = storage.read(path) or b""
+def _read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[str, frozenset[tuple[str, str]]]:
+    """What is to be done, and the file groups that it will change; a clustering is called so in version 6 too."""
     if instant.action in _COMPACTIONS:
-        return compacted_file_groups(data, path)
-    planned = clustered_file_groups(data, path)
-    return planned if planned or instant.state is State.REQUESTED else _forecast(storage, timeline, instant)
+        path = timeline.layout.path(instant.as_requested())
+        return instant.action, compacted_file_groups(storage.read(path) or b"", path)
+    planned = _clustered_groups(storage, timeline, instant)
+    if planned:
+        return _CLUSTERING, planned
+    is_begun = instant.state is not State.REQUESTED
+    return instant.action, _forecast(storage, timeline, instant) if is_begun else planned
+
+
+def _clustered_groups(storage: Storage, timeline: Timeline, instant: Instant) -> frozenset[tuple[str, str]]:
+    path = timeline.layout.path(instant.as_requested())
+    return clustered_file_groups(storage.read(path) or b"", path)
 
 
 def _forecast(storage: Storage, timeline: Timeline, instant: Instant) -> frozenset[tuple[str, str]]:

@@ -34,6 +34,7 @@ from hudi_locks.transaction.operations import (
     find_plan,
     planned_operations,
 )
+from hudi_locks.transaction.settings import refuse_old
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = [
@@ -63,6 +64,7 @@ class ServicePlanning(Generic[P]):
 
     def schedule(self, make_plan: Callable[[Timeline], P | None]) -> str | None:
         """See `Transactions.schedule_clustering` and `Transactions.schedule_compaction`."""
+        refuse_old(self._table.layout, self.action)
         since = self._find_since(self._table.load_timeline())
         archived = self._list_archived(since)  # first, so that nothing is among it that the snapshot lacks
         before = self._table.load_timeline()

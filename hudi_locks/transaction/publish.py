@@ -310,7 +310,16 @@ class Publish:
             endangered = self._concurrent.detect(claim, timeline)
         except (StorageError, TableError) as error:
             return self._unknown(f"claim {claim.number} stands, and its completed file is not certain: {error}")
-        return PublishResult(self._instant, Outcome.COMMITTED, completion_time=claim.time, warnings=tuple(endangered))
+        time = self._find_completion(claim)
+        return PublishResult(self._instant, Outcome.COMMITTED, completion_time=time, warnings=tuple(endangered))
+
+    def _find_completion(self, claim: Claim) -> str:
+        """As the timeline has it: where names do not tell it, when the completed file was written."""
+        layout = self._table.layout
+        if layout.version > 1:
+            return claim.time
+        entry = self._table.storage.stat(layout.path(self._state.instant.as_completed(claim.time)))
+        return claim.time if entry is None else layout.time(entry.modified_ms)
 
     def _remember(self, claim: Claim) -> None:
         """Where a request costs much; on a disk what was damaged since is rather found at once."""

@@ -16,7 +16,14 @@ from hudi_locks.lock import Owner
 from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.timeline import TimelineLayout
 
-__all__ = ["TransactionTable", "TransactionTableConfig", "WriterSettings", "name_this_process", "refuse_unusable"]
+__all__ = [
+    "TransactionTable",
+    "TransactionTableConfig",
+    "WriterSettings",
+    "name_this_process",
+    "refuse_old",
+    "refuse_unusable",
+]
 
 _LOCAL_SKEW_MS: Final = 1
 
@@ -139,22 +146,36 @@ def refuse_unusable(table: TransactionTable, settings: WriterSettings, *, has_lo
     """Whether transactions can be held on the table with these settings.
 
     Raises:
-        ConfigError: Several writers without a lock provider; non-blocking ones on a table that does not log, or without
-            the bucket index.
-        UnsupportedTable: The timeline has no completion times (table version 6), or the store does not keep what
-            writers rest on.
+        ConfigError: Several writers without a lock provider; non-blocking ones on a table that does not log, is of
+            version 6, or is without the bucket index.
+        UnsupportedTable: The store does not keep what writers rest on.
     """
     refuse_unwritable(table.storage)
-    if table.layout.version == 1:
-        message = "a table of version 6 has no completion times, and is read only here: upgrade it to version 8"
-        raise UnsupportedTable(message, layout_version=1)
     if not has_lock and settings.is_multi_writer:
         key = lock_keys.PROVIDER.name
         raise ConfigError(f"{settings.mode} needs a lock: set {key}", key=key)
+    if settings.is_non_blocking and table.layout.version == 1:
+        key = write_keys.CONCURRENCY_MODE.name
+        message = f"{key}={settings.mode} needs table version 8 or later: before it, logs of several writers get mixed"
+        raise ConfigError(f"{message} up; set {write_keys.OPTIMISTIC}, or upgrade the table", key=key)
     if settings.is_non_blocking and not (table.config.table_type == "MERGE_ON_READ" and settings.is_bucketed):
         key = write_keys.CONCURRENCY_MODE.name
         message = f"{key}={settings.mode} needs a MERGE_ON_READ table and {index_keys.INDEX_TYPE.name}=BUCKET, for"
         raise ConfigError(f"{message} writers add to the same file groups only by logs; this is none", key=key)
+
+
+def refuse_old(layout: TimelineLayout, service: str) -> None:
+    """Whether a table service is run here.
+
+    Raises:
+        UnsupportedTable: The table is of version 6; the message says who does it.
+    """
+    if layout.version == 1:
+        message = (
+            f"{service} of a table of version 6 is left to JVM Hudi: let a JVM job do it, or upgrade the table, by a"
+            " write of JVM Hudi 1.0 or later with hoodie.write.auto.upgrade=true"
+        )
+        raise UnsupportedTable(message, service=service)
 
 
 def _choose_skew(options: Options) -> int:

@@ -171,8 +171,8 @@ def test_one_that_is_not_there_or_has_no_files_is_named(storage: MemoryStorage) 
 
 
 def test_one_of_another_version_is_refused_by_name(storage: MemoryStorage) -> None:
-    storage.replace(PROPERTIES, encode_properties({"hoodie.table.version": "6"}))
-    with pytest.raises(UnsupportedTable, match=r"hoodie\.table\.version=6") as caught:
+    storage.replace(PROPERTIES, encode_properties({"hoodie.table.version": "5"}))
+    with pytest.raises(UnsupportedTable, match=r"hoodie\.table\.version=5") as caught:
         MetadataTable.of(storage, CONFIG)
     assert caught.value.key == "hoodie.table.version"
 

@@ -1,0 +1,64 @@
+"""What a metadata table keeps, as far as those who write to it must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_locks.format import LogFileName, MetadataPartition, choose_old_token
+
+__all__ = ["Indexed", "LogPlace", "MetadataShape"]
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """Where the next log of a file group belongs in a metadata table of version 6.
+
+    Attributes:
+        barrier: Requested time of the base file below it, or of the compaction that is to make that.
+        version: Of the log.
+    """
+
+    barrier: str
+    version: int
+
+
+@dataclass(frozen=True)
+class MetadataShape:
+    """What a metadata table keeps, as far as its delta commits depend on it.
+
+    Attributes:
+        version: Of the metadata table.
+        groups: Ids of the file groups of each part, in the order over which keys are spread.
+        columns: Those of which it keeps statistics.
+        newest: The newest time on its timeline; "" if that is empty.
+        places: Of the next log of each file group, in version 6.
+    """
+
+    version: int
+    groups: Mapping[MetadataPartition, tuple[str, ...]]
+    columns: tuple[str, ...] = ()
+    newest: str = ""
+    places: Mapping[str, LogPlace] = field(default_factory=dict)
+
+    def name_log(self, group: str, requested: str) -> LogFileName:
+        """The log that a delta commit adds to a file group."""
+        place = self.places.get(group)
+        if place is None:
+            return LogFileName(group, requested)
+        return LogFileName(group, place.barrier, place.version, choose_old_token(requested))
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What the tasks of a write must report for a metadata table.
+
+    Attributes:
+        columns: Those whose ranges it keeps.
+        key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
+        has_filters: Whether it has the bloom filters of base files.
+    """
+
+    columns: tuple[str, ...] = ()
+    key_groups: tuple[str, ...] = ()
+    has_filters: bool = False
