@@ -16,6 +16,7 @@ __all__ = [
     "BaseFileName",
     "IOType",
     "LogFileName",
+    "LogPlace",
     "MarkerName",
     "MetadataPartition",
     "choose_old_token",
@@ -116,6 +117,23 @@ class LogFileName:
         """The parts of a log file's name; None if it is not one."""
         match = _LOG.fullmatch(name)
         return cls(match[1], match[2], int(match[3]), match[4] or "", bool(match[5])) if match else None
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """Where the next log of a file group belongs in a table of version 6.
+
+    Attributes:
+        barrier: Requested time of the base file below it, or of the compaction that is to make that.
+        version: Of the log.
+    """
+
+    barrier: str
+    version: int
+
+    def name(self, file_id: str, requested: str, part: int = 1) -> LogFileName:
+        """The `part`-th log that the write begun at `requested` adds to the file group."""
+        return LogFileName(file_id, self.barrier, self.version + part - 1, choose_old_token(requested))
 
 
 @dataclass(frozen=True)

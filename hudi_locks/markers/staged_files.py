@@ -6,13 +6,13 @@ So tasks name nothing. What a retried, speculative or late attempt staged has no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_locks.errors import StorageError, WriteAborted
-from hudi_locks.format import Instant, IOType, MarkerName, State
+from hudi_locks.format import BaseFileName, Instant, IOType, LogFileName, LogPlace, MarkerName, State, choose_token
 from hudi_locks.storage import StagedFile, Storage
 from hudi_locks.timeline import TimelineLayout
 
@@ -44,6 +44,7 @@ class StagedFiles:
         key_groups: Over how many file groups its record index is spread; tasks report for it the keys that theirs gain
             and lose; 0 without one.
         has_filters: Whether it has the bloom filters of base files; see `WriteStat.key_filter`.
+        log_places: In a table of version 6 where the next log of a file group belongs, by (partition path, file id).
     """
 
     storage: Storage
@@ -54,6 +55,20 @@ class StagedFiles:
     indexed: tuple[str, ...] = ()
     key_groups: int = 0
     has_filters: bool = False
+    log_places: Mapping[tuple[str, str], LogPlace] | None = None
+
+    def name_log(self, partition: str, file_id: str, part: int = 1) -> tuple[LogFileName, MarkerName]:
+        """The `part`-th log of a file group, and the marker that announces it.
+
+        In version 6 that names the base file below, and is the same for each part, as JVM Hudi has it.
+        """
+        if self.log_places is None:
+            name = LogFileName(file_id, self.requested, part, choose_token(partition, file_id))
+            return name, MarkerName(partition, str(name), IOType.CREATE)
+        place = self.log_places.get((partition, file_id)) or LogPlace(self.requested, 1)
+        name = place.name(file_id, self.requested, part)
+        below = BaseFileName(file_id, name.instant, name.write_token)
+        return name, MarkerName(partition, str(below), IOType.APPEND)
 
     def announce(self, names: Sequence[MarkerName]) -> float:
         """Make the markers of files that are started next.

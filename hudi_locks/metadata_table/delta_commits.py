@@ -25,7 +25,7 @@ from hudi_locks.format import (
 from hudi_locks.metadata_table.delta_commit import DeltaCommit
 from hudi_locks.metadata_table.metadata_table import METADATA_LAYOUT
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table.old_logs import take_out_blocks
+from hudi_locks.table.old_logs import find_blocks
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, TimelineLayout, create_instant, index_files
 
 __all__ = ["DeltaCommits", "find_last_compaction"]
@@ -160,7 +160,9 @@ class DeltaCommits:
     def _remove_logs(self, requested: str, logs: Iterable[str], *, is_begun: bool) -> set[str]:
         """Where names do not tell the write, the logs are read: JVM writers append to one that is there."""
         if self.layout.version == 1:
-            return take_out_blocks(self.storage, self._list_folders(), requested)
+            found = find_blocks(self.storage, self._list_folders(), requested)
+            found.take_out(self.storage)
+            return {path for path in sorted(found.alone) if self.storage.delete(path)}
         named = {*logs, *(self._list_logs(requested) if is_begun else ())}
         return {path for path in sorted(named) if self.storage.delete(path)}
 

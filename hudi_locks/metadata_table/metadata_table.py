@@ -16,7 +16,7 @@ from hudi_locks.config import table_keys
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import (
     METADATA_FOLDER,
-    CompactionPlan,
+    LogPlace,
     MetadataPartition,
     TimelineLayout,
     decode_properties,
@@ -26,7 +26,7 @@ from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_rec
 from hudi_locks.format.records import interpreting
 from hudi_locks.metadata_table.record_files import read_stored, read_whole
 from hudi_locks.metadata_table.record_index import is_record_group
-from hudi_locks.metadata_table.shape import Indexed, LogPlace, MetadataShape
+from hudi_locks.metadata_table.shape import Indexed, MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
     DataFiles,
@@ -38,6 +38,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.table.data_files import BlockScope, join_planned
 from hudi_locks.table.log_rows import find_undone
+from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
 from hudi_locks.timeline import Timeline
 
 __all__ = [
@@ -285,14 +286,8 @@ class MetadataView:
         """A log is named by what is below it in version 6, and comes after those that have the same name."""
         if self.table.version != _OLD_VERSION:
             return {}
-        every = {piece.file_id: piece for pieces in slices.values() for piece in pieces}
-        planned = {group: time for (_, group), time in self._planned.items()}
-        found = {}
-        for group, piece in every.items():
-            barrier = planned.get(group, piece.barrier)
-            above = (log.version for log in piece.logs if log.instant == barrier)
-            found[group] = LogPlace(barrier, 1 + max(above, default=0))
-        return found
+        places = find_log_places((piece for pieces in slices.values() for piece in pieces), self._planned)
+        return {file_id: place for (_, file_id), place in places.items()}
 
     def list_groups(self, partition: MetadataPartition) -> tuple[str, ...]:
         """Ids of the file groups of one of its partitions, in the order over which keys are spread.
@@ -330,15 +325,10 @@ class MetadataView:
     @cached_property
     def _planned(self) -> dict[tuple[str, str], str]:
         """Requested time of the compaction that is planned for a file group of a metadata table of version 6."""
-        begun = self.own_timeline.pending(("compaction",)) if self.table.version == _OLD_VERSION else ()
-        found = {}
-        for one in begun:
-            path = self.table.layout.path(one.as_requested())
-            plan = CompactionPlan.decode(read_whole(self.table.storage, path), path)
-            found.update(
-                {(f"{METADATA_FOLDER}/{group.partition}", group.file_id): one.requested for group in plan.groups}
-            )
-        return found
+        if self.table.version != _OLD_VERSION:
+            return {}
+        planned = list_planned_barriers(self.table.storage, self.own_timeline)
+        return {(f"{METADATA_FOLDER}/{part}", file_id): time for (part, file_id), time in planned.items()}
 
     def _counts(self, requested: str, completion: str | None) -> bool:
         """Whether what an instant wrote is to be read: it is completed here, and not pending in the table."""

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_locks.format import LogFileName, MetadataPartition, choose_old_token
+from hudi_locks.format import LogFileName, LogPlace, MetadataPartition
 
-__all__ = ["Indexed", "LogPlace", "MetadataShape"]
-
-
-@dataclass(frozen=True)
-class LogPlace:
-    """Where the next log of a file group belongs in a metadata table of version 6.
-
-    Attributes:
-        barrier: Requested time of the base file below it, or of the compaction that is to make that.
-        version: Of the log.
-    """
-
-    barrier: str
-    version: int
+__all__ = ["Indexed", "MetadataShape"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +31,7 @@ class MetadataShape:
     def name_log(self, group: str, requested: str) -> LogFileName:
         """The log that a delta commit adds to a file group."""
         place = self.places.get(group)
-        if place is None:
-            return LogFileName(group, requested)
-        return LogFileName(group, place.barrier, place.version, choose_old_token(requested))
+        return LogFileName(group, requested) if place is None else place.name(group, requested)
 
 
 @dataclass(frozen=True)

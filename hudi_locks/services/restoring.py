@@ -28,7 +28,7 @@ from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
-from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore
+from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore, refuse_old
 
 __all__ = ["RestoreResult", "Restorer"]
 
@@ -91,6 +91,8 @@ class Restorer:
             UnsupportedTable: The metadata table has a part that is not kept up to date here.
         """
         self._table.describe_indexed()  # refuses what is not kept up to date
+        if self._table.strategy.is_merge_on_read:
+            refuse_old(self._table.layout, "a restore")
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")

@@ -13,6 +13,7 @@ from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
 from hudi_locks.format.compaction_plan import compacted_file_groups
+from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
 from hudi_locks.table import (
@@ -32,6 +33,7 @@ from hudi_locks.table import (
     read_first_key,
     read_log,
 )
+from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
 from hudi_locks.timeline import Timeline
 
 __all__ = ["Snapshot"]
@@ -103,9 +105,24 @@ class Snapshot:
         files = DataFiles(tuple(piece.base for piece in mixed if piece.base), ())
         completions = find_completions(self.table.storage, self.timeline, files, exactly=True)
         for piece in mixed:
+            if self._is_plain(piece.barrier):
+                continue
             completed = completions.take(piece.barrier) or ""
             if late := tuple(log for log in piece.logs if log.instant < completed):
                 yield replace(piece, base=None, logs=late)
+
+    def _is_plain(self, barrier: str) -> bool:
+        """Whether a write made a base file: then logs named by it, as in version 6, were begun after it was done."""
+        made = self.timeline.get(barrier)
+        return self.timeline.layout.version == 1 and made is not None and made.action == "deltacommit"
+
+    def place_logs(self, files: StagedFiles) -> StagedFiles:
+        """The same, which know where logs belong if the table is of version 6; of the slices that were looked at."""
+        if self.timeline.layout.version > 1 or not self.table.is_merge_on_read:
+            return files
+        looked_at = [piece for pieces in self._slices.values() for piece in pieces] or self.file_slices()
+        planned = list_planned_barriers(self.table.storage, self.timeline)
+        return replace(files, log_places=find_log_places(looked_at, planned))
 
     def data_files(self) -> list[BaseFile | LogFile]:
         """Every base and log file of the newest slices."""
@@ -175,7 +192,8 @@ class Snapshot:
     @cached_property
     def planned_groups(self) -> frozenset[tuple[str, str]]:
         """(partition path, file id) of what a pending clustering takes: a write there would meet its plan."""
-        paths = [self.timeline.layout.path(i.as_requested()) for i in self.timeline.pending(("clustering",))]
+        pending = self.timeline.pending(("clustering", "replacecommit"))  # by either name, after versions
+        paths = [self.timeline.layout.path(i.as_requested()) for i in pending]
         plans = (clustered_file_groups(self.table.storage.read(path) or b"", path) for path in paths)
         return frozenset(group for groups in plans for group in groups)
 

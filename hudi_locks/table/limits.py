@@ -53,10 +53,6 @@ _TYPE: Final = _Limit(
 _VERSION_MADE: Final = _Limit(
     table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are written"
 )
-_OLD_LOGS: Final = """\
-logs of version 6, which are named by the base file below them, are read and not written; upgrade it with JVM Hudi 1.0 \
-or later, by a write with hoodie.write.auto.upgrade=true, or in SQL by call upgrade_table(table => 'NAME', to_version \
-=> 'EIGHT')"""
 _MERGE_MODE: Final = _Limit(
     table_keys.RECORD_MERGE_MODE.name,
     ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
@@ -156,8 +152,6 @@ def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
-    if config.version < MERGE_MODE_SINCE and config.table_type == "MERGE_ON_READ":
-        yield _Refusal(table_keys.TABLE_VERSION.name, str(config.version), _OLD_LOGS, is_curable=True)
     if config.timezone == "LOCAL" and not config.zone:
         why = (
             "instants are in the unnamed zone of another machine, and the times of their files do not tell which, as in"
@@ -195,8 +189,6 @@ def check_creatable(config: TableConfig) -> None:
     )
     single = config.version >= 9 or len(config.ordering_fields) <= 1
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
-    is_written = config.version >= MERGE_MODE_SINCE or config.table_type == "COPY_ON_WRITE"
-    _demand(is_written, table_keys.TABLE_TYPE.name, "MERGE_ON_READ needs table version 8 or 9 here")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.extra.get(key), key, "it needs table version 9")
     _demand(_are_folders_telling(config), table_keys.DROP_PARTITION_COLUMNS.name, _UNTOLD)

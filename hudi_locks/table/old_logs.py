@@ -1,19 +1,53 @@
-"""Logs of version 6 as those meet them who take a write back: several writes may have appended to one."""
+"""Logs of version 6: named by the base file below them, and perhaps with blocks of several writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_locks.format import LogFileName, choose_old_token
+from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format import CompactionPlan, LogFileName, LogPlace, choose_old_token
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table.data_files import FileSlice
 from hudi_locks.table.log_rows import find_undone
+from hudi_locks.timeline import Timeline
 
-__all__ = ["encode_rollback", "take_out_blocks"]
+__all__ = ["WriteBlocks", "encode_rollback", "find_blocks", "find_log_places", "list_planned_barriers"]
 
 _ROLLBACK: Final = "0"
+_Group = tuple[str, str]
+
+
+def list_planned_barriers(storage: Storage, timeline: Timeline) -> dict[_Group, str]:
+    """Requested time of the compaction that is planned or under way, by (partition path, file id).
+
+    Raises:
+        DamagedTable: A plan cannot be read.
+    """
+    found = {}
+    for instant in timeline.pending(("compaction",)):
+        path = timeline.layout.path(instant.as_requested())
+        plan = CompactionPlan.decode(storage.read(path) or b"", path)
+        found.update(dict.fromkeys(plan.file_groups, instant.requested))
+    return found
+
+
+def find_log_places(slices: Iterable[FileSlice], planned: Mapping[_Group, str]) -> dict[_Group, LogPlace]:
+    """Where the next log of each file group belongs: above what is below it now, and behind the logs that are there.
+
+    Args:
+        slices: The newest of each, as readers merge them.
+        planned: See `list_planned_barriers`.
+    """
+    places = {}
+    for piece in slices:
+        group = piece.partition, piece.file_id
+        barrier = planned.get(group, piece.barrier)
+        above = (log.version for log in piece.logs if log.instant == barrier)
+        places[group] = LogPlace(barrier, 1 + max(above, default=0))
+    return places
 
 
 @dataclass(frozen=True)
@@ -27,7 +61,44 @@ class _Log:
 
     @property
     def path(self) -> str:
-        return f"{self.folder}/{self.name}" if self.folder else str(self.name)
+        return f"{self.folder}/{self.name}".lstrip("/")
+
+    @property
+    def group(self) -> tuple[str, str]:
+        return self.folder, self.name.file_id
+
+
+@dataclass(frozen=True)
+class WriteBlocks:
+    """What logs have of one write.
+
+    Attributes:
+        requested: Of the write.
+        alone: Paths of logs that have nothing else.
+        mixed: Logs that have more, and the log that would take its blocks out of them.
+    """
+
+    requested: str
+    alone: frozenset[str]
+    mixed: Mapping[str, str]
+
+    def refuse_mixed(self) -> None:
+        """Whether all of it can be removed with its files.
+
+        Raises:
+            UnsupportedTable: A JVM writer appended to a log, as it does on HDFS.
+        """
+        for path in self.mixed:
+            message = (
+                f"{path} has blocks of the write {self.requested}, which is to be rolled back, and of others: let a JVM"
+                " writer of the table roll it back, which adds a block that takes them out"
+            )
+            raise UnsupportedTable(message, path=path, instant=self.requested)
+
+    def take_out(self, storage: Storage) -> None:
+        """Add a log with a block that takes the write out of each that has more, as JVM Hudi does it."""
+        for path in sorted(set(self.mixed.values())):
+            storage.create_if_absent(path, encode_rollback(self.requested))
 
 
 def encode_rollback(requested: str) -> bytes:
@@ -40,38 +111,29 @@ def encode_rollback(requested: str) -> bytes:
     return encode_block(LogBlock(BlockType.COMMAND, header, b""))
 
 
-def take_out_blocks(storage: Storage, folders: Iterable[str], requested: str) -> set[str]:
-    """Take the write begun at `requested` out of the logs of some folders, inside the table lock.
-
-    A log that has nothing else is deleted. Where it has more, one is added that takes its blocks out, as JVM Hudi does
-    it. May be repeated.
+def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> WriteBlocks:
+    """What the logs of some folders have of the write begun at `requested`, and nobody has taken out; inside the lock.
 
     Args:
         storage: Of the table.
         folders: Relative to the base path.
-        requested: Of a write that nobody can publish.
-
-    Returns:
-        Paths of the logs that were deleted.
+        requested: Of the write.
 
     Raises:
         DamagedTable: A log cannot be read.
-        StorageError: The store failed; another call goes on.
+        StorageError: The store failed.
     """
     logs = [log for folder in folders for log in _read_folder(storage, folder)]
-    alone = {log.path for log in logs if log.writes == {requested} and not log.undone}
-    mixed = [log for log in logs if requested in log.writes and log.path not in alone]
-    taken_out = {(log.folder, log.name.file_id) for log in logs if requested in log.undone}
-    deleted = {path for path in sorted(alone) if storage.delete(path)}
-    for folder, file_id in sorted({(log.folder, log.name.file_id) for log in mixed} - taken_out):
-        above = [log.name for log in logs if (log.folder, log.name.file_id) == (folder, file_id)]
-        storage.create_if_absent(f"{folder}/{_name_next(above, requested)}".lstrip("/"), encode_rollback(requested))
-    return deleted
+    taken_out = {log.group for log in logs if requested in log.undone}
+    alone = frozenset(log.path for log in logs if log.writes == {requested} and not log.undone)
+    mixed = [log for log in logs if requested in log.writes and log.path not in alone and log.group not in taken_out]
+    return WriteBlocks(requested, alone, {log.path: _place_next(logs, log.group, requested) for log in mixed})
 
 
-def _name_next(logs: Iterable[LogFileName], requested: str) -> LogFileName:
-    last = max(logs, key=lambda name: (name.instant, name.version))
-    return LogFileName(last.file_id, last.instant, last.version + 1, choose_old_token(requested))
+def _place_next(logs: Iterable[_Log], group: _Group, requested: str) -> str:
+    last = max((log.name for log in logs if log.group == group), key=lambda name: (name.instant, name.version))
+    name = LogFileName(last.file_id, last.instant, last.version + 1, choose_old_token(requested))
+    return f"{group[0]}/{name}".lstrip("/")
 
 
 def _read_folder(storage: Storage, folder: str) -> Iterator[_Log]:

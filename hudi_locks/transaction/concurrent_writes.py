@@ -10,11 +10,11 @@ from typing import Final
 from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.errors import PossibleLostUpdate
-from hudi_locks.format import CommitMetadata, Instant
+from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Claim
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.timeline import Timeline
-from hudi_locks.timeline.archive import is_archived, list_archived_since
+from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive
 from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
@@ -84,7 +84,7 @@ class ConcurrentWrites:
         if self._table.goes_by_claims:
             head = self._table.forward.to_head()
             claims = self._table.log.since(self._state.claim_head, head)
-            others = [*claimed_operations(claims, self._state.timeline)]
+            others = self._claimed(claims)
         elif self._absent_keys is not None:
             head, timeline = None, self._table.load_timeline()
             came = self._unclaimed(timeline, (), known=self._state.timeline)
@@ -104,8 +104,10 @@ class ConcurrentWrites:
         unclaimed = self._unclaimed(timeline, claims, known=self._state.timeline)
         if unclaimed and not self._table.expects_foreign_writers():
             self._table.notices.see_foreign_writer(unclaimed[0].requested)
+        if gone := self._find_withdrawn(timeline):
+            return self._describe(gone)
         storage = self._table.storage
-        others = [*claimed_operations(claims, self._state.timeline)]
+        others = self._claimed(claims)
         others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
         if self._table.expects_foreign_writers():
             others += self._archived(claims)
@@ -157,6 +159,27 @@ class ConcurrentWrites:
         self._require_present(claim, timeline)
         return found
 
+    def _claimed(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
+        found = list(claimed_operations(claims, self._state.timeline))
+        if self._table.layout.version > 1 or self._absent_keys is None:
+            return found
+        return [replace(other, paths=self._read_paths(other)) for other in found]
+
+    def _read_paths(self, other: ConcurrentOperation) -> frozenset[str]:
+        """In version 6 names of logs do not follow from the write."""
+        storage, layout = self._table.storage, self._table.layout
+        completed = Instant(other.requested, other.action, State.COMPLETED)
+        path = layout.path(completed)
+        data = storage.read(path) or find_archived_content(storage, layout, instant=completed)
+        return CommitMetadata.decode(data or b"", path, may_be_empty=True).paths
+
+    def _find_withdrawn(self, timeline: Timeline) -> ConcurrentOperation | None:
+        """A compaction that was planned when the write began, and is gone: in version 6 its logs are named by it."""
+        known = self._state.timeline.pending(("compaction",)) if self._table.layout.version == 1 else ()
+        gone = (instant for instant in known if timeline.get(instant.requested) is None)
+        groups = self._this.groups
+        return next((ConcurrentOperation(i.requested, i.action, None, False, groups) for i in gone if groups), None)
+
     def _find_brought(self, others: Iterable[ConcurrentOperation]) -> Conflict | None:
         brought = ((other, self._brought_keys(other)) for other in others if other.is_completed)
         return next((self._describe_keys(other, keys) for other, keys in brought if keys), None)
@@ -194,7 +217,17 @@ class ConcurrentWrites:
         return archived_operations(found, self._state.timeline, archived=self._state.archived, claimed=claimed)
 
     def _is_conflict(self, other: ConcurrentOperation) -> bool:
-        return other.requested != self._this.requested and self._strategy.is_conflict(self._this, other)
+        if other.requested == self._this.requested:
+            return False
+        return self._hides_logs(other) or self._strategy.is_conflict(self._this, other)
+
+    def _hides_logs(self, other: ConcurrentOperation) -> bool:
+        """Whether logs of this write are named by the base file that `other`, a compaction, is to replace without them.
+
+        In version 6 such a name says which base file a log lies on. A compaction that was planned before is known.
+        """
+        is_old, was_known = self._table.layout.version == 1, self._state.timeline.get(other.requested) is not None
+        return is_old and other.is_compaction and not was_known and bool(self._this.groups & other.groups)
 
     def _intrusion(self, other: ConcurrentOperation) -> str:
         found = (

@@ -20,6 +20,8 @@ from hudi_locks.format import (
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
 from hudi_locks.storage import map_in_threads
+from hudi_locks.table import list_partitions
+from hudi_locks.table.old_logs import find_blocks
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import heartbeat_path
@@ -121,6 +123,7 @@ class Rollback:
         logs = {path for path in claimed if find_metadata_writer(path) is not None}
         self._take_back_metadata(claim, logs)
         files = {*claimed - logs, *self._find_files(claim.instant, listing=listing)}
+        files |= self._find_old_logs(claim, files, listing=listing)
         self._plan(rollback, instant, files)
         trace(StopPoint.ROLLBACK_PLANNED)
         deleted = self._delete_files(files)
@@ -134,6 +137,16 @@ class Rollback:
         trace(StopPoint.ROLLBACK_REQUESTED_DELETED)
         self._sweep(claim.instant)
         return deleted
+
+    def _find_old_logs(self, claim: Claim, files: Collection[str], *, listing: bool) -> frozenset[str]:
+        """Logs of a write whose names do not tell it; those that are claimed may have grown since."""
+        if self._context.layout.version > 1 or claim.action != "deltacommit":
+            return frozenset()
+        told = {marker.partition_path for marker in read_markers(self._storage, claim.instant).names}
+        folders = list_partitions(self._storage) if listing else {*told, *(path.rpartition("/")[0] for path in files)}
+        found = find_blocks(self._storage, sorted(folders), claim.instant)
+        found.refuse_mixed()
+        return found.alone
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(

@@ -15,7 +15,7 @@ from hudi_locks.format import WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport, encode_stats
 from hudi_locks.spark.writing.group_writer import GroupWriter
-from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
+from hudi_locks.spark.writing.log_group_writer import LogGroupWriter
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.spark.writing.task import split_by_group
 from hudi_locks.table import (
@@ -97,7 +97,7 @@ class LogCompactTask:
     def _merge(self, piece: FileSlice) -> list[WriteStat]:
         group = FileGroup(piece.partition, piece.file_id, None)
         times = {log.instant for log in piece.logs}
-        self.files.announce([name_log_marker(group, self.files.requested)])
+        self.files.announce([self.files.name_log(group.partition, group.file_id)[1]])
         with LogGroupWriter(self.files, self.form, group=group, is_update=False, stands_for=times) as writer:
             return writer.finish() if self._fill(writer, piece) else []
 

@@ -7,22 +7,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_locks.format import IOType, LogFileName, MarkerName, WriteStat, choose_token
+from hudi_locks.format import LogFileName, WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport
 from hudi_locks.spark.writing.placement import FileGroup
 from hudi_locks.storage import StagedFile
 from hudi_locks.table import LogFormat, LogPart, LogWriter, create_partition_metadata
 
-__all__ = ["LogGroupWriter", "name_log_marker"]
+__all__ = ["LogGroupWriter"]
 
 _FIRST: Final = 1
-
-
-def name_log_marker(group: FileGroup, requested: str, *, version: int = _FIRST) -> MarkerName:
-    """The marker by which the delta commit begun at `requested` announces a log of a file group."""
-    token = choose_token(group.partition, group.file_id)
-    return MarkerName(group.partition, str(LogFileName(group.file_id, requested, version, token)), IOType.CREATE)
 
 
 class LogGroupWriter:
@@ -87,15 +81,16 @@ class LogGroupWriter:
         return stats
 
     def _open(self, version: int) -> StagedFile:
-        marker = name_log_marker(self._group, self._files.requested, version=version)
-        staged = self._files.start(
-            marker.partition_path, marker.data_file, io_type=marker.io_type, is_announced=version == _FIRST
-        )
+        partition, file_id = self._group.partition, self._group.file_id
+        name, marker = self._files.name_log(partition, file_id, version)
+        is_announced = version == _FIRST or self._files.log_places is not None
+        staged = self._files.start(partition, str(name), io_type=marker.io_type, is_announced=is_announced)
         self._staged.append(staged)
         return staged
 
     def _seal(self, staged: StagedFile, part: LogPart) -> WriteStat:
-        base = self._group.base
+        base, name = self._group.base, staged.target.rpartition("/")[2]
+        log = LogFileName.parse(name)
         return WriteStat(
             self._group.partition,
             self._group.file_id,
@@ -107,10 +102,10 @@ class LogGroupWriter:
             num_deletes=part.deletes,
             file_size_bytes=part.size,
             total_write_bytes=part.size,
-            log_version=part.version,
+            log_version=part.version if log is None else log.version,
             log_offset=0,
             base_file=base.path.rpartition("/")[2] if base else "",
-            log_files=(staged.target.rpartition("/")[2],),
+            log_files=(name,),
             ticket=self._files.seal(staged),
             ranges=part.ranges,
         )

@@ -15,7 +15,7 @@ from hudi_locks.format import MarkerName, WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport, Operation, encode_report
 from hudi_locks.spark.writing.group_writer import seqno_prefix
-from hudi_locks.spark.writing.log_group_writer import LogGroupWriter, name_log_marker
+from hudi_locks.spark.writing.log_group_writer import LogGroupWriter
 from hudi_locks.spark.writing.placement import FileGroup, Groups
 from hudi_locks.spark.writing.task import (
     MovedKeys,
@@ -88,7 +88,7 @@ class LogTask:
 
     def _announce(self, groups: Mapping[_Key, FileGroup]) -> float:
         """Make the markers of files before the first of them is begun; how long other writes were looked at, in s."""
-        names = [name_log_marker(group, self.files.requested) for group in groups.values()]
+        names = [self.files.name_log(group.partition, group.file_id)[1] for group in groups.values()]
         return self.files.announce(names) if names else 0.0
 
     def log(
@@ -133,7 +133,8 @@ class LoggingWriteTask(WriteTask):
 
     def name(self, group: FileGroup) -> MarkerName:
         """See `WriteTask.name`."""
-        return name_log_marker(group, self.files.requested) if group.is_logged else super().name(group)
+        logged = self.files.name_log(group.partition, group.file_id)[1]
+        return logged if group.is_logged else super().name(group)
 
     def write(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> list[WriteStat]:
         """See `WriteTask.write`."""

@@ -309,7 +309,7 @@ class Writer:
 
         def run(placement: Placement) -> list[WriteStat]:
             with self._open_files(transaction) as files:
-                task = self.strategy.make_task(files, operation, schema, placement.groups)
+                task = self.strategy.make_task(snapshot.place_logs(files), operation, schema, placement.groups)
                 return self._run_job(task, self.strategy.spread(placement, keyed, operation), asked.report, logs)
 
         def draft(made: WrittenFiles) -> _Draft:

@@ -146,7 +146,7 @@ def test_no_table_is_no_table(storage: MemoryStorage) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 6}, {"version": 7}, {"name": ""}, {"record_key_fields": ()}, {"table_type": "MERGE_ON_WRITE"},
+        {"version": 5}, {"version": 7}, {"name": ""}, {"record_key_fields": ()}, {"table_type": "MERGE_ON_WRITE"},
         {"record_key_fields": ("a", "a")}, {"partition_fields": ("a.b",)}, {"partition_fields": ("ts:timestamp",)},
         {"ordering_fields": ("a", "b")}, {"declared_merge_mode": "CUSTOM"},
     ],

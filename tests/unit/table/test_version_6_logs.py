@@ -114,9 +114,8 @@ def test_a_payload_class_of_somebody_is_refused_by_name(storage: LocalStorage) -
     assert refused.value.key == "hoodie.compaction.payload.class"
 
 
-def test_it_is_not_written(storage: LocalStorage) -> None:
-    with pytest.raises(UnsupportedTable, match=r"hoodie\.table\.version=6"):
-        Table.load(storage, for_writing=True)
+def test_it_is_written(storage: LocalStorage) -> None:
+    assert Table.load(storage, for_writing=True).config.version == 6
 
 
 @pytest.mark.parametrize(("first", "has_old_logs"), [("6", True), ("8", False), ("", False)])
