@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import fastavro
 
-from hudi_locks.format import TimelineLayout, epoch_ms
+from hudi_locks.format import RollbackMetadata, TimelineLayout, epoch_ms
 from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
 from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Entry, Storage, map_in_threads
@@ -23,7 +23,7 @@ from hudi_locks.storage import Entry, Storage, map_in_threads
 __all__ = ["OldEntry", "list_old_files", "read_old_archive"]
 
 OldEntry = tuple[str, str, str, bytes]
-"""Requested time, completion time, action, and for a write its metadata as JSON."""
+"""Requested time, completion time, action, and of writes and rollbacks what they did."""
 _NAME: Final = re.compile(r"\.commits_\.archive\.\d+_\d+-\d+-\d+")
 _WRITES: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 _COMPLETED: Final = "COMPLETED"
@@ -74,9 +74,15 @@ def _read_block(block: LogBlock, path: str) -> Iterator[OldEntry]:
 
 def _interpret(entry: Mapping[str, Any]) -> OldEntry:
     requested = str(entry["commitTime"])
-    told = next((entry[name] for name in _WRITES if entry.get(name)), None)
-    metadata = b"" if told is None else json.dumps(told).encode()
-    return requested, str(entry.get("stateTransitionTime") or requested), str(entry["actionType"]), metadata
+    return requested, str(entry.get("stateTransitionTime") or requested), str(entry["actionType"]), _encode(entry)
+
+
+def _encode(entry: Mapping[str, Any]) -> bytes:
+    """What the completed file held, as far as anybody asks: of writes as JSON, of rollbacks what they undid."""
+    if told := next((entry[name] for name in _WRITES if entry.get(name)), None):
+        return json.dumps(told).encode()
+    undone = entry.get("hoodieRollbackMetadata")
+    return RollbackMetadata.of_record(undone).encode() if undone else b""
 
 
 @lru_cache(maxsize=8)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from hudi_locks.format import ArchiveRow, Instant, PartName, State, decode_rows, epoch_ms, parse_manifest_name
+from hudi_locks.format import (
+    FIRST_TIME,
+    ArchiveRow,
+    Instant,
+    PartName,
+    State,
+    decode_rows,
+    epoch_ms,
+    parse_manifest_name,
+)
 from hudi_locks.timeline.history import ArchivedHistory
+from hudi_locks.timeline.old_archive import read_old_archive
 from hudi_locks.verification.survey import Survey
 from hudi_locks.verification.timeline_check import decode_content
 
@@ -19,8 +29,10 @@ def check_archive(survey: Survey) -> None:
     """Look at the history, and give its rows to `survey`."""
     layout, storage, book = survey.table.layout, survey.storage, survey.book
     if layout.version == 1:
-        if storage.list_names(layout.archive):
-            book.leave_out("the archived timeline of a table of version 6, which this package does not read")
+        with book.reading(_KIND, layout.archive, "files of the archive that can be read"):
+            found = read_old_archive(storage, layout, archived_after=FIRST_TIME)
+            book.checked["archived instants"] += len(found)
+            survey.archived = tuple(ArchiveRow(*one) for one in found if one[3])
         return
     names = frozenset(storage.list_names(layout.archive))
     with book.reading(_KIND, layout.archive, "a manifest of the archived timeline that can be read"):
