@@ -54,6 +54,7 @@ _NEEDED: Final[Mapping[BlockType, tuple[BlockHeader, ...]]] = {
     BlockType.PARQUET: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.HFILE: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
     BlockType.CDC: (BlockHeader.INSTANT_TIME, BlockHeader.SCHEMA),
+    BlockType.COMMAND: (BlockHeader.INSTANT_TIME, BlockHeader.TARGET_INSTANT_TIME, BlockHeader.COMMAND_TYPE),
 }
 """The kinds that are written here, and what readers fail, or keep silent, without."""
 

@@ -38,7 +38,7 @@ from hudi_locks.spark.session import (
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
-from hudi_locks.spark.table_options import describe_table
+from hudi_locks.spark.table_options import describe_table, take_payload
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.table import Table
@@ -76,9 +76,9 @@ class HoodieTable(Mergeable):
         prepare_session(spark)
         check_executors(spark, table.storage)
         self.spark = spark
-        self.table = table
+        self.table: Table = take_payload(table, options)
         self.path: str = table.storage.base
-        self.options: Options = check_pipeline(options, table.config, self.path)
+        self.options: Options = check_pipeline(options, self.table.config, self.path)
         self.metrics: Metrics = Metrics()
         self._clock = clock or SystemClock()
         self._writing = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from hudi_locks.config import (
@@ -28,6 +29,7 @@ from hudi_locks.table import (
     SIMPLE,
     TIMESTAMP,
     VALUE_ONLY,
+    Table,
     TableConfig,
     describe_payload,
     find_key_generator,
@@ -37,8 +39,9 @@ from hudi_locks.table import (
     read_payload,
     split_partition_fields,
 )
+from hudi_locks.table.ordering import MERGE_MODE_SINCE
 
-__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table"]
+__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table", "take_payload"]
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     index_keys.INDEX_TYPE,
@@ -216,6 +219,18 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
             given = options.name_used(table_keys.PAYLOAD_CLASS) or name
             raise _other(given, options.get(given, value), present, path)
     _warn_of_database(options, config, path)
+
+
+def take_payload(table: Table, options: Options) -> Table:
+    """The table as a writer with these options takes it.
+
+    A copy-on-write table of Hudi 0.15 names no payload class: each of its writers goes by its own options.
+    """
+    config, asked = table.config, options.find(table_keys.PAYLOAD_CLASS)
+    says_it = config.version >= MERGE_MODE_SINCE or config.declared_merge_mode or table.is_merge_on_read
+    if not asked or says_it or table_keys.PAYLOAD_CLASS.name in config.extra:
+        return table
+    return replace(table, config=replace(config, extra={**config.extra, table_keys.PAYLOAD_CLASS.name: asked}))
 
 
 def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:

@@ -65,6 +65,7 @@ _PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "AWSDmsAvroPayload": {**_COMMIT_TIME, **_DMS},
     }
 )
+_IN_0_15: Final = "OverwriteWithLatestAvroPayload"
 _SINCE: Final = 9
 """Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
 _BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
@@ -290,12 +291,13 @@ def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]
     """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
 
     Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0); those of
-    version 6 name it alone.
+    version 6 name it alone, and those of Hudi 0.15 that hold base files alone not even that: its writers take the class
+    of their options then, or the one that lets the later write win.
     """
     payload = (properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
     mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
     if version < MERGE_MODE_SINCE and mode is None:
-        return _PAYLOADS.get(payload, {})
+        return _PAYLOADS.get(payload or _IN_0_15, {})
     if version >= _SINCE or (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
         return {}
     return _PAYLOADS.get(payload, {})

@@ -23,6 +23,7 @@ _MOR: Final = {_WRITE + "table.type": "MERGE_ON_READ"}
 _OPERATION: Final = _WRITE + "operation"
 _GENERATOR: Final = _WRITE + "keygenerator.class"
 _KEYGEN, _PAYLOAD = "org.apache.hudi.keygen.", "org.apache.hudi.common.model."
+_TIME_TYPE = "hoodie.keygen.timebased.timestamp.type"
 _PARTITION, _KEY, _ORDER = (_WRITE + name for name in ("partitionpath.field", "recordkey.field", "precombine.field"))
 _META: Final = "hoodie.metadata."
 _BUCKET: Final = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
@@ -33,7 +34,7 @@ _NBCC: Final = {
 _RECORD_INDEX: Final = {_META + "record.index.enable": "true", _META + "global.record.level.index.enable": "true"}
 _TIMES: Final = {
     _GENERATOR: _KEYGEN + "TimestampBasedKeyGenerator",
-    "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+    _TIME_TYPE: "DATE_STRING",
     "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
 }
@@ -143,7 +144,9 @@ def join_table(spark: Any, jvm: Jvm, path: str, name: str, *, judge: Jvm | None 
     except JvmError as error:
         told = f"not by Hudi: {str(error).split(':')[0].split(' > ')[-1].split('.')[-1]}"
         return Outcome(told, told)
-    return Outcome(_try(lambda: _read(spark, path, expected)), _try(lambda: _write(spark, jvm, path, options)))
+    return Outcome(
+        _try(lambda: _read(spark, path, expected)), _try(lambda: _write(spark, jvm, path, options, judge=judge))
+    )
 
 
 def _rows(numbers: range, ts: int) -> _Rows:
@@ -182,8 +185,9 @@ def _join_dates(rows: _Rows) -> _Rows:
     return sorted(((key, region.replace("/", "-"), *rest) for key, region, *rest in rows), key=repr)
 
 
-def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str]) -> str:
+def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str], *, judge: Jvm | None) -> str:
     """Write as the owner's job does, with its options; then all readers look, and the JVM goes on."""
+    readers = [judge or jvm, *([] if _TIME_TYPE in options else [jvm])]
     replaces, is_keyless = options[_OPERATION] not in ("upsert", "insert"), _KEY not in options
     before = HoodieTable.load(spark, path).read().count()
     write(spark.createDataFrame(_rows(range(12, 17), 3), SCHEMA), path, {**options, **_OURS}, mode="append")
@@ -193,13 +197,13 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str]) -> str:
     ):
         return "wrong: other rows than were written"
     for told in ("true", "false"):
-        if _join_dates(jvm.read_path(path, {"hoodie.metadata.enable": told})) != rows:
+        if any(_join_dates(one.read_path(path, {"hoodie.metadata.enable": told})) != rows for one in readers):
             return f"wrong: JVM Hudi reads other rows (hoodie.metadata.enable={told})"
     if damages := verify_table(HoodieTable.load(spark, path).table.storage).damages:
         return f"wrong: {damages[0]}"
     _write_theirs(jvm, path, _rows(range(15, 18), 4), options)
     after = _collect(HoodieTable.load(spark, path))
-    if _join_dates(jvm.read_path(path)) != after or not (
+    if any(_join_dates(one.read_path(path)) != after for one in readers) or not (
         replaces or len(after) == len(rows) + (3 if is_keyless else 1)
     ):
         return "wrong: rows after the next write of JVM Hudi"

@@ -26,14 +26,12 @@ class Dealt(random.Random):
         return super().random() if found is None else found / 2**16
 
 
-def play_native(seed: int, *, rng: random.Random | None = None) -> Simulator:
+def play_native(seed: int, *, rng: random.Random | None = None, kind: type[Simulator] = Simulator) -> Simulator:
     """Two to four writers, a cleaner that takes the living for dead, a helper, an archiver; no lock at all.
 
     Each process has a clock of its own, off by up to 40 ms, which is as long as many steps take.
     """
-    simulator = Simulator(
-        rng or random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3]
-    )
+    simulator = kind(rng or random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.3)[seed % 3])
     for number, (name, group) in enumerate(_some(simulator, _GROUPS, (2, 3, 3, 4)).items()):
         simulator.spawn(name, partial(simulator.writer, name, group, skew_ms=_skew(simulator)), may_crash=number < 2)
     simulator.spawn("cleaner", partial(simulator.cleaner, skew_ms=_skew(simulator)), may_crash=True)
@@ -46,9 +44,9 @@ def play_native(seed: int, *, rng: random.Random | None = None) -> Simulator:
     return simulator
 
 
-def play_mixed(seed: int, *, rng: random.Random | None = None) -> Simulator:
+def play_mixed(seed: int, *, rng: random.Random | None = None, kind: type[Simulator] = Simulator) -> Simulator:
     """Two or three writers that crash, a JVM writer, cleaner and archiver that ignore claims; the lock works."""
-    simulator = Simulator(rng or random.Random(seed), foreign=True, crash=(0.002, 0.01, 0.02)[seed % 3])
+    simulator = kind(rng or random.Random(seed), foreign=True, crash=(0.002, 0.01, 0.02)[seed % 3])
     lock = SimulatorLock(simulator)
     for name in _some(simulator, _GROUPS, (2, 2, 3)):
         simulator.spawn(

@@ -23,7 +23,7 @@ from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, Roll
 from hudi_locks.lock import Owner
 from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
-from hudi_locks.timeline import LAYOUT_2, Timeline
+from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions, forward, rollback
 from hudi_locks.transaction.operations import drop_void
@@ -51,6 +51,7 @@ class Simulator:
     """Processes as threads of which one runs at a time, on virtual time that passes with each step."""
 
     max_steps = MAX_STEPS
+    layout: TimelineLayout = LAYOUT_2
     table_type = "COPY_ON_WRITE"
     action = "commit"
     mode: ClassVar[Mapping[str, object]] = {MODE: OPTIMISTIC}
@@ -167,7 +168,7 @@ class Simulator:
         storage = self.open_store(all_dead=all_dead)
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
         config = SimpleNamespace(table_type=self.table_type, extra=extra)
-        table: Any = SimpleNamespace(storage=storage, layout=LAYOUT_2, config=config)
+        table: Any = SimpleNamespace(storage=storage, layout=self.layout, config=config)
         options: dict[str, object] = {
             "hudi_locks.max_clock_drift_ms": 10**9,
             "hoodie.time.generator.max_expected_clock_skew_ms": 2,
@@ -219,7 +220,7 @@ class Simulator:
         names = [BaseFileName.parse(entry.name) for entry in storage.list("p")]
         mine = sorted((n for n in names if n and n.file_id == group), key=lambda n: n.instant, reverse=True)
         for name in mine:
-            if name.instant in done or is_archived(self.files, LAYOUT_2, requested=name.instant):
+            if name.instant in done or is_archived(self.files, self.layout, requested=name.instant):
                 found: list[str] = json.loads(storage.read(f"p/{name}") or b"[]")
                 return found
         return []
@@ -243,47 +244,47 @@ class Simulator:
         storage = SteppedStorage(self)
         for _ in range(4):
             held = lock.lock() if lock else None
-            for instant in Timeline.load(storage, LAYOUT_2).completed(("commit",)):
+            for instant in Timeline.load(storage, self.layout).completed(("commit",)):
                 self._archive(storage, instant, is_foreign=lock is not None)
             if held:
                 held.release()
 
     def _archive(self, storage: Storage, instant: Instant, *, is_foreign: bool) -> None:
         sink = pa.BufferOutputStream()
-        data = storage.read(LAYOUT_2.path(instant))
+        data = storage.read(self.layout.path(instant))
         row = {"instantTime": [instant.requested], "completionTime": [instant.completion], "action": ["commit"]}
         row["metadata"] = [data]
         pq.write_table(pa.table(row), sink)
         name = f"{instant.requested}_{instant.requested}_0.parquet"
-        storage.create_if_absent(f"{LAYOUT_2.archive}/{name}", sink.getvalue().to_pybytes())
+        storage.create_if_absent(f"{self.layout.archive}/{name}", sink.getvalue().to_pybytes())
         for state in (State.INFLIGHT, State.REQUESTED):
-            storage.delete(LAYOUT_2.path(Instant(instant.requested, "commit", state)))
+            storage.delete(self.layout.path(Instant(instant.requested, "commit", state)))
         if not is_foreign:
             storage.delete_folder(staging_folder(instant.requested))
-        storage.delete(LAYOUT_2.path(instant))
+        storage.delete(self.layout.path(instant))
 
     # ---- a JVM writer, which knows nothing of claims ----
     def jvm_writer(self, group: str, lock: SimulatorLock, *, name: str = "jvm") -> None:
         storage = SteppedStorage(self)
         held = lock.lock()
-        known = Timeline.load(storage, LAYOUT_2)
+        known = Timeline.load(storage, self.layout)
         instant = Instant(self._next_time(known), "commit", State.REQUESTED)
-        storage.create_if_absent(LAYOUT_2.path(instant), b"")
+        storage.create_if_absent(self.layout.path(instant), b"")
         storage.create_if_absent(f".hoodie/.heartbeat/{instant.requested}", b"")
         held.release()
-        storage.create_if_absent(LAYOUT_2.path(instant.as_inflight()), b"")
+        storage.create_if_absent(self.layout.path(instant.as_inflight()), b"")
         before = self.read_slice(storage, known, group)
         if not self.may_write(instant):
             return
         path = f"p/{BaseFileName(group, instant.requested)}"
         storage.create_if_absent(path, json.dumps([*before, name]).encode())
         held = lock.lock()
-        now = Timeline.load(storage, LAYOUT_2)
+        now = Timeline.load(storage, self.layout)
         news = {i.requested for i in now.completed(("commit",))} - {i.requested for i in known.completed()}
         if not news and not self._archived_since(known) and now.get(instant.requested):
             stat = WriteStat("p", group, path)
-            data = CommitMetadata.of([stat], "UPSERT", schema="{}").encode("commit", layout_version=2)
-            storage.create_if_absent(LAYOUT_2.path(instant.as_completed(self._next_time(now))), data)
+            data = CommitMetadata.of([stat], "UPSERT", schema="{}").encode("commit", layout_version=self.layout.version)
+            storage.create_if_absent(self.layout.path(instant.as_completed(self._next_time(now))), data)
             self.begun[name] = instant.requested
             self.outcomes[name] = Outcome.COMMITTED
             self.files.delete(f".hoodie/.heartbeat/{instant.requested}")
@@ -295,8 +296,11 @@ class Simulator:
         return True
 
     def _archived_since(self, known: Timeline) -> bool:
-        names = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
-        return any(known.get(name) is None or not known.is_completed(name) for name in names)
+        return any(known.get(time) is None or not known.is_completed(time) for time in self.list_archived())
+
+    def list_archived(self) -> set[str]:
+        """Requested times of what is archived."""
+        return {entry.name.split("_")[0] for entry in self.files.list(self.layout.archive)}
 
     def _next_time(self, known: Timeline) -> str:
         newest = known.newest_time()
@@ -308,26 +312,26 @@ class Simulator:
         for _ in range(2):
             held = lock.lock()
             dead = {self.begun.get(p.name) for p in self.processes if p.is_crashed}
-            for instant in Timeline.load(storage, LAYOUT_2).pending(("commit",)):
+            for instant in Timeline.load(storage, self.layout).pending(("commit",)):
                 if instant.requested in dead:
                     self._undo(storage, instant)
             held.release()
 
     def _undo(self, storage: Storage, instant: Instant) -> None:
         """In the order of the JVM: the rollback is in the timeline before anything of the write goes."""
-        known = Timeline.load(storage, LAYOUT_2)
+        known = Timeline.load(storage, self.layout)
         rollback = Instant(self._next_time(known), "rollback", State.REQUESTED)
         files = [path for path, entry in storage.walk("p") if instant.requested in entry.name]
         plan = RollbackPlan.of(instant, (RollbackRequest("p", tuple(files)),))
-        storage.create_if_absent(LAYOUT_2.path(rollback), plan.encode())
-        storage.create_if_absent(LAYOUT_2.path(rollback.as_inflight()), b"")
+        storage.create_if_absent(self.layout.path(rollback), plan.encode())
+        storage.create_if_absent(self.layout.path(rollback.as_inflight()), b"")
         deleted = tuple(path for path in files if storage.delete(path))
         undone = ((instant.requested, instant.action),)
         told = RollbackMetadata(rollback.requested, 1, undone, {"p": RollbackPartition(deleted=deleted)})
         done = rollback.as_completed(add_ms(self._next_time(known), 1))
-        storage.create_if_absent(LAYOUT_2.path(done), told.encode())
+        storage.create_if_absent(self.layout.path(done), told.encode())
         for pending in (instant.as_inflight(), instant.as_requested()):
-            storage.delete(LAYOUT_2.path(pending))
+            storage.delete(self.layout.path(pending))
         storage.delete_folder(f".hoodie/.temp/{instant.requested}")
 
     def now_ms(self) -> int:
@@ -341,9 +345,8 @@ class Simulator:
         return found
 
     def done(self) -> list[str]:
-        active = [instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed((self.action,))]
-        archived = [entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)]
-        return sorted({*active, *archived})
+        active = [instant.requested for instant in Timeline.load(self.files, self.layout).completed((self.action,))]
+        return sorted({*active, *self.list_archived()})
 
     def content(self, requested: str) -> tuple[str, list[str]] | None:
         for entry in self.files.list("p"):
@@ -397,8 +400,8 @@ class Simulator:
         return ""
 
     def _wrong_archive(self) -> str:
-        active = {instant.requested for instant in Timeline.load(self.files, LAYOUT_2).completed(("commit",))}
-        archived = {entry.name.split("_")[0] for entry in self.files.list(LAYOUT_2.archive)}
+        active = {instant.requested for instant in Timeline.load(self.files, self.layout).completed(("commit",))}
+        archived = self.list_archived()
         waiting = [p for p in self.processes if p.is_crashed and (self.foreign or p.name == "archiver")]
         return f"archived {active & archived} is back on the timeline" if active & archived and not waiting else ""
 

@@ -14,9 +14,11 @@ import pytest
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import decode_properties, encode_properties
+from hudi_locks.format.log_block import BlockHeader, BlockType, decode_blocks
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import Table, TableConfig, add_meta_schema, latest_file_slices, list_data_files, read_slice
 from hudi_locks.table.log_rows import find_undone, read_log
+from hudi_locks.table.old_logs import encode_rollback
 from hudi_locks.verification import verify_table
 
 UNDONE = "20261129150648181"
@@ -112,6 +114,15 @@ def test_a_payload_class_of_somebody_is_refused_by_name(storage: LocalStorage) -
     with pytest.raises(UnsupportedTable, match=r"com\.example\.Custom") as refused:
         Table.load(storage)
     assert refused.value.key == "hoodie.compaction.payload.class"
+
+
+def test_our_block_of_a_rollback_is_that_of_the_jvm_but_for_its_own_instant(storage: LocalStorage) -> None:
+    paths = [log.path for log in list_data_files(storage).logs]
+    blocks = [block for path in paths for block in decode_blocks(storage.read(path) or b"", path)]
+    (theirs,) = (block for block in blocks if block.kind is BlockType.COMMAND)
+    (ours,) = decode_blocks(encode_rollback(UNDONE), "ours")
+    assert {**theirs.header, BlockHeader.INSTANT_TIME: UNDONE} == ours.header
+    assert bytes(ours.content) == bytes(theirs.content) == b""
 
 
 def test_it_is_written(storage: LocalStorage) -> None:
