@@ -43,6 +43,8 @@ _COMPACTION: Final = "compaction"
 _CLEAN: Final = "clean"
 _SERVICES: Final = (_COMPACTION, _CLEAN)
 _BESIDE: Final = ("clean", "commit", "rollback")
+_JVM_PATIENCE: Final = 3
+"""So many times later it is told that the JVM writers of a table of version 6 leave its metadata table as it is."""
 _LEAST_KEPT: Final = 20
 """So many delta commits can still be read, at least: as JVM Hudi keeps them for readers that are under way."""
 
@@ -131,7 +133,9 @@ class MetadataServices:
 
     def _is_compaction_due(self, own: Timeline) -> bool:
         last = find_last_compaction(own)
-        return sum(str(one.completion) > last for one in own.completed(("deltacommit",))) >= self._compact_commits
+        patience = _JVM_PATIENCE if own.layout.version == 1 else 1
+        due = patience * self._compact_commits
+        return sum(str(one.completion) > last for one in own.completed(("deltacommit",))) >= due
 
     def _compact(self, found: MetadataTable, view: View) -> str | None:
         """Plan a compaction and carry it out, if it is due, no service is pending, and no claim came in between."""

@@ -231,7 +231,8 @@ class Snapshot:
         storage = self.table.storage
         if isinstance(file, BaseFile):
             return read_first_key(storage, file.path)
-        entries = read_log(storage.read(file.path) or b"", file.path)
+        takes = (lambda _: True) if self.timeline.layout.has_old_logs else None  # blocks of rollbacks have no keys
+        entries = read_log(storage.read(file.path) or b"", file.path, takes=takes)
         return next((entry.rows.column(RECORD_KEY)[0].as_py() for entry in entries if entry.rows.num_rows), None)
 
     def prefixes_keys(self, *, value_only: bool | None = None) -> bool:

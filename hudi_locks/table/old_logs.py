@@ -114,6 +114,8 @@ def encode_rollback(requested: str) -> bytes:
 def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> WriteBlocks:
     """What the logs of some folders have of the write begun at `requested`, and nobody has taken out; inside the lock.
 
+    A log of which a JVM writer took the blocks out stays, since the metadata table names it then.
+
     Args:
         storage: Of the table.
         folders: Relative to the base path.
@@ -125,8 +127,9 @@ def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> Wri
     """
     logs = [log for folder in folders for log in _read_folder(storage, folder)]
     taken_out = {log.group for log in logs if requested in log.undone}
-    alone = frozenset(log.path for log in logs if log.writes == {requested} and not log.undone)
-    mixed = [log for log in logs if requested in log.writes and log.path not in alone and log.group not in taken_out]
+    left = [log for log in logs if requested in log.writes and log.group not in taken_out]
+    alone = frozenset(log.path for log in left if log.writes == {requested} and not log.undone)
+    mixed = [log for log in left if log.path not in alone]
     return WriteBlocks(requested, alone, {log.path: _place_next(logs, log.group, requested) for log in mixed})
 
 

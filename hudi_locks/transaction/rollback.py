@@ -8,6 +8,7 @@ from dataclasses import replace
 from hudi_locks.format import (
     WRITE_ACTIONS,
     Instant,
+    LogFileName,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
@@ -122,8 +123,8 @@ class Rollback:
         claimed = self._cancel(claim)
         logs = {path for path in claimed if find_metadata_writer(path) is not None}
         self._take_back_metadata(claim, logs)
-        files = {*claimed - logs, *self._find_files(claim.instant, listing=listing)}
-        files |= self._find_old_logs(claim, files, listing=listing)
+        named = {*claimed - logs, *self._find_files(claim.instant, listing=listing)}
+        files = self._judge_old_logs(claim, named, listing=listing)
         self._plan(rollback, instant, files)
         trace(StopPoint.ROLLBACK_PLANNED)
         deleted = self._delete_files(files)
@@ -138,15 +139,18 @@ class Rollback:
         self._sweep(claim.instant)
         return deleted
 
-    def _find_old_logs(self, claim: Claim, files: Collection[str], *, listing: bool) -> frozenset[str]:
-        """Logs of a write whose names do not tell it; those that are claimed may have grown since."""
+    def _judge_old_logs(self, claim: Claim, named: set[str], *, listing: bool) -> set[str]:
+        """What of `named` is to be deleted, and the logs whose names do not tell the write, in version 6.
+
+        Logs are read there, those that are named too: others may have appended to them, or taken their blocks out.
+        """
         if self._context.layout.version > 1 or claim.action != "deltacommit":
-            return frozenset()
+            return named
         told = {marker.partition_path for marker in read_markers(self._storage, claim.instant).names}
-        folders = list_partitions(self._storage) if listing else {*told, *(path.rpartition("/")[0] for path in files)}
+        folders = list_partitions(self._storage) if listing else {*told, *(path.rpartition("/")[0] for path in named)}
         found = find_blocks(self._storage, sorted(folders), claim.instant)
         found.refuse_mixed()
-        return found.alone
+        return {path for path in named if LogFileName.parse(path.rpartition("/")[2]) is None} | found.alone
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(

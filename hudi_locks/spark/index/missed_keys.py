@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.storage import Storage
-from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice, list_data_files
+from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, DataFiles, FileSlice, list_data_files
+from hudi_locks.table.data_files import BlockScope
 
 __all__ = ["LoggedKeys", "MissedKeys"]
 
@@ -71,7 +72,15 @@ class LoggedKeys(MissedKeys):
         found = list_data_files(self.storage, {path.rpartition("/")[0] for path in paths})
         logs = [file for file in found.logs if file.instant == instant]
         pieces = [FileSlice(log.partition, log.file_id, instant, logs=(log,)) for log in logs]
+        pieces += _list_old_logs(found, paths, instant)
         return [file for file in found.bases if file.instant == instant], pieces
+
+
+def _list_old_logs(found: DataFiles, paths: Collection[str], instant: str) -> list[FileSlice]:
+    """In version 6 a log is named by the base file below it, and holds what others wrote too."""
+    logs = [file for file in found.logs if file.instant != instant and file.path in paths]
+    blocks = BlockScope(names_bases=True, writes=frozenset({instant}))
+    return [FileSlice(log.partition, log.file_id, instant, logs=(log,), blocks=blocks) for log in logs]
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -119,7 +119,7 @@ def test_a_payload_class_of_somebody_is_refused_by_name(storage: LocalStorage) -
 def test_our_block_of_a_rollback_is_that_of_the_jvm_but_for_its_own_instant(storage: LocalStorage) -> None:
     paths = [log.path for log in list_data_files(storage).logs]
     blocks = [block for path in paths for block in decode_blocks(storage.read(path) or b"", path)]
-    (theirs,) = (block for block in blocks if block.kind is BlockType.COMMAND)
+    theirs = next(block for block in blocks if block.kind is BlockType.COMMAND)
     (ours,) = decode_blocks(encode_rollback(UNDONE), "ours")
     assert {**theirs.header, BlockHeader.INSTANT_TIME: UNDONE} == ours.header
     assert bytes(ours.content) == bytes(theirs.content) == b""
