@@ -162,7 +162,7 @@ class DeltaCommits:
         if self.layout.version == 1:
             found = find_blocks(self.storage, self._list_folders(), requested)
             found.take_out(self.storage)
-            return {path for path in sorted(found.alone) if self.storage.delete(path)}
+            return {path for path in sorted(found.alone | found.undone) if self.storage.delete(path)}
         named = {*logs, *(self._list_logs(requested) if is_begun else ())}
         return {path for path in sorted(named) if self.storage.delete(path)}
 

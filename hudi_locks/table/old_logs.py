@@ -75,11 +75,13 @@ class WriteBlocks:
     Attributes:
         requested: Of the write.
         alone: Paths of logs that have nothing else.
+        undone: The same of logs whose blocks a JVM writer took out: its metadata table may name them.
         mixed: Logs that have more, and the log that would take its blocks out of them.
     """
 
     requested: str
     alone: frozenset[str]
+    undone: frozenset[str]
     mixed: Mapping[str, str]
 
     def refuse_mixed(self) -> None:
@@ -112,9 +114,7 @@ def encode_rollback(requested: str) -> bytes:
 
 
 def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> WriteBlocks:
-    """What the logs of some folders have of the write begun at `requested`, and nobody has taken out; inside the lock.
-
-    A log of which a JVM writer took the blocks out stays, since the metadata table names it then.
+    """What the logs of some folders have of the write begun at `requested`, read inside the lock.
 
     Args:
         storage: Of the table.
@@ -127,10 +127,10 @@ def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> Wri
     """
     logs = [log for folder in folders for log in _read_folder(storage, folder)]
     taken_out = {log.group for log in logs if requested in log.undone}
-    left = [log for log in logs if requested in log.writes and log.group not in taken_out]
-    alone = frozenset(log.path for log in left if log.writes == {requested} and not log.undone)
-    mixed = [log for log in left if log.path not in alone]
-    return WriteBlocks(requested, alone, {log.path: _place_next(logs, log.group, requested) for log in mixed})
+    own = [log for log in logs if log.writes == {requested} and not log.undone]
+    alone, undone = (frozenset(log.path for log in own if (log.group in taken_out) is told) for told in (False, True))
+    left = [log for log in logs if requested in log.writes and log.group not in taken_out and log.path not in alone]
+    return WriteBlocks(requested, alone, undone, {log.path: _place_next(logs, log.group, requested) for log in left})
 
 
 def _place_next(logs: Iterable[_Log], group: _Group, requested: str) -> str:

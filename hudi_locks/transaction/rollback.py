@@ -150,7 +150,17 @@ class Rollback:
         folders = list_partitions(self._storage) if listing else {*told, *(path.rpartition("/")[0] for path in named)}
         found = find_blocks(self._storage, sorted(folders), claim.instant)
         found.refuse_mixed()
-        return {path for path in named if LogFileName.parse(path.rpartition("/")[2]) is None} | found.alone
+        others = {path for path in named if LogFileName.parse(path.rpartition("/")[2]) is None}
+        return others | found.alone | (found.undone - self._list_told(found.undone))
+
+    def _list_told(self, logs: Collection[str]) -> frozenset[str]:
+        """Those that the metadata table names: readers that go by it open them."""
+        kept = self._context.find_metadata_table() if logs else None
+        if kept is None:
+            return frozenset()
+        folders = {path.rpartition("/")[0] for path in logs}
+        view = kept.view(self._context.load_timeline())
+        return frozenset(log.path for log in view.data_files(folders).logs)
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(

@@ -74,6 +74,7 @@ def test_a_log_of_one_write_goes_as_a_whole_and_of_a_shared_one_the_blocks(folde
     assert find_undone(data, added) == {T2}
     again = find_blocks(storage, [folder], T2)
     assert not again.mixed, "the blocks were taken out already"
+    assert (again.alone, again.undone) == (frozenset({other}), frozenset({alone}))
     again.refuse_mixed()
 
 
@@ -83,4 +84,4 @@ def test_a_write_without_blocks_leaves_all_as_it_is() -> None:
     add(storage, 2, encode_rollback(T2))
     for requested in (T2, T3):
         found = find_blocks(storage, ["p", "nowhere"], requested)
-        assert (found.alone, found.mixed) == (frozenset(), {})
+        assert (found.alone, found.undone, found.mixed) == (frozenset(), frozenset(), {})
