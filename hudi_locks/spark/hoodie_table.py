@@ -108,7 +108,7 @@ class HoodieTable(Mergeable):
             partition_by: Columns that give the folder.
             ordering: Column whose greater value wins when two rows have one key; without it the later write wins.
             table_type: COPY_ON_WRITE, or MERGE_ON_READ, whose updates append to logs.
-            options: Hudi's keys, for the table (`hoodie.write.table.version`: 8 or 9) and for writes through this
+            options: Hudi's keys, for the table (`hoodie.write.table.version`: 6, 8 or 9) and for writes through this
                 object, before those of this machine's `hudi-defaults.conf`.
 
         Raises:

@@ -64,8 +64,7 @@ class Transactions:
 
     Raises:
         ConfigError: Several writers without a lock provider, or an option that cannot be used.
-        UnsupportedTable: The timeline has no completion times (table version 6), or the store does not keep what
-            writers rest on.
+        UnsupportedTable: The store does not keep what writers rest on.
     """
 
     def __init__(

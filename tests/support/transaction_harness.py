@@ -18,7 +18,7 @@ from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
 from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import MemoryStorage, StagedFile, Storage
-from hudi_locks.timeline import LAYOUT_2, Timeline, index_files
+from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
 
@@ -83,12 +83,13 @@ class Harness:
     storage: MemoryStorage
     foreign: bool = False
     table_type: str = "COPY_ON_WRITE"
+    layout: TimelineLayout = LAYOUT_2
 
     def open(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Transactions:
         """One of several writers, as far as the options do not say otherwise."""
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
         config = SimpleNamespace(table_type=self.table_type, extra=extra)
-        table: Any = SimpleNamespace(storage=storage or self.storage, layout=LAYOUT_2, config=config)
+        table: Any = SimpleNamespace(storage=storage or self.storage, layout=self.layout, config=config)
         given: dict[str, Any] = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, MODE: OPTIMISTIC}
         given |= {name.replace("__", "."): value for name, value in options.items()}
         return Transactions(
@@ -116,27 +117,27 @@ class Harness:
         """What a JVM writer leaves behind."""
         instant = Instant(requested, "commit", State.REQUESTED)
         stats = [WriteStat("p", group, f"p/{BaseFileName(group, requested)}") for group in groups]
-        data = CommitMetadata.of(stats, "UPSERT", schema="{}").encode("commit", layout_version=2)
+        data = CommitMetadata.of(stats, "UPSERT", schema="{}").encode("commit", layout_version=self.layout.version)
         for stat in stats:
             self.storage.create_if_absent(str(stat.path), b"theirs")
-        self.storage.create_if_absent(LAYOUT_2.path(instant), b"")
-        self.storage.create_if_absent(LAYOUT_2.path(instant.as_inflight()), b"")
-        self.storage.create_if_absent(LAYOUT_2.path(instant.as_completed(completion)), data)
+        self.storage.create_if_absent(self.layout.path(instant), b"")
+        self.storage.create_if_absent(self.layout.path(instant.as_inflight()), b"")
+        self.storage.create_if_absent(self.layout.path(instant.as_completed(completion)), data)
 
     def archive(self, requested: str) -> None:
         """What an archiver does, in its order."""
-        found = Timeline.load(self.storage, LAYOUT_2).get(requested)
+        found = Timeline.load(self.storage, self.layout).get(requested)
         assert found is not None
         row = {"instantTime": [requested], "completionTime": [found.completion], "action": [found.action]}
-        row["metadata"] = [self.storage.read(LAYOUT_2.path(found))]
+        row["metadata"] = [self.storage.read(self.layout.path(found))]
         sink = pa.BufferOutputStream()
         pq.write_table(pa.table(row), sink)
-        self.storage.replace(f"{LAYOUT_2.archive}/{requested}_{requested}_0.parquet", sink.getvalue().to_pybytes())
-        for path in index_files(self.storage, LAYOUT_2)[(requested, found.action)]:
+        self.storage.replace(f"{self.layout.archive}/{requested}_{requested}_0.parquet", sink.getvalue().to_pybytes())
+        for path in index_files(self.storage, self.layout)[(requested, found.action)]:
             self.storage.delete(path)
 
     def timeline(self) -> Timeline:
-        return Timeline.load(self.storage, LAYOUT_2)
+        return Timeline.load(self.storage, self.layout)
 
     def claims(self) -> list[Claim]:
         found: list[Claim] = []
