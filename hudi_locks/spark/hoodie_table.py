@@ -289,6 +289,7 @@ class HoodieTable(Mergeable):
     def _open(self) -> TableWriter:
         if self._opened is None:
             table = Table.load(self.table.storage, zone=self.table.config.zone, for_writing=True)
+            table = take_payload(table, self.options)
             check_pipeline(self.options, table.config, self.path, for_writing=True)
             mode = self.options.get_value(write_keys.CONCURRENCY_MODE).upper()
             settings, snapshot = PipelineSettings.of(self.options, table.config), Snapshot.load(table)

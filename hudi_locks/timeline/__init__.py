@@ -9,6 +9,7 @@ from hudi_locks.timeline.timeline import (
     TimelineReader,
     create_instant,
     delete_instant,
+    find_completion,
     index_files,
     is_unfinished,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "create_instant",
     "delete_instant",
     "end_before_holes",
+    "find_completion",
     "index_files",
     "is_unfinished",
     "read_instant",

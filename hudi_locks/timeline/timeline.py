@@ -12,7 +12,7 @@ from typing import Final
 
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import WRITE_ACTIONS, Instant, State, TimelineLayout, comparable_action, parse_instant_name
-from hudi_locks.storage import Storage
+from hudi_locks.storage import Entry, Storage
 
 __all__ = [
     "PENDING_ENDINGS",
@@ -20,12 +20,15 @@ __all__ = [
     "TimelineReader",
     "create_instant",
     "delete_instant",
+    "find_completion",
     "index_files",
     "is_unfinished",
 ]
 
 PENDING_ENDINGS: Final = (".requested", ".inflight")
 """How names of files end by which an instant is not completed."""
+_MANY: Final = 2
+"""So many files cost as much to look at one by one as together."""
 _FEW: Final = 100
 """When files of more instants are gone, as after archival, all names are looked at anew."""
 _SAVEPOINT: Final = "savepoint"
@@ -289,13 +292,32 @@ def _find_first(instants: Iterable[Instant], savepoints: frozenset[str]) -> str 
 
 def _interpret_all(storage: Storage, layout: TimelineLayout, *, names: Iterable[str]) -> Iterator[tuple[Instant, str]]:
     """Every file of the timeline: the instant in the state that it stands for, and its path."""
-    for name in names:
-        instant, path = _parse(name, layout.folder), f"{layout.folder}/{name}"
-        if instant is not None and instant.is_completed and instant.completion is None:
-            entry = storage.stat(path)
-            instant = None if entry is None else replace(instant, completion=layout.time(entry.modified_ms))
-        if instant is not None:
+    parsed = {name: instant for name in names if (instant := _parse(name, layout.folder)) is not None}
+    untimed = [name for name, one in parsed.items() if one.is_completed and one.completion is None]
+    files = _find_files(storage, layout, untimed)
+    for name, instant in parsed.items():
+        path = f"{layout.folder}/{name}"
+        if not instant.is_completed or instant.completion is not None:
             yield instant, path
+        elif (file := files.get(name)) is not None:
+            yield replace(instant, completion=find_completion(instant, file, layout)), path
+
+
+def _find_files(storage: Storage, layout: TimelineLayout, names: list[str]) -> Mapping[str, Entry]:
+    """Those of these that are there; of many by one listing."""
+    if len(names) > _MANY:
+        return {entry.name: entry for entry in storage.list(layout.folder)}
+    found = ((name, storage.stat(f"{layout.folder}/{name}")) for name in names)
+    return {name: entry for name, entry in found if entry is not None}
+
+
+def find_completion(instant: Instant, file: Entry, layout: TimelineLayout) -> str:
+    """When an instant was completed whose name does not tell it: when its file was written.
+
+    In version 6, where all are such, not before it was begun: a store may keep times of files in whole seconds.
+    """
+    written = layout.time(file.modified_ms)
+    return max(written, instant.requested) if layout.version == 1 else written
 
 
 _parse = lru_cache(maxsize=65_536)(parse_instant_name)

@@ -14,7 +14,7 @@ from hudi_locks.metadata_table import StagedLog
 from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
 from hudi_locks.redaction import open_log
 from hudi_locks.table import remember_completed
-from hudi_locks.timeline import Timeline
+from hudi_locks.timeline import Timeline, find_completion
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.abort import abort_write
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
@@ -315,11 +315,9 @@ class Publish:
 
     def _find_completion(self, claim: Claim) -> str:
         """As the timeline has it: where names do not tell it, when the completed file was written."""
-        layout = self._table.layout
-        if layout.version > 1:
-            return claim.time
-        entry = self._table.storage.stat(layout.path(self._state.instant.as_completed(claim.time)))
-        return claim.time if entry is None else layout.time(entry.modified_ms)
+        layout, completed = self._table.layout, self._state.instant.as_completed(claim.time)
+        file = self._table.storage.stat(layout.path(completed)) if layout.version == 1 else None
+        return claim.time if file is None else find_completion(completed, file, layout)
 
     def _remember(self, claim: Claim) -> None:
         """Where a request costs much; on a disk what was damaged since is rather found at once."""

@@ -306,3 +306,23 @@ def test_a_writer_cannot_begin_to_split_dates(frame: Any, path: str) -> None:
     write(frame([("a", "2024-01-31", 1, 1.0)]), path, OPTIONS)
     with pytest.raises(BadInput, match=f"{slashed}=true, but the table at .* was made with false"):
         write(frame([("a", "2024-01-31", 2, 2.0)]), path, {**OPTIONS, slashed: "true"}, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("payload", "kept"),
+    [("", "later"), ("OverwriteWithLatestAvroPayload", "later"), ("DefaultHoodieRecordPayload", "newer")],
+)
+def test_a_table_of_hudi_0_15_that_names_no_payload_class_takes_that_of_the_writer(
+    spark: Any, path: str, payload: str, kept: str
+) -> None:
+    """Its writers go by their own options, and by default the later write wins."""
+    options = {"hoodie.write.table.version": "6"}
+    HoodieTable.create(spark, path, name="t", record_key="id", partition_by="region", ordering="ts", options=options)
+    file = Path(path, ".hoodie", "hoodie.properties")
+    lines = [line for line in file.read_text().splitlines() if "payload" not in line and "merge" not in line]
+    file.write_text("\n".join(line for line in lines if "checksum" not in line) + "\n")
+    columns = "id string, region string, ts long, label string"
+    given = {"hoodie.datasource.write.payload.class": PAYLOADS + payload} if payload else {}
+    for ts, label in ((2, "newer"), (1, "later")):
+        HoodieTable.load(spark, path, options=given).upsert(spark.createDataFrame([("a", "eu", ts, label)], columns))
+    assert [row["label"] for row in HoodieTable.load(spark, path).read().collect()] == [kept]

@@ -148,6 +148,16 @@ def test_timelines_of_the_jvm_are_read(golden: Callable[[str], LocalStorage], na
     assert all(i.completion and i.completion > i.requested for i in timeline.instants)
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_in_version_6_nothing_is_completed_before_it_was_begun(storage: MemoryStorage, count: int) -> None:
+    """A store that keeps times of files in whole seconds would say so."""
+    early = [Instant(format_time(storage.now_ms() + 900 + n), "commit", State.COMPLETED) for n in range(count)]
+    for instant in early:
+        storage.replace(LAYOUT_1.path(instant), b"")
+    found = Timeline.load(storage, LAYOUT_1).completed()
+    assert [instant.completion for instant in found] == [instant.requested for instant in early]
+
+
 def test_a_savepoint_does_not_hide_the_commit_whose_time_it_has(storage: MemoryStorage) -> None:
     savepoint = Instant(time(1), "savepoint", State.INFLIGHT)
     put(storage, done(1, 2), savepoint, done(5, 6))
