@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hudi_locks_conformance.servers import Server
 from metadata_turns import BY_BUCKET, BY_KEY, WITH_IT, Shared
+from other_readers import read_rust
 from paused_writes import paused
+from soak.fleet import FleetPlan
+from soak.judgement import read_ours
+from soak.services import describe_service
+from soak.soaking import render_outcome, soak_fleet
 from table_lives import collect
 
 from hudi_locks.errors import UnsupportedTable
@@ -207,3 +213,16 @@ def test_what_version_6_cannot_have_is_refused_by_name(spark: Any, jvm: Any, pat
     for run in (opened.compaction.schedule, opened.log_compaction.schedule, opened.services.archive):
         with pytest.raises(UnsupportedTable, match="of a table of version 6 is left to JVM Hudi"):
             run()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("keeps_metadata", [True, False])
+def test_writers_of_both_kinds_at_once_leave_what_a_serial_replay_gives(
+    tmp_path: Path, jvm: Any, zookeeper: Server, keeps_metadata: bool
+) -> None:
+    service = describe_service("zookeeper", zookeeper.options)
+    facts: dict[str, Any] = {"commits": 6, "seed": 6, "version": 6, "keeps_metadata": keeps_metadata}
+    plan = FleetPlan(str(tmp_path / "table"), tmp_path / "events.jsonl", service, **facts)
+    readers = {"this package": read_ours, "hudi-rs": read_rust, f"JVM {jvm.version}": jvm.read_path}
+    outcome = soak_fleet(plan, [jvm, jvm], readers, print)
+    assert outcome.ok, render_outcome(outcome)

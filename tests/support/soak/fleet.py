@@ -31,7 +31,6 @@ _PATIENT: Final = {
 """JVM writers are not killed here, and a lock that is lost to a busy machine is no fault of theirs."""
 _THEIRS: Final = {
     "hoodie.table.name": "soak",
-    "hoodie.write.table.version": "9",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "region",
     "hoodie.datasource.write.hive_style_partitioning": "true",
@@ -44,6 +43,8 @@ _THEIRS: Final = {
     "hoodie.write.lock.num_retries": "50",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
 }
+_BY_TIME: Final = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+"""Writers of Hudi 0.15 go by their own options, and else let the later write win."""
 _ZOOKEEPER: Final = "hoodie.write.lock.zookeeper."
 _OPERATIONS: Final = {Kind.UPSERT: "upsert", Kind.INSERT: "insert", Kind.DELETE: "delete"}
 _MOST_SKEW_MS: Final = 80
@@ -65,6 +66,7 @@ class FleetPlan:
         commits: Of each writer.
         seed: Of all that is drawn.
         keeps_metadata: Whether the JVM writers make a metadata table, which all keep up to date then.
+        version: Of the table.
     """
 
     path: str
@@ -73,6 +75,7 @@ class FleetPlan:
     commits: int
     seed: int
     keeps_metadata: bool = False
+    version: int = 9
 
 
 def our_options(service: LockService) -> dict[str, str]:
@@ -140,7 +143,8 @@ class _JvmWriter:
         self._clock = SystemClock()
         zookeeper = {name: value for name, value in plan.service.options.items() if name.startswith(_ZOOKEEPER)}
         kept = {"hoodie.metadata.enable": str(plan.keeps_metadata).lower()}
-        self._options = {**_THEIRS, **zookeeper, **_PATIENT, **kept}
+        kept["hoodie.write.table.version"] = str(plan.version)
+        self._options = {**_THEIRS, **zookeeper, **_PATIENT, **kept, **(_BY_TIME if plan.version == 6 else {})}
         self.number = number
         self.failure = ""
         self._thread = threading.Thread(target=self._work, daemon=True)
