@@ -49,7 +49,16 @@ from hudi_locks.metadata_table.shape import MetadataShape
 from hudi_locks.metadata_table.statistics import describe_range, has_room
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["DeltaCommit", "describe_log", "list_indexed", "log_path", "plan_clean", "plan_delta_commit", "plan_restore"]
+__all__ = [
+    "DeltaCommit",
+    "describe_log",
+    "list_indexed",
+    "log_path",
+    "metadata_path",
+    "plan_clean",
+    "plan_delta_commit",
+    "plan_restore",
+]
 
 _OPERATION: Final = "UPSERT_PREPPED"
 _Records = Mapping[str, MetadataRecord]
@@ -230,7 +239,7 @@ def _make(
             data = _encode_log(requested, part, records, keys, shape.version)
             made.append((part, group, data, len(records) + len(keys)))
     names = {group: shape.name_log(group, requested) for _, group, _, _ in made}
-    logs = {_place(part, names[group]): data for part, group, data, _ in made}
+    logs = {metadata_path(part, names[group]): data for part, group, data, _ in made}
     stats = [describe_log(part, names[group], len(data), count) for part, group, data, count in made]
     return DeltaCommit(requested, logs, CommitMetadata.of(stats, _OPERATION, schema=SCHEMA_TEXTS[shape.version]))
 
@@ -304,10 +313,11 @@ def _encode_log(requested: str, part: MetadataPartition, records: _Records, gone
 
 def log_path(partition: MetadataPartition, group: str, requested: str) -> str:
     """Where the log of a delta commit in a file group comes to lie, relative to the base path of the table."""
-    return _place(partition, LogFileName(group, requested))
+    return metadata_path(partition, LogFileName(group, requested))
 
 
-def _place(partition: MetadataPartition, name: LogFileName) -> str:
+def metadata_path(partition: MetadataPartition, name: LogFileName) -> str:
+    """Where a log of the metadata table comes to lie, relative to the base path of the table."""
     return f"{METADATA_FOLDER}/{partition.value}/{name}"
 
 

@@ -24,7 +24,7 @@ from hudi_locks.format import (
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
-from hudi_locks.metadata_table.record_files import read_stored, read_whole
+from hudi_locks.metadata_table.record_files import choose_blocks, read_stored
 from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.metadata_table.shape import Indexed, MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
@@ -37,7 +37,6 @@ from hudi_locks.table import (
     slice_file_groups,
 )
 from hudi_locks.table.data_files import BlockScope, join_planned
-from hudi_locks.table.log_rows import find_undone
 from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
 from hudi_locks.timeline import Timeline
 
@@ -157,14 +156,13 @@ class MetadataTable:
         """What the tasks of a write must report; raises as `refuse_unwritable` does."""
         self.refuse_unwritable()
         has_filters = MetadataPartition.BLOOM_FILTERS.value in self.names
-        return Indexed(self.indexed_columns, self._list_key_groups(), has_filters)
+        groups, places = self._list_key_groups()
+        return Indexed(self.indexed_columns, groups, has_filters, places)
 
-    def _list_key_groups(self) -> tuple[str, ...]:
+    def _list_key_groups(self) -> tuple[tuple[str, ...], Mapping[str, LogPlace]]:
         part = MetadataPartition.RECORD_INDEX.value
         if part not in self.names:
-            return ()
-        if self.version == _OLD_VERSION:
-            raise _refuse_part(part, "in version 6")
+            return (), {}
         listed = list_data_files(self.storage, [f"{METADATA_FOLDER}/{part}"])
         groups = tuple(sorted({file.file_id for file in listed.both}))
         if not groups:
@@ -172,7 +170,22 @@ class MetadataTable:
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
         if not all(map(is_record_group, groups)):
             raise _refuse_part(part, f"with file groups of single partitions, such as {groups[0]}")
-        return groups
+        return groups, self._find_key_places(listed) if self.version == _OLD_VERSION else {}
+
+    def _find_key_places(self, listed: DataFiles) -> dict[str, LogPlace]:
+        """By names alone: whoever publishes looks again whether a log still lies on the newest base file."""
+        blocks = BlockScope(names_bases=True, writes=frozenset())
+        sliced = slice_file_groups(listed.bases, listed.logs, lambda requested: requested, blocks=blocks)
+        planned = self.list_planned(Timeline.load(self.storage, self.layout))
+        places = find_log_places((pieces[0] for pieces in sliced.values()), planned)
+        return {file_id: place for (_, file_id), place in places.items()}
+
+    def list_planned(self, own: Timeline) -> dict[tuple[str, str], str]:
+        """Requested time of the compaction that is planned for a file group, in version 6, on its own timeline."""
+        if self.version != _OLD_VERSION:
+            return {}
+        planned = list_planned_barriers(self.storage, own)
+        return {(f"{METADATA_FOLDER}/{part}", file_id): time for (part, file_id), time in planned.items()}
 
     def describe(self, timeline: Timeline) -> MetadataShape:
         """What the next delta commit must know of it, asked while nobody else changes it.
@@ -325,10 +338,7 @@ class MetadataView:
     @cached_property
     def _planned(self) -> dict[tuple[str, str], str]:
         """Requested time of the compaction that is planned for a file group of a metadata table of version 6."""
-        if self.table.version != _OLD_VERSION:
-            return {}
-        planned = list_planned_barriers(self.table.storage, self.own_timeline)
-        return {(f"{METADATA_FOLDER}/{part}", file_id): time for (part, file_id), time in planned.items()}
+        return self.table.list_planned(self.own_timeline)
 
     def _counts(self, requested: str, completion: str | None) -> bool:
         """Whether what an instant wrote is to be read: it is completed here, and not pending in the table."""
@@ -338,7 +348,7 @@ class MetadataView:
 
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}
-        takes = self._choose_blocks(piece)
+        takes = choose_blocks(self.table.storage, piece)
         for changes in map_in_threads(lambda path: read_stored(self.table.storage, path, keys, takes), piece.paths):
             for key, record in changes:
                 if record is None:
@@ -346,11 +356,3 @@ class MetadataView:
                 else:
                     merged[key] = merge_metadata_records(merged.get(key), record)
         return merged
-
-    def _choose_blocks(self, piece: FileSlice) -> Callable[[str], bool] | None:
-        """Which blocks count, by the requested time that each names; None if all do."""
-        blocks, storage = self._blocks, self.table.storage
-        if blocks is None or not piece.logs:
-            return None
-        told = map_in_threads(lambda log: find_undone(read_whole(storage, log.path), log.path), piece.logs)
-        return blocks.choose(piece.logs[0], frozenset[str]().union(*told))

@@ -24,9 +24,11 @@ from hudi_locks.format.metadata_record import (
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.format.names import BaseFileName, MetadataPartition
 from hudi_locks.format.records import interpreting
-from hudi_locks.storage import Storage, reporting
+from hudi_locks.storage import Storage, map_in_threads, reporting
+from hudi_locks.table import FileSlice
+from hudi_locks.table.log_rows import find_undone
 
-__all__ = ["encode_log", "merge_base_file", "read_changes", "read_stored", "read_whole"]
+__all__ = ["choose_blocks", "encode_log", "merge_base_file", "read_changes", "read_stored", "read_whole"]
 
 Takes = Callable[[str], bool]
 _Change = tuple[str, "MetadataRecord | None"]
@@ -72,6 +74,18 @@ def read_stored(storage: Storage, path: str, keys: frozenset[str] | None, takes:
             return list(read_changes(file, path, keys))
     except NoSuchFile:
         raise _miss(path) from None
+
+
+def choose_blocks(storage: Storage, piece: FileSlice) -> Takes | None:
+    """Which blocks of the logs of a slice count, by the requested time that each names; None if all do.
+
+    Raises:
+        DamagedTable: A log is gone, or cannot be read.
+    """
+    if piece.blocks is None or not piece.logs:
+        return None
+    told = map_in_threads(lambda log: find_undone(read_whole(storage, log.path), log.path), piece.logs)
+    return piece.blocks.choose(piece.logs[0], frozenset[str]().union(*told))
 
 
 def read_whole(storage: Storage, path: str) -> bytes:

@@ -26,7 +26,14 @@ from hudi_locks.format.metadata_record import (
     encode_metadata_record,
 )
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
-from hudi_locks.metadata_table.record_files import encode_log, read_changes, read_stored, read_whole
+from hudi_locks.metadata_table.record_files import (
+    Takes,
+    choose_blocks,
+    encode_log,
+    read_changes,
+    read_stored,
+    read_whole,
+)
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import FileSlice
 
@@ -172,8 +179,8 @@ def find_keys(storage: Storage, piece: FileSlice, keys: pa.Array) -> pa.Table:
         UnsupportedTable: A log holds what JVM Hudi does not write there.
         StorageError: The store failed.
     """
-    wanted = frozenset(keys.to_pylist())
-    found = map_in_threads(lambda path: (path, read_stored(storage, path, wanted)), piece.paths)
+    wanted, takes = frozenset(keys.to_pylist()), choose_blocks(storage, piece)
+    found = map_in_threads(lambda path: (path, read_stored(storage, path, wanted, takes)), piece.paths)
     return _arrange(found)
 
 
@@ -182,10 +189,12 @@ class LocatedKeys:
 
     Args:
         files: Paths and contents of its base file, if it has one, and its logs, in the order in which they came.
+        takes: In version 6 whether the blocks of a delta commit count; None if all do.
     """
 
-    def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
+    def __init__(self, files: Iterable[tuple[str, bytes]], takes: Takes | None = None) -> None:
         self._files = list(files)
+        self._takes = takes
 
     @classmethod
     def open(cls, storage: Storage, piece: FileSlice) -> LocatedKeys:
@@ -194,7 +203,7 @@ class LocatedKeys:
         Raises:
             DamagedTable: A file is gone.
         """
-        return cls((path, read_whole(storage, path)) for path in piece.paths)
+        return cls(((path, read_whole(storage, path)) for path in piece.paths), choose_blocks(storage, piece))
 
     def find(self, keys: pa.Array) -> pa.Table:
         """Those of the keys, text without nulls, that are there, as KEY_CHANGES has them.
@@ -204,7 +213,7 @@ class LocatedKeys:
             UnsupportedTable: A log holds what JVM Hudi does not write there.
         """
         wanted = frozenset(keys.to_pylist())
-        return _arrange((path, read_changes(data, path, wanted)) for path, data in self._files)
+        return _arrange((path, read_changes(data, path, wanted, self._takes)) for path, data in self._files)
 
 
 def _arrange(files: Iterable[tuple[str, Iterable[tuple[str, MetadataRecord | None]]]]) -> pa.Table:

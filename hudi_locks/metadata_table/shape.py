@@ -30,8 +30,7 @@ class MetadataShape:
 
     def name_log(self, group: str, requested: str) -> LogFileName:
         """The log that a delta commit adds to a file group."""
-        place = self.places.get(group)
-        return LogFileName(group, requested) if place is None else place.name(group, requested)
+        return _name_log(self.places, group, requested)
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,19 @@ class Indexed:
         columns: Those whose ranges it keeps.
         key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
         has_filters: Whether it has the bloom filters of base files.
+        key_places: In version 6 where the next log of each file group of the record index belongs.
     """
 
     columns: tuple[str, ...] = ()
     key_groups: tuple[str, ...] = ()
     has_filters: bool = False
+    key_places: Mapping[str, LogPlace] = field(default_factory=dict, compare=False)
+
+    def name_key_log(self, group: str, requested: str) -> LogFileName:
+        """The log that a write adds to a file group of the record index."""
+        return _name_log(self.key_places, group, requested)
+
+
+def _name_log(places: Mapping[str, LogPlace], group: str, requested: str) -> LogFileName:
+    place = places.get(group)
+    return LogFileName(group, requested) if place is None else place.name(group, requested)

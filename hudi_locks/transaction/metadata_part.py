@@ -5,21 +5,22 @@ The claim then names the logs by tickets and holds the completed file, so that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted
-from hudi_locks.format import CommitMetadata, Instant, LogFileName, MetadataPartition, State
+from hudi_locks.format import CommitMetadata, Instant, MetadataPartition, State
 from hudi_locks.format.claim import Content
 from hudi_locks.metadata_table import (
     DeltaCommit,
     Indexed,
+    MetadataShape,
     MetadataTable,
     MetadataView,
     StagedLog,
     describe_log,
-    log_path,
+    metadata_path,
     plan_clean,
     plan_delta_commit,
     plan_restore,
@@ -105,11 +106,20 @@ def plan_metadata_part(
     tickets = context.delta_commits.stage(commit)
     metadata = commit.metadata
     if key_logs:
-        tickets |= {log_path(_KEYS, log.group, requested): log.ticket for log in key_logs}
-        stats = (describe_log(_KEYS, LogFileName(log.group, requested), log.size, log.records) for log in key_logs)
-        told = {_KEYS.value: tuple(stats)}
+        _refuse_moved(indexed, shape, key_logs, requested)
+        named = [(indexed.name_key_log(log.group, requested), log) for log in key_logs]
+        tickets |= {metadata_path(_KEYS, name): log.ticket for name, log in named}
+        told = {_KEYS.value: tuple(describe_log(_KEYS, name, log.size, log.records) for name, log in named)}
         metadata = replace(metadata, partition_to_write_stats={**metadata.partition_to_write_stats, **told})
     return MetadataPart(requested, metadata, tickets, shape.newest, context.layout.version)
+
+
+def _refuse_moved(indexed: Indexed, shape: MetadataShape, logs: Iterable[StagedLog], requested: str) -> None:
+    """Logs of version 6 were named when tasks began: a compaction since then would leave them out."""
+    for log in logs:
+        known, now = indexed.key_places.get(log.group), shape.places.get(log.group)
+        if known is not None and now is not None and known.barrier != now.barrier:
+            raise WriteAborted(_CHANGED, instant=requested)
 
 
 def carry_out_clean(context: TableContext, requested: str, deleted: Mapping[str, Sequence[str]], *, view: View) -> bool:

@@ -19,7 +19,7 @@ from soak.fleet import FleetPlan
 from soak.judgement import read_ours
 from soak.services import describe_service
 from soak.soaking import render_outcome, soak_fleet
-from table_lives import collect
+from table_lives import collect, merge
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.metadata_table import OLD_METADATA_LAYOUT
@@ -28,6 +28,7 @@ from hudi_locks.table import list_data_files
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.transaction import StopPoint
+from hudi_locks.verification import verify_table
 
 OLD = [pytest.param(("0.15.0", 6), marks=pytest.mark.nightly), ("1.2.0", 6)]
 """The last release that knows no later version, and one that writes this one still."""
@@ -221,6 +222,35 @@ def test_what_version_6_cannot_have_is_refused_by_name(spark: Any, jvm: Any, pat
     for run in (opened.compaction.schedule, opened.log_compaction.schedule, opened.services.archive):
         with pytest.raises(UnsupportedTable, match="of a table of version 6 is left to JVM Hudi"):
             run()
+
+
+BY_RECORD = {
+    "hoodie__index__type": "RECORD_INDEX",
+    "hoodie__metadata__record__index__enable": "true",
+    "hoodie__metadata__record__index__min__filegroup__count": "2",
+}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", BY_KEY])
+def test_both_keep_the_record_index_and_find_keys_by_it(spark: Any, jvm: Any, path: str, kind: str) -> None:
+    table = Shared(jvm, spark, path, kind)
+    table.theirs(*FIRST, **BY_RECORD, **THEIRS)
+    ours = {"hoodie__index__type": "RECORD_INDEX", **THEIRS}
+    for ts in range(2, 9):
+        mine = (("a", "eu", ts, 1.5, "ours"), (f"m{ts}", "us", ts, None, "ours"))
+        table.open(**ours).upsert(table.frame(*mine))
+        table.expected = merge(table.expected, mine)
+        table.check()
+        table.theirs((f"m{ts}", "us", ts, 2.5, "theirs"), ("b", "eu", ts, 1.0, "theirs"), **BY_RECORD, **THEIRS)
+    own = Timeline.load(table.open().table.storage, OLD_METADATA_LAYOUT)
+    assert [one.action for one in own.completed(("commit",))], "the metadata table was not compacted"
+    gone = [row for row in table.expected if row[0] in ("m2", "c")]
+    table.open(**ours).delete(table.frame(*((*row[:2], 10, *row[3:]) for row in gone)))
+    table.expected = [row for row in table.expected if row not in gone]
+    table.check()
+    table.theirs(("m2", "us", 11, 2.0, "again"), **BY_RECORD, **THEIRS)
+    storage = table.open().table.storage
+    assert verify_table(storage, reads_keys=True).damages == ()
 
 
 @pytest.mark.nightly

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.metadata_keys import KEY_CHANGES
-from hudi_locks.metadata_table import StagedLog, encode_record_log, log_path
+from hudi_locks.metadata_table import Indexed, StagedLog, encode_record_log, metadata_path
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, KeyReport, decode_report
 from hudi_locks.spark.reading.files import read_live_keys
@@ -63,13 +63,13 @@ class RecordLogTask:
     Attributes:
         storage: Of the table.
         requested: Of the write.
-        groups: Ids of all file groups of the index, in their order.
+        indexed: With the file groups of the index, in their order.
         version: Of the metadata table.
     """
 
     storage: Storage
     requested: str
-    groups: tuple[str, ...]
+    indexed: Indexed
     version: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,9 +81,9 @@ class RecordLogTask:
         yield pa.RecordBatch.from_pydict({_LOG: pa.array(texts, pa.string())})
 
     def _write(self, number: int, changes: pa.Table) -> StagedLog:
-        group = self.groups[number]
+        group = self.indexed.key_groups[number]
         data, records = encode_record_log(self.requested, changes, self.version)
-        path = log_path(MetadataPartition.RECORD_INDEX, group, self.requested)
+        path = metadata_path(MetadataPartition.RECORD_INDEX, self.indexed.name_key_log(group, self.requested))
         staged = self.storage.stage(path, instant=self.requested)
         with staged.open() as file:
             file.write(data)
@@ -109,15 +109,15 @@ class KeyLogs:
     @classmethod
     def of(cls, transaction: Transaction, table: Table) -> KeyLogs:
         """Those of a write to a table with a record index, which ends no file group."""
-        groups = transaction.indexed.key_groups if transaction.indexed else ()
-        return cls(RecordLogTask(table.storage, transaction.instant, groups, table.config.version))
+        indexed = transaction.indexed or Indexed()
+        return cls(RecordLogTask(table.storage, transaction.instant, indexed, table.config.version))
 
     def take_out(self, snapshot: Snapshot, ended: Sequence[FileSlice], spark: SparkSession) -> KeyLogs:
         """The same for a write that ends the file groups of some slices; their keys are read where they are used."""
         if not ended:
             return self
         keys = read_live_keys(spark, snapshot, ended, file_id=_FILE_ID)
-        return KeyLogs(self._task, run_in_workers(keys, _LostTask(len(self._task.groups)), TOLD_KEYS))
+        return KeyLogs(self._task, run_in_workers(keys, _LostTask(len(self._task.indexed.key_groups)), TOLD_KEYS))
 
     def take(self, reported: DataFrame) -> list[str]:
         """Upload the logs of all keys that tasks tell; the texts of the write stats that they report.
@@ -130,7 +130,7 @@ class KeyLogs:
             told = sum(stat.num_inserts + stat.num_deletes for stat in decode_report(texts)[0])
             changes = kept.where(F.col(STAT).isNull()).drop(STAT)
             if self._lost is not None:
-                self._stage(changes.unionByName(self._lost), len(self._task.groups))
+                self._stage(changes.unionByName(self._lost), len(self._task.indexed.key_groups))
             elif told:
                 self._stage(changes, 1 + told // _ROWS)
         return texts
@@ -138,9 +138,9 @@ class KeyLogs:
     def take_lost(self) -> None:
         """Upload the logs of a write that only ends file groups."""
         if self._lost is not None:
-            self._stage(self._lost, len(self._task.groups))
+            self._stage(self._lost, len(self._task.indexed.key_groups))
 
     def _stage(self, changes: DataFrame, tasks: int) -> None:
-        spread = changes.repartition(min(tasks, len(self._task.groups)), _NUMBER)
+        spread = changes.repartition(min(tasks, len(self._task.indexed.key_groups)), _NUMBER)
         rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
         self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import CommitMetadata, Instant, LogFileName, MetadataPartition, State, WriteStat, avro_schema
+from hudi_locks.format import (
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    LogFileName,
+    MetadataPartition,
+    State,
+    WriteStat,
+    avro_schema,
+)
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.log_block import decode_blocks
 from hudi_locks.metadata_table import OLD_METADATA_LAYOUT, DeltaCommits, MetadataTable, plan_delta_commit
@@ -136,8 +145,27 @@ def test_it_is_not_completed_once_a_compaction_would_leave_its_logs_out(
 
 def test_parts_that_are_not_kept_up_to_date_are_refused_by_name(storage: LocalStorage) -> None:
     table = open_it(storage)
-    with pytest.raises(UnsupportedTable, match="part record_index in version 6"):
-        replace(table, names=table.names | {"record_index"}).describe_indexed()
+    with pytest.raises(UnsupportedTable, match="part secondary_index, which this package does not keep"):
+        replace(table, names=table.names | {"secondary_index"}).describe_indexed()
     storage.delete(INDEXES_PATH)
     with pytest.raises(UnsupportedTable, match="part column_stats without saying of which columns"):
         replace(table).describe_indexed()
+
+
+def test_logs_of_the_record_index_are_named_before_the_lock(storage: LocalStorage) -> None:
+    """And lie above a compaction that is planned by then."""
+    table = replace(open_it(storage), names=frozenset({"files", "record_index"}))
+    group, base = "record-index-0000-0", "20261129170000000001"
+    folder = ".hoodie/metadata/record_index"
+    storage.replace(f"{folder}/{BaseFileName(group, base, extension='hfile')}", b"")
+    for version in (1, 2):
+        storage.replace(f"{folder}/{LogFileName(group, base, version)}", b"")
+    indexed = table.describe_indexed()
+    assert indexed.key_groups == (group,)
+    assert str(indexed.name_key_log(group, T)) == f".{group}_{base}.log.3_20261129-190000000-6"
+    plan = CompactionPlan((CompactionOperation("record_index", group, base, "", (), 0),))
+    begun = Instant("20261129180000000001", "compaction", State.REQUESTED)
+    create_instant(storage, OLD_METADATA_LAYOUT, instant=begun, data=plan.encode())
+    above = table.describe_indexed()
+    assert str(above.name_key_log(group, T)) == f".{group}_{begun.requested}.log.1_20261129-190000000-6"
+    assert above == indexed, "another log of somebody is no change of what is indexed"
