@@ -37,6 +37,8 @@ _logger = open_log(__name__)
 _HDFS_SCHEMES: Final = frozenset({"hdfs", "viewfs", "dfs", "hopsfs"})
 _ATOMIC_SCHEMES: Final = frozenset({"file", *_HDFS_SCHEMES, *WEB_SCHEMES})
 _MS_PER_MINUTE: Final = 60_000
+_BREAKS: Final = 100
+"""So often a hold is looked at before it is removed: a renewal may come in between."""
 _GROUPS: Final = ".hudi_locks/file_groups"
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 
@@ -300,11 +302,16 @@ class FileSystemLockProvider(LockProvider):
         )
 
     def break_if(self, scope: LockScope, token: str) -> bool:
-        """See `LockProvider.break_if`."""
+        """See `LockProvider.break_if`; a hold that is renewed in between is tried again."""
         file = self._file(scope)
         with file.translated:
-            found = file.find()
-            return found is not None and file.remove_found(found, lambda seen: _token(seen) == token)
+            for _ in range(_BREAKS):
+                found = file.find()
+                if found is None or _token(found) != token:
+                    return False
+                if file.remove_found(found, lambda seen: _token(seen) == token):
+                    return True
+        return False
 
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: races for scratch files beside the lock, and the clock of the file system."""

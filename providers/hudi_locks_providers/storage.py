@@ -51,6 +51,7 @@ _logger = open_log(__name__)
 _FOLDER: Final = ".hoodie/.locks"
 _DRIFT_MS: Final = 500
 _LEASES_PER_RENEWAL: Final = 10
+_BREAK_TRIES: Final = 5
 
 
 class StorageLockProvider(LockProvider):
@@ -348,12 +349,18 @@ class StorageLockProvider(LockProvider):
         )
 
     def break_if(self, scope: LockScope, token: str) -> bool:
-        """See `LockProvider.break_if`: marks the object as let go of, under the condition that it did not change."""
+        """See `LockProvider.break_if`: marks the object as let go of, under the condition that it did not change.
+
+        A renewal of the same hold in between does not matter.
+        """
         key = self.key(scope)
-        found = self._records.find(key)
-        if found.is_absent or (found.record is not None and found.record.expired) or name_hold(found) != token:
-            return False
-        return self._records.expire(key, found)
+        for _ in range(_BREAK_TRIES):
+            found = self._records.find(key)
+            if found.is_absent or (found.record is not None and found.record.expired) or name_hold(found) != token:
+                return False
+            if self._records.expire(key, found):
+                return True
+        return False
 
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: conditional writes and the clock, on scratch keys below the table's locks."""

@@ -255,6 +255,27 @@ def test_break_removes_what_was_shown_and_nothing_newer(
     assert make().break_if(table, make().holder(table).token) is True
 
 
+@pytest.mark.parametrize(("renewals", "is_removed"), [(1, True), (3, True), (1_000, False)])
+def test_a_hold_that_is_renewed_while_it_is_broken_is_tried_again(
+    make: Make, table: Any, ada: Owner, monkeypatch: pytest.MonkeyPatch, renewals: int, is_removed: bool
+) -> None:
+    provider = make()
+    lease = provider.try_acquire(table, ada, 0)
+    remove, left = local.LocalLockFile.remove_found, [None] * renewals
+
+    def renew_first(self: Any, found: Any, still: Any) -> bool:
+        if left:
+            left.pop()
+            provider.clock.advance(0.001)
+            provider.renew(lease)
+        return bool(remove(self, found, still))
+
+    monkeypatch.setattr(local.LocalLockFile, "remove_found", renew_first)
+    other = make()
+    assert other.break_if(table, other.holder(table).token) is is_removed
+    assert (other.holder(table) is None) is is_removed
+
+
 def test_the_owner_asking_again_is_refused_but_not_after_a_loss(
     make: Make, lock_file: Path, table: Any, ada: Owner
 ) -> None:

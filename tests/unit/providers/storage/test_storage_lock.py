@@ -172,6 +172,27 @@ def test_a_damaged_record_is_no_free_lock_and_can_be_broken(
     assert provider.try_acquire(table, ada, 0)
 
 
+@pytest.mark.parametrize(("renewals", "is_removed"), [(1, True), (100, False)])
+def test_a_hold_that_is_renewed_while_it_is_broken_is_tried_again(
+    make_storage: Make, table: LockScope, ada: Owner, renewals: int, is_removed: bool
+) -> None:
+    one, two = make_storage(), make_storage()
+    lease = one.try_acquire(table, ada, 0)
+    expire, left = two._records.expire, [None] * renewals
+
+    def renew_first(key: str, found: Any) -> bool:
+        nonlocal lease
+        if left:
+            left.pop()
+            one.clock.advance(1)
+            lease = one.renew(lease)
+        return bool(expire(key, found))
+
+    two._records.expire = renew_first
+    assert two.break_if(table, two.holder(table).token) is is_removed
+    assert (two.holder(table) is None) is is_removed
+
+
 def test_a_hold_is_broken_by_its_token_only(make_storage: Make, table: LockScope, ada: Owner, bob: Owner) -> None:
     one, two = make_storage(), make_storage()
     lease = one.try_acquire(table, ada, 0)
