@@ -41,7 +41,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.table.ordering import MERGE_MODE_SINCE
 
-__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table", "take_payload"]
+__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table", "take_options"]
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     index_keys.INDEX_TYPE,
@@ -221,16 +221,28 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
     _warn_of_database(options, config, path)
 
 
-def take_payload(table: Table, options: Options) -> Table:
-    """The table as a writer with these options takes it.
+def take_options(table: Table, options: Options) -> Table:
+    """The table as a writer with these options takes it, where releases before 1.0 left to writers what a table is.
 
-    A copy-on-write table of Hudi 0.15 names no payload class: each of its writers goes by its own options.
+    A copy-on-write table of Hudi 0.15 names no payload class, and one with a custom key generator does not tell how the
+    folder of each partition column is named: each of its writers goes by its own options.
     """
-    config, asked = table.config, options.find(table_keys.PAYLOAD_CLASS)
-    says_it = config.version >= MERGE_MODE_SINCE or config.declared_merge_mode or table.is_merge_on_read
-    if not asked or says_it or table_keys.PAYLOAD_CLASS.name in config.extra:
+    config = table.config
+    if config.version >= MERGE_MODE_SINCE:
         return table
-    return replace(table, config=replace(config, extra={**config.extra, table_keys.PAYLOAD_CLASS.name: asked}))
+    asked = options.find(table_keys.PAYLOAD_CLASS)
+    says_it = config.declared_merge_mode or table.is_merge_on_read or table_keys.PAYLOAD_CLASS.name in config.extra
+    extra = {**config.extra, table_keys.PAYLOAD_CLASS.name: asked} if asked and not says_it else config.extra
+    return replace(table, config=replace(config, extra=extra, partition_kinds=_find_kinds(config, options)))
+
+
+def _find_kinds(config: TableConfig, options: Options) -> tuple[str, ...]:
+    if config.key_generator != CUSTOM or config.partition_kinds:
+        return config.partition_kinds
+    asked = options.find(datasource_keys.PARTITIONPATH_FIELD) or ""
+    fields = [name.strip() for name in asked.split(",")]
+    names, kinds = split_partition_fields(fields, {table_keys.KEY_GENERATOR_TYPE.name: CUSTOM})
+    return kinds if names == config.partition_fields else ()
 
 
 def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:

@@ -113,6 +113,15 @@ class Table:
         _check_folders(storage, config, path)
         return cls(storage, config)
 
+    def check_writable(self) -> None:
+        """Whether what we write to it will be seen, and kept, by everybody.
+
+        Raises:
+            UnsupportedTable: It will not; the message names the way out.
+        """
+        check_writable(self.config)
+        refuse_unwritable(self.storage)
+
     @property
     def layout(self) -> TimelineLayout:
         """Where its instants live."""

@@ -326,3 +326,21 @@ def test_a_table_of_hudi_0_15_that_names_no_payload_class_takes_that_of_the_writ
     for ts, label in ((2, "newer"), (1, "later")):
         HoodieTable.load(spark, path, options=given).upsert(spark.createDataFrame([("a", "eu", ts, label)], columns))
     assert [row["label"] for row in HoodieTable.load(spark, path).read().collect()] == [kept]
+
+
+def test_a_table_of_hudi_0_15_takes_from_the_writer_how_a_custom_key_generator_names_folders(
+    spark: Any, path: str
+) -> None:
+    made = {GENERATOR: KEYS + "CustomKeyGenerator", WRITE + "partitionpath.field": "region:SIMPLE"}
+    frame = spark.createDataFrame([("a", "eu", 1)], "id string, region string, ts long")
+    write(frame, path, {**OPTIONS, **made, "hoodie.write.table.version": "6"}, "append")
+    file = Path(path, ".hoodie", "hoodie.properties")
+    lines = [line for line in file.read_text().splitlines() if "checksum" not in line]
+    assert "hoodie.table.partition.fields=region:SIMPLE" in [line.replace("\\", "") for line in lines]
+    told = ["hoodie.table.partition.fields=region" if "partition.fields=" in line else line for line in lines]
+    file.write_text("\n".join(told) + "\n")
+    with pytest.raises(HudiLocksError, match=r"hoodie\.table\.partition\.fields=region: a custom key generator"):
+        HoodieTable.load(spark, path).upsert(frame)
+    HoodieTable.load(spark, path, options=made).upsert(spark.createDataFrame([("b", "us", 1)], frame.schema))
+    assert {entry.name for entry in Path(path).iterdir() if not entry.name.startswith(".")} == {"eu", "us"}
+    assert HoodieTable.load(spark, path).read().count() == 2
