@@ -36,8 +36,8 @@ date, and no other part. Drop that one with `hudi-locks metadata drop PATH --par
 table's writers; JVM writers make it anew if their options ask for it"""
 _KINDLESS: Final = """\
 a custom key generator names folders as it is told for each column, and here it is not told; write column:SIMPLE or \
-column:TIMESTAMP there for each, as the options of the table's JVM writers have it; in a table of version 6 the writer's \
-hoodie.datasource.write.partitionpath.field may say the same"""
+column:TIMESTAMP there for each, as the options of the table's JVM writers have it; for a table of version 6 the same \
+may stand in hoodie.datasource.write.partitionpath.field of the writer"""
 _UNSPLIT: Final = """\
 dates are three folders only of one partition column, with a simple or complex key generator, without hive style; \
 writers of JVM Hudi name those of other tables in different ways"""
