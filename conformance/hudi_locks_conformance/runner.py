@@ -114,8 +114,8 @@ def run_check(check: Check, harness: Harness, *, limit: Limit = LIMIT, skip: str
     With `skip`, the reason why not, it is not run, and not passed.
 
     A check that ends because the lock service did not answer, or took too long, is run once more, and so is one that
-    fails in real time while this process stood still, since the kit may have lost what it held: a busy machine is no
-    fault of the provider. A note tells of it. What it says shows no secret option.
+    fails while this process stood still, since the kit may have lost what it held: a busy machine is no fault of the
+    provider. A note tells of it. What it says shows no secret option.
     """
     outcome = Outcome(check, Status.SKIPPED, skip) if skip else _run_patiently(check, harness, limit)
     secrets = harness.secrets
@@ -198,10 +198,7 @@ def _explain(error: Exception) -> tuple[Status, str]:
 
 
 def _run_watched(check: Check, bench: Bench) -> None:
-    """Virtual time stands still with the process; of real time sessions and leases of the kit may run out."""
-    if bench.is_virtual:
-        _run_and_close(check, bench)
-        return
+    """Sessions and leases of the kit may run out while it does not run; on virtual time those that a server keeps."""
     with StallWatch() as watch:
         try:
             _run_and_close(check, bench)

@@ -39,9 +39,11 @@ __all__ = ["PROPERTIES_PATH", "TableConfig"]
 
 PROPERTIES_PATH: Final = ".hoodie/hoodie.properties"
 _DEFAULT_VERSION: Final = 8
+_BY_TIME: Final = "EVENT_TIME_ORDERING"
+_BY_COMMIT: Final = "COMMIT_TIME_ORDERING"
 _MERGERS: Final = {
-    "EVENT_TIME_ORDERING": ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "DefaultHoodieRecordPayload"),
-    "COMMIT_TIME_ORDERING": ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
+    _BY_TIME: ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "DefaultHoodieRecordPayload"),
+    _BY_COMMIT: ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
 }
 """Strategy id and payload class that tables below version 9 name beside the merge mode."""
 _HISTORY: Final = "history"
@@ -98,12 +100,12 @@ class TableConfig:
     def merge_mode(self) -> str:
         """EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING or CUSTOM; undeclared, the ordering columns decide."""
         declared = self.payload_meaning.get(table_keys.RECORD_MERGE_MODE.name) or self.declared_merge_mode
-        return declared or ("EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING")
+        return declared or (_BY_TIME if self.ordering_fields else _BY_COMMIT)
 
     @property
     def merge_ordering(self) -> tuple[str, ...]:
         """Columns that decide between two rows with one key; none where the later write wins."""
-        return () if self.merge_mode == "COMMIT_TIME_ORDERING" else self.ordering_fields
+        return () if self.merge_mode == _BY_COMMIT else self.ordering_fields
 
     @property
     def partial_update_mode(self) -> str:
@@ -295,6 +297,12 @@ class TableConfig:
             # The procedure run_compaction of JVM Hudi 1.0 knows no other name of it, and lets older logs win otherwise.
             named[datasource_keys.PRECOMBINE_FIELD.name] = ordering
         return named
+
+    def declaring_merge_mode(self) -> TableConfig:
+        """The same of a table that is made: its ordering columns decide unless it says otherwise, in version 6 too."""
+        if self.declared_merge_mode or table_keys.PAYLOAD_CLASS.name in self.extra:
+            return self
+        return replace(self, declared_merge_mode=_BY_TIME if self.ordering_fields else _BY_COMMIT)
 
     def in_zone(self, zone: str | None) -> TableConfig:
         """The same table, with LOCAL meaning `zone`, an IANA name or an offset such as UTC+01:00.

@@ -67,6 +67,7 @@ class Table:
             TableExists: There is one already.
             UnsupportedTable: The store does not keep what writers rest on.
         """
+        config = config.declaring_merge_mode()
         check_creatable(config)
         refuse_unwritable(storage)
         if storage.exists(PROPERTIES_PATH) or storage.exists(_BACKUP_PATH):

@@ -162,7 +162,12 @@ def open_index(settings: PipelineSettings, snapshot: Snapshot, *, is_non_blockin
 
 
 def _has_fixed_ids(snapshot: Snapshot) -> bool:
-    """Whether ids of buckets follow from their numbers, as on tables that were made here; of others files are asked."""
+    """Whether ids of buckets follow from their numbers, as on tables that were made here; of others files are asked.
+
+    In version 6 they never do: its JVM writers give every file group an id of its own.
+    """
+    if snapshot.timeline.layout.version == 1:
+        return False
     if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
         return True
     ids = [piece.file_id for piece in snapshot.file_slices()]

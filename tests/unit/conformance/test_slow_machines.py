@@ -300,14 +300,15 @@ class LosesOnce(SampleLockProvider):
         return got
 
 
+@pytest.mark.parametrize("virtual", [False, True])
 @pytest.mark.parametrize(("losses", "stalled", "status"), [(1, True, "pass"), (50, True, "fail"), (1, False, "fail")])
 def test_a_lock_that_the_kit_lost_on_a_machine_that_stood_still_is_waited_for_once_more(
-    losses: int, stalled: bool, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    losses: int, stalled: bool, status: str, virtual: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LosesOnce, "granted", [], raising=False)
     monkeypatch.setattr(LosesOnce, "losses", losses, raising=False)
     monkeypatch.setattr(limits.StallWatch, "has_stalled", stalled)
-    harness = Harness("of this module", {"hoodie.sample.folder": str(tmp_path)}, virtual_time=False)
+    harness = Harness("of this module", {"hoodie.sample.folder": str(tmp_path)}, virtual_time=virtual)
     harness.__dict__["kind"] = LosesOnce
     outcome = run_check(select_checks(only=["D10b"])[0], harness)
     assert outcome.status is Status(status), outcome
