@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hudi_locks_conformance.servers import Server
-from metadata_turns import BY_BUCKET, BY_KEY, WITH_IT, Shared
+from metadata_turns import BY_BUCKET, BY_KEY, OPTIONS, WITH_IT, Shared
 from other_readers import read_rust
 from paused_writes import paused
 from soak.fleet import FleetPlan
@@ -222,6 +222,23 @@ def test_what_version_6_cannot_have_is_refused_by_name(spark: Any, jvm: Any, pat
     for run in (opened.compaction.schedule, opened.log_compaction.schedule, opened.services.archive):
         with pytest.raises(UnsupportedTable, match="of a table of version 6 is left to JVM Hudi"):
             run()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_jvm_writers_join_a_table_of_ours(spark: Any, jvm: Any, path: str, kind: str) -> None:
+    index = {key: value for key, value in OPTIONS[kind].items() if kind == BY_BUCKET}
+    settings = {"name": "t", "record_key": "id", "partition_by": "region", "ordering": "ts"}
+    made = {"hoodie.write.table.version": "6", "hoodie.datasource.write.hive_style_partitioning": "true", **index}
+    HoodieTable.create(spark, path, table_type=kind.split()[0], options=made, **settings)
+    table = Shared(jvm, spark, path, kind)
+    by_time = {"hoodie__datasource__write__payload__class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+    without = {"hoodie__metadata__enable": "false", **by_time, **THEIRS}
+    table.ours(*FIRST, ("k", "new", 1, 1.0, "ours"))
+    table.theirs(("a", "eu", 2, 2.0, "theirs"), ("m", "us", 2, 2.0, "theirs"), **without)
+    table.open().upsert(table.frame(("a", "eu", 1, 9.0, "older"), ("m", "us", 3, 3.0, "ours")))
+    table.expected = [row if row[0] != "m" else ("m", "us", 3, 3.0, "ours") for row in table.expected]
+    table.check()
+    table.theirs(("m", "us", 4, 4.0, "theirs"), ("n", "last", 4, 4.0, "theirs"), **without)
 
 
 BY_RECORD = {

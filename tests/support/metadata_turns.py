@@ -26,6 +26,7 @@ __all__ = [
     "KINDS",
     "LOCKS",
     "NIGHTLY",
+    "OPTIONS",
     "WITH_IT",
     "Row",
     "Shared",
