@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, add_meta_schema, arrow_schema, reading_parquet
-from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks
+from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.format.log_deletes import decode_deletes, encode_deletes, encode_deletes_again
 from hudi_locks.table.avro_rows import decode_avro, encode_avro
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
@@ -23,6 +23,7 @@ __all__ = [
     "LogEntry",
     "encode_deleted",
     "encode_deleted_again",
+    "encode_rollback",
     "encode_rows",
     "find_stood_for",
     "find_undone",
@@ -154,6 +155,16 @@ def find_undone(data: bytes | memoryview, path: str) -> frozenset[str]:
 
 def _is_rollback(block: LogBlock) -> bool:
     return block.kind is BlockType.COMMAND and block.header.get(BlockHeader.COMMAND_TYPE) == _ROLLBACK
+
+
+def encode_rollback(requested: str) -> bytes:
+    """The block that takes out those of the write begun at `requested` (HoodieLogBlock's ROLLBACK_BLOCK)."""
+    header = {
+        BlockHeader.INSTANT_TIME: requested,
+        BlockHeader.TARGET_INSTANT_TIME: requested,
+        BlockHeader.COMMAND_TYPE: _ROLLBACK,
+    }
+    return encode_block(LogBlock(BlockType.COMMAND, header, b""))
 
 
 def find_stood_for(data: bytes | memoryview, path: str) -> frozenset[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import CompactionPlan, LogFileName, LogPlace, choose_old_token
-from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
+from hudi_locks.format.log_block import BlockType, decode_blocks
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.data_files import FileSlice
-from hudi_locks.table.log_rows import find_undone
+from hudi_locks.table.log_rows import encode_rollback, find_undone
 from hudi_locks.timeline import Timeline
 
-__all__ = ["WriteBlocks", "encode_rollback", "find_blocks", "find_log_places", "list_planned_barriers"]
+__all__ = ["WriteBlocks", "find_blocks", "find_log_places", "list_planned_barriers"]
 
-_ROLLBACK: Final = "0"
 _Group = tuple[str, str]
 
 
@@ -61,7 +59,7 @@ class _Log:
 
     @property
     def path(self) -> str:
-        return f"{self.folder}/{self.name}".lstrip("/")
+        return _join(self.folder, self.name)
 
     @property
     def group(self) -> tuple[str, str]:
@@ -103,16 +101,6 @@ class WriteBlocks:
             storage.create_if_absent(path, encode_rollback(self.requested))
 
 
-def encode_rollback(requested: str) -> bytes:
-    """The block that takes out those of the write begun at `requested` (HoodieLogBlock's ROLLBACK_BLOCK)."""
-    header = {
-        BlockHeader.INSTANT_TIME: requested,
-        BlockHeader.TARGET_INSTANT_TIME: requested,
-        BlockHeader.COMMAND_TYPE: _ROLLBACK,
-    }
-    return encode_block(LogBlock(BlockType.COMMAND, header, b""))
-
-
 def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> WriteBlocks:
     """What the logs of some folders have of the write begun at `requested`, read inside the lock.
 
@@ -135,8 +123,7 @@ def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> Wri
 
 def _place_next(logs: Iterable[_Log], group: _Group, requested: str) -> str:
     last = max((log.name for log in logs if log.group == group), key=lambda name: (name.instant, name.version))
-    name = LogFileName(last.file_id, last.instant, last.version + 1, choose_old_token(requested))
-    return f"{group[0]}/{name}".lstrip("/")
+    return _join(group[0], LogFileName(last.file_id, last.instant, last.version + 1, choose_old_token(requested)))
 
 
 def _read_folder(storage: Storage, folder: str) -> Iterator[_Log]:
@@ -145,7 +132,11 @@ def _read_folder(storage: Storage, folder: str) -> Iterator[_Log]:
 
 
 def _read(storage: Storage, folder: str, name: LogFileName) -> _Log:
-    path = f"{folder}/{name}".lstrip("/")
+    path = _join(folder, name)
     data = storage.read(path) or b""
     writes = frozenset(block.instant for block in decode_blocks(data, path) if block.kind is not BlockType.COMMAND)
     return _Log(folder, name, writes, find_undone(data, path))
+
+
+def _join(folder: str, name: LogFileName) -> str:
+    return f"{folder}/{name}".lstrip("/")

@@ -13,8 +13,8 @@ from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode
 from hudi_locks.format.log_deletes import encode_deletes_again
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import Table, latest_file_slices
-from hudi_locks.table.log_rows import find_undone
-from hudi_locks.table.old_logs import encode_rollback, find_blocks, find_log_places, list_planned_barriers
+from hudi_locks.table.log_rows import encode_rollback, find_undone
+from hudi_locks.table.old_logs import find_blocks, find_log_places, list_planned_barriers
 
 B, T1, T2, T3 = "20261129120000000", "20261129120001000", "20261129120002000", "20261129120003000"
 

@@ -61,15 +61,6 @@ def test_properties_are_the_ones_of_the_jvm(golden: Callable[[str], LocalStorage
     assert ours == {**ONLY_OURS, **theirs}
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize(("ordering", "mode"), [(("ts",), "EVENT_TIME_ORDERING"), ((), "COMMIT_TIME_ORDERING")])
-def test_the_ordering_columns_of_a_new_table_decide_whatever_its_version(
-    storage: MemoryStorage, version: int, ordering: tuple[str, ...], mode: str
-) -> None:
-    Table.create(storage, config(version=version, ordering_fields=ordering))
-    assert Table.load(storage, for_writing=True).config.merge_mode == mode
-
-
 def test_without_ordering_the_later_write_wins() -> None:
     properties = config(ordering_fields=()).to_properties()
     assert properties["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"

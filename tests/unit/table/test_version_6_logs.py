@@ -17,8 +17,7 @@ from hudi_locks.format import decode_properties, encode_properties
 from hudi_locks.format.log_block import BlockHeader, BlockType, decode_blocks
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import Table, TableConfig, add_meta_schema, latest_file_slices, list_data_files, read_slice
-from hudi_locks.table.log_rows import find_undone, read_log
-from hudi_locks.table.old_logs import encode_rollback
+from hudi_locks.table.log_rows import encode_rollback, find_undone, read_log
 from hudi_locks.verification import verify_table
 
 UNDONE = "20261129150648181"
@@ -134,3 +133,13 @@ def test_a_table_that_was_upgraded_may_have_such_logs_still(first: str, has_old_
     said = {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.table.initial.version": first}
     config = TableConfig.from_properties({name: value for name, value in said.items() if value})
     assert config.layout.has_old_logs is has_old_logs
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(("ordering", "mode"), [(("ts",), "EVENT_TIME_ORDERING"), ((), "COMMIT_TIME_ORDERING")])
+def test_the_ordering_columns_of_a_new_table_decide_whatever_its_version(
+    tmp_path: Path, version: int, ordering: tuple[str, ...], mode: str
+) -> None:
+    storage = LocalStorage(str(tmp_path / "new"))
+    Table.create(storage, TableConfig("t", ("id",), ("part",), ordering, version=version))
+    assert Table.load(storage, for_writing=True).config.merge_mode == mode
