@@ -28,6 +28,7 @@ _OWN_LATE_COMMANDS: Final = (
     EntryPoint("compact", "hudi_locks.cli.compact:command", COMMAND_GROUP),
     EntryPoint("conflicts", "hudi_locks.cli.conflicts:command", COMMAND_GROUP),
     EntryPoint("demo", "hudi_locks.cli.demo:command", COMMAND_GROUP),
+    EntryPoint("downgrade", "hudi_locks.cli.versions:downgrade", COMMAND_GROUP),
     EntryPoint("ingest", "hudi_locks.cli.ingest:command", COMMAND_GROUP),
     EntryPoint("metadata", "hudi_locks.cli.metadata:command", COMMAND_GROUP),
     EntryPoint("migrate", "hudi_locks.cli.migrate:command", COMMAND_GROUP),
@@ -38,6 +39,7 @@ _OWN_LATE_COMMANDS: Final = (
     EntryPoint("table", "hudi_locks.cli.table:command", COMMAND_GROUP),
     EntryPoint("timeline", "hudi_locks.cli.timeline:command", COMMAND_GROUP),
     EntryPoint("ui", "hudi_locks.cli.ui:command", COMMAND_GROUP),
+    EntryPoint("upgrade", "hudi_locks.cli.versions:upgrade", COMMAND_GROUP),
     EntryPoint("verify", "hudi_locks.cli.verify:command", COMMAND_GROUP),
 )
 _SUMMARIES: Final = {
@@ -48,6 +50,7 @@ _SUMMARIES: Final = {
     "compact": "Merge the logs of a merge-on-read table into base files, while others write, as a job of its own.",
     "conflicts": "List which jobs met in conflicts on a table, how often, and what it cost.",
     "demo": "Let Spark writers share one table, and compare every row of it afterwards.",
+    "downgrade": "Make of a table one of an earlier table version, for releases that know no later one.",
     "ingest": "Bring files or messages into a table, each batch exactly once, beside other writers.",
     "metadata": "Compare the metadata table of a table with its files, or drop it.",
     "migrate": "Say how far a table's jobs have moved from one lock provider to another, and what to do next.",
@@ -57,6 +60,7 @@ _SUMMARIES: Final = {
     "table": "Show what a table is, how many files it has, and what is under way.",
     "timeline": "List what happened to a table lately, and who did it.",
     "ui": "Show tables live in a browser: writers, locks, heartbeats, conflicts and files.",
+    "upgrade": "Make of a table one of a later table version, with the same rows.",
     "verify": "Look at every file of a table, and name what is damaged; changes nothing.",
     "serve": "Keep the markers of a table's writers: a timeline server that runs by itself.",
 }

@@ -20,7 +20,13 @@ from hudi_locks.format.bucket import (
 )
 from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
-from hudi_locks.format.commit_metadata import ChangeLog, CommitMetadata, WriteStat, encode_requested_replace
+from hudi_locks.format.commit_metadata import (
+    ChangeLog,
+    CommitMetadata,
+    WriteStat,
+    convert_metadata,
+    encode_requested_replace,
+)
 from hudi_locks.format.compaction_plan import CompactionOperation, CompactionPlan
 from hudi_locks.format.instant import (
     ACTIONS,
@@ -123,6 +129,7 @@ __all__ = [
     "choose_token",
     "clustered_file_groups",
     "comparable_action",
+    "convert_metadata",
     "decode_manifest",
     "decode_properties",
     "decode_rows",

@@ -13,6 +13,7 @@ __all__ = [
     "COMMIT_METADATA",
     "COMPACTION_PLAN",
     "LSM_TIMELINE_INSTANT",
+    "OLD_ARCHIVED_INSTANT",
     "REPLACE_COMMIT_METADATA",
     "REQUESTED_REPLACE_METADATA",
     "RESTORE_METADATA",
@@ -265,3 +266,41 @@ LSM_TIMELINE_INSTANT: Final[dict[str, Any]] = {
     ],
 }
 """Rows of the archived timeline, which are Parquet; readers look for this schema in the footer."""
+
+
+def _name_again(schema: _Schema, known: set[str]) -> _Schema:
+    """The same with each record written out once, and called by its name from then on."""
+    if isinstance(schema, list):
+        return [_name_again(one, known) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "record":
+        name = schema["name"].rpartition(".")[2]
+        if name in known:
+            return f"{_NAMESPACE}.{name}"
+        known.add(name)
+    plain = {key: value for key, value in schema.items() if not key.startswith("__")}
+    return {key: _name_again(value, known) if key in _NESTING else value for key, value in plain.items()}
+
+
+_NESTING: Final = ("fields", "type", "items", "values")
+_OLD_CONTENTS: Final = {
+    "hoodieCommitMetadata": COMMIT_METADATA,
+    "hoodieCleanMetadata": CLEAN_METADATA,
+    "hoodieRollbackMetadata": ROLLBACK_METADATA,
+    "hoodieSavePointMetadata": SAVEPOINT_METADATA,
+    "hoodieReplaceCommitMetadata": REPLACE_COMMIT_METADATA,
+}
+OLD_ARCHIVED_INSTANT: Final[dict[str, Any]] = _name_again(
+    {
+        **_record(
+            "HoodieArchivedMetaEntry",
+            *(_may(name, schema) for name, schema in _OLD_CONTENTS.items()),
+            *(_may(name, _STRING) for name in ("commitTime", "actionType", "actionState", "stateTransitionTime")),
+            _version(),
+        ),
+        "namespace": _NAMESPACE,
+    },
+    set(),
+)
+"""Entries of the archive of version 6; of what they may hold, that which is written here."""

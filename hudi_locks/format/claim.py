@@ -76,6 +76,7 @@ class ClaimKind(enum.Enum):
     ROLLBACK = "ROLLBACK"
     RESTORE = "RESTORE"
     VOID = "VOID"
+    VERSION = "VERSION"
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,9 @@ class Claim:
 
     Attributes:
         kind: What is decided.
-        instant: Requested time of the instant that it is about; of a VOID, that of the PUBLISH before it.
-        action: Of that instant, as its pending files name it.
+        instant: Requested time of the instant that it is about; of a VOID, that of the PUBLISH before it; of a VERSION
+            its own time.
+        action: Of that instant, as its pending files name it; of a VERSION what becomes of the table.
         time: Completion time that a PUBLISH or ROLLBACK gives; else the moment of the decision. Grows along the log.
         number: Place in the log, from 1.
         previous: SHA-256 of the bytes of the entry before, "" for the first.
@@ -121,13 +123,14 @@ class Claim:
         replaces: File groups that end.
         overwrites: Partitions that a PUBLISH overwrites or deletes as a whole: also what it did not see there ends.
         overwrites_table: Whether it does so with every partition.
-        content: The completed file of a PUBLISH, the plan of a SCHEDULE.
+        content: The completed file of a PUBLISH, the plan of a SCHEDULE, the table's properties of a VERSION.
         tickets: By which each data file of a PUBLISH gets its name, and a VOID takes it back; see `encode_tickets`.
             None where there are none, as in claims of releases before 0.2.0, whose tasks named the files. Logs of the
             metadata table are among them.
         metadata: The completed file of the delta commit of the metadata table that goes before `content`; None if there
             is no metadata table.
         rollback_instant: Requested time of the rollback that a ROLLBACK or VOID puts on the timeline.
+        before: SHA-256 of the table's properties that those of a VERSION replace; "" in any other claim.
         seen: Instants on the timeline when a PUBLISH was decided, if foreign writers are expected: pending ones, and
             those completed shortly before. What is not among them came later.
         owner: Who made the entry, for a person.
@@ -150,6 +153,7 @@ class Claim:
     tickets: Content | None = None
     metadata: Content | None = None
     rollback_instant: str | None = None
+    before: str = ""
     seen: frozenset[str] | None = None
     owner: str = ""
     lock_key: str = ""
@@ -215,6 +219,7 @@ def encode_claim(claim: Claim) -> bytes:
         "tickets": claim.tickets and _encode_content(claim.tickets),
         "seen": None if claim.seen is None else sorted(claim.seen),
         **({"metadata": _encode_content(claim.metadata)} if claim.metadata else {}),
+        **({"before": claim.before} if claim.before else {}),
     }
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
@@ -268,6 +273,7 @@ def _decode(fields: dict[str, Any]) -> Claim:
         content=fields["content"] and _decode_content(fields["content"]),
         tickets=_decode_content(fields["tickets"]) if fields.get("tickets") else None,
         metadata=_decode_content(fields["metadata"]) if fields.get("metadata") else None,
+        before=str(fields.get("before") or ""),
         seen=None if fields["seen"] is None else frozenset(fields["seen"]),
     )
 

@@ -11,9 +11,11 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import COMMIT_METADATA, REPLACE_COMMIT_METADATA, REQUESTED_REPLACE_METADATA
 from hudi_locks.format.records import MAGIC, decode_record, encode_record, interpreting
 
-__all__ = ["ChangeLog", "CommitMetadata", "WriteStat", "encode_requested_replace"]
+__all__ = ["ChangeLog", "CommitMetadata", "WriteStat", "convert_metadata", "encode_requested_replace"]
 
 _SCHEMA: Final = "schema"
+_REPLACE: Final = "replacecommit"
+_EXTRA: Final = "extraMetadata"
 _OVERWRITES_TABLE: Final = "INSERT_OVERWRITE_TABLE"
 _OVERWRITES: Final = ("DELETE_PARTITION", "INSERT_OVERWRITE", _OVERWRITES_TABLE)
 
@@ -202,11 +204,7 @@ class CommitMetadata:
 
     def encode(self, action: str, *, layout_version: int) -> bytes:
         """The bytes of the instant's file: Avro in layout 2, JSON in layout 1. A replacecommit has a wider record."""
-        replacing = action == "replacecommit"
-        record = self._record(replacing=replacing)
-        if layout_version == 1:
-            return json.dumps(record, indent=2, ensure_ascii=False).encode()
-        return encode_record(REPLACE_COMMIT_METADATA if replacing else COMMIT_METADATA, record)
+        return _encode(self._record(replacing=action == _REPLACE), action, layout_version=layout_version)
 
     @classmethod
     def decode(cls, data: bytes, path: str, *, may_be_empty: bool = False) -> CommitMetadata:
@@ -249,6 +247,33 @@ class CommitMetadata:
             {key: tuple(ids) for key, ids in replaced.items()},
             bool(record.get("compacted")),
         )
+
+
+def convert_metadata(data: bytes, action: str, path: str, *, layout_version: int) -> bytes:
+    """What a completed or inflight file of a write holds, as the files of a layout hold it, without a loss.
+
+    Args:
+        data: Bytes of either layout.
+        action: As the file's name has it.
+        path: Its name, for the error.
+        layout_version: That layout.
+
+    Raises:
+        DamagedTable: The bytes are no commit metadata; it names `path`.
+    """
+    is_avro = data.startswith(MAGIC)
+    if not data or is_avro == (layout_version > 1):
+        return data
+    record = decode_record(data, path) if is_avro else _decode_json(data, path)
+    with interpreting("commit metadata", path):
+        texts = {key: value for key, value in (record.get(_EXTRA) or {}).items() if value is not None}
+        return _encode({**record, _EXTRA: texts}, action, layout_version=layout_version)
+
+
+def _encode(record: Mapping[str, Any], action: str, *, layout_version: int) -> bytes:
+    if layout_version == 1:
+        return json.dumps(record, indent=2, ensure_ascii=False).encode()
+    return encode_record(REPLACE_COMMIT_METADATA if action == _REPLACE else COMMIT_METADATA, record)
 
 
 def encode_requested_replace() -> bytes:

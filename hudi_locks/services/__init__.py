@@ -17,6 +17,7 @@ from hudi_locks.services.savepoints import Savepoint, Savepoints
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.table_services import TableServices
 from hudi_locks.services.table_writer import TableWriter, identify_table
+from hudi_locks.services.versions import VersionChange, downgrade_table, upgrade_table
 
 __all__ = [
     "ArchiveResult",
@@ -43,7 +44,10 @@ __all__ = [
     "TableServices",
     "TableSettings",
     "TableWriter",
+    "VersionChange",
+    "downgrade_table",
     "drop_metadata_table",
     "identify_table",
     "planned_slice",
+    "upgrade_table",
 ]

@@ -8,11 +8,11 @@ from typing import Final
 
 from hudi_locks.config import table_keys
 from hudi_locks.errors import TableError
-from hudi_locks.format import METADATA_FOLDER, MetadataPartition, decode_properties, encode_properties
+from hudi_locks.format import METADATA_FOLDER, MetadataPartition, decode_properties
 from hudi_locks.format.records import interpreting
 from hudi_locks.metadata_table import INDEXES_PATH
 from hudi_locks.storage import Storage
-from hudi_locks.table import PROPERTIES_PATH
+from hudi_locks.table import PROPERTIES_PATH, describe_properties, replace_properties_file
 from hudi_locks.timeline import Timeline
 
 __all__ = [
@@ -27,8 +27,6 @@ __all__ = [
     "split_names",
 ]
 
-_CHECKSUM: Final = ".hoodie/.hoodie.properties.crc"
-_COMMENT: Final = "Properties of an Apache Hudi table"
 NAMED: Final = (table_keys.METADATA_PARTITIONS.name, table_keys.METADATA_PARTITIONS_INFLIGHT.name)
 """Keys that name its parts: those in use, and those that are being made."""
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
@@ -142,8 +140,7 @@ def replace_properties(storage: Storage, change: Callable[[Mapping[str, str]], d
     known = read_properties(storage)
     wanted = change(known)
     if wanted != known:
-        storage.delete(_CHECKSUM)  # first: readers refuse a file whose checksum is another's
-        storage.replace(PROPERTIES_PATH, encode_properties(wanted, _COMMENT))
+        replace_properties_file(storage, describe_properties(wanted))
 
 
 def read_properties(storage: Storage) -> dict[str, str]:

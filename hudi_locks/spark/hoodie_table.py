@@ -38,7 +38,7 @@ from hudi_locks.spark.session import (
 from hudi_locks.spark.settings import PipelineSettings, check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
-from hudi_locks.spark.table_options import describe_table, take_options
+from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing.strategy import open_strategy
 from hudi_locks.spark.writing.writer import CommitTerms, Writer
 from hudi_locks.table import Table
@@ -76,7 +76,7 @@ class HoodieTable(Mergeable):
         prepare_session(spark)
         check_executors(spark, table.storage)
         self.spark = spark
-        self.table: Table = take_options(table, options)
+        self.table: Table = table.with_writer_options(options)
         self.path: str = table.storage.base
         self.options: Options = check_pipeline(options, self.table.config, self.path)
         self.metrics: Metrics = Metrics()
@@ -288,7 +288,7 @@ class HoodieTable(Mergeable):
 
     def _open(self) -> TableWriter:
         if self._opened is None:
-            table = take_options(Table.load(self.table.storage, zone=self.table.config.zone), self.options)
+            table = Table.load(self.table.storage, zone=self.table.config.zone).with_writer_options(self.options)
             table.check_writable()
             check_pipeline(self.options, table.config, self.path, for_writing=True)
             mode = self.options.get_value(write_keys.CONCURRENCY_MODE).upper()

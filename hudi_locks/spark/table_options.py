@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hudi_locks.config import (
@@ -29,7 +28,6 @@ from hudi_locks.table import (
     SIMPLE,
     TIMESTAMP,
     VALUE_ONLY,
-    Table,
     TableConfig,
     describe_payload,
     find_key_generator,
@@ -39,9 +37,8 @@ from hudi_locks.table import (
     read_payload,
     split_partition_fields,
 )
-from hudi_locks.table.ordering import MERGE_MODE_SINCE
 
-__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table", "take_options"]
+__all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_other_table"]
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     index_keys.INDEX_TYPE,
@@ -219,30 +216,6 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
             given = options.name_used(table_keys.PAYLOAD_CLASS) or name
             raise _other(given, options.get(given, value), present, path)
     _warn_of_database(options, config, path)
-
-
-def take_options(table: Table, options: Options) -> Table:
-    """The table as a writer with these options takes it, where releases before 1.0 left to writers what a table is.
-
-    A copy-on-write table of Hudi 0.15 names no payload class, and one with a custom key generator does not tell how the
-    folder of each partition column is named: each of its writers goes by its own options.
-    """
-    config = table.config
-    if config.version >= MERGE_MODE_SINCE:
-        return table
-    asked = options.find(table_keys.PAYLOAD_CLASS)
-    says_it = config.declared_merge_mode or table.is_merge_on_read or table_keys.PAYLOAD_CLASS.name in config.extra
-    extra = {**config.extra, table_keys.PAYLOAD_CLASS.name: asked} if asked and not says_it else config.extra
-    return replace(table, config=replace(config, extra=extra, partition_kinds=_find_kinds(config, options)))
-
-
-def _find_kinds(config: TableConfig, options: Options) -> tuple[str, ...]:
-    if config.key_generator != CUSTOM or config.partition_kinds:
-        return config.partition_kinds
-    asked = options.find(datasource_keys.PARTITIONPATH_FIELD) or ""
-    fields = [name.strip() for name in asked.split(",")]
-    names, kinds = split_partition_fields(fields, {table_keys.KEY_GENERATOR_TYPE.name: CUSTOM})
-    return kinds if names == config.partition_fields else ()
 
 
 def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:

@@ -86,8 +86,16 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
-from hudi_locks.table.table import Table, read_commit, read_commit_files, remember_completed
+from hudi_locks.table.table import (
+    Table,
+    describe_properties,
+    read_commit,
+    read_commit_files,
+    remember_completed,
+    replace_properties_file,
+)
 from hudi_locks.table.time_partition import TimeField, TimePartition, TimePattern, find_zone_name
+from hudi_locks.table.versions import VERSIONS, refuse_other_version, translate_properties
 
 __all__ = [
     "COMMIT_SEQNO",
@@ -109,6 +117,7 @@ __all__ = [
     "SIMPLE",
     "TIMESTAMP",
     "VALUE_ONLY",
+    "VERSIONS",
     "WHOLE",
     "AllOf",
     "AnyOf",
@@ -156,6 +165,7 @@ __all__ = [
     "create_partition_metadata",
     "describe_base_file",
     "describe_payload",
+    "describe_properties",
     "files_changed",
     "find_bucket_counts",
     "find_changed",
@@ -190,12 +200,15 @@ __all__ = [
     "refuse_altered",
     "refuse_cleaned",
     "refuse_inexact",
+    "refuse_other_version",
     "refuse_removed",
     "remember_completed",
     "rename_file",
+    "replace_properties_file",
     "search_base_file",
     "slice_file_groups",
     "slices_changed",
     "split_partition_fields",
     "stamp_rows",
+    "translate_properties",
 ]

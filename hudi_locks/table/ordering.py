@@ -29,6 +29,7 @@ from hudi_locks.format import META_COLUMNS
 from hudi_locks.table.meta_columns import RECORD_KEY
 
 __all__ = [
+    "BY_PAYLOAD",
     "IS_DELETED",
     "MERGE_MODE_SINCE",
     "DeleteMarker",
@@ -68,7 +69,7 @@ _PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 _IN_0_15: Final = "OverwriteWithLatestAvroPayload"
 _SINCE: Final = 9
 """Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
-_BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
+BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
 """Hudi's strategy of a table whose payload class alone says how rows are merged."""
 _CUSTOM: Final = "CUSTOM"
 MERGE_MODE_SINCE: Final = 8
@@ -298,7 +299,7 @@ def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]
     mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
     if version < MERGE_MODE_SINCE and mode is None:
         return _PAYLOADS.get(payload or _IN_0_15, {})
-    if version >= _SINCE or (mode or "").upper() != _CUSTOM or strategy != _BY_PAYLOAD:
+    if version >= _SINCE or (mode or "").upper() != _CUSTOM or strategy != BY_PAYLOAD:
         return {}
     return _PAYLOADS.get(payload, {})
 
@@ -315,7 +316,7 @@ def describe_payload(options: Options, version: int) -> dict[str, str]:
     payload = (options.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
     return {
         table_keys.RECORD_MERGE_MODE.name: _CUSTOM,
-        table_keys.RECORD_MERGE_STRATEGY_ID.name: _BY_PAYLOAD,
+        table_keys.RECORD_MERGE_STRATEGY_ID.name: BY_PAYLOAD,
         table_keys.PAYLOAD_CLASS.name: f"{_PACKAGE}{payload}",
     }
 

@@ -6,13 +6,13 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from hudi_locks.config import table_keys
+from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import DamagedTable, NotATable, TableExists
 from hudi_locks.format import (
     WRITE_ACTIONS,
@@ -28,13 +28,24 @@ from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.versions import refuse_other_version, take_writer_options
 from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 from hudi_locks.timeline.archive import find_archived_content, refuse_empty
 
-__all__ = ["CommitFiles", "Table", "read_commit", "read_commit_files", "read_completed", "remember_completed"]
+__all__ = [
+    "CommitFiles",
+    "Table",
+    "describe_properties",
+    "read_commit",
+    "read_commit_files",
+    "read_completed",
+    "remember_completed",
+    "replace_properties_file",
+]
 
 _BACKUP_PATH: Final = f"{PROPERTIES_PATH}.backup"
+_CHECKSUM_PATH: Final = ".hoodie/.hoodie.properties.crc"
 _COMMENT: Final = "Properties of an Apache Hudi table"
 _MOST: Final = 4_096
 """So many commits of a table are remembered at least, with the files that they name."""
@@ -74,7 +85,7 @@ class Table:
             raise _taken(storage)
         check_service(storage)
         storage.make_folder(config.layout.archive)
-        data = encode_properties(config.to_properties(), _COMMENT)
+        data = describe_properties(config.to_properties())
         if not storage.create_if_absent(PROPERTIES_PATH, data):
             raise _taken(storage)
         create_bucket_counts(storage, config)
@@ -114,6 +125,10 @@ class Table:
         _check_folders(storage, config, path)
         return cls(storage, config)
 
+    def with_writer_options(self, options: Options) -> Table:
+        """See `take_writer_options`."""
+        return replace(self, config=take_writer_options(self.config, options))
+
     def check_writable(self) -> None:
         """Whether what we write to it will be seen, and kept, by everybody.
 
@@ -144,8 +159,11 @@ class Table:
         Raises:
             DamagedTable: Something there looks like an instant and is none; or nothing is there though the claim log
                 published a write.
+            TableError: The table became one of another version since it was loaded, and has its timeline elsewhere.
         """
         timeline = Timeline.load(self.storage, self.layout)
+        if not timeline.instants:
+            refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.config.version)
         refuse_empty(self.storage, timeline)
         return timeline
 
@@ -170,6 +188,21 @@ class Table:
             if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
                 return arrow_schema(recorded, timeline.paths[instant])
         return None
+
+
+def describe_properties(properties: Mapping[str, str]) -> bytes:
+    """A properties file of a table."""
+    return encode_properties(properties, _COMMENT)
+
+
+def replace_properties_file(storage: Storage, data: bytes) -> None:
+    """Write the properties file of a table anew.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    storage.delete(_CHECKSUM_PATH)  # first: readers refuse a file whose checksum is another's
+    storage.replace(PROPERTIES_PATH, data)
 
 
 def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> CommitMetadata:

@@ -1,6 +1,7 @@
 """The archive of a table of version 6: a folder of logs, to which each archival adds one (HoodieArchivedMetaEntry).
 
-JVM Hudi alone writes it. What left the active timeline stays there, and files may be merged into larger ones.
+JVM Hudi alone adds to one that it has. What left the active timeline stays there, and files may be merged into larger
+ones.
 """
 
 from __future__ import annotations
@@ -9,26 +10,47 @@ import io
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
 
-from hudi_locks.format import RollbackMetadata, TimelineLayout, epoch_ms
-from hudi_locks.format.log_block import BlockType, LogBlock, decode_blocks
-from hudi_locks.format.records import interpreting
+from hudi_locks.format import ArchiveRow, TimelineLayout, epoch_ms
+from hudi_locks.format.avro import (
+    CLEAN_METADATA,
+    COMMIT_METADATA,
+    OLD_ARCHIVED_INSTANT,
+    REPLACE_COMMIT_METADATA,
+    ROLLBACK_METADATA,
+    SAVEPOINT_METADATA,
+)
+from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
+from hudi_locks.format.records import decode_record, encode_record, interpreting
 from hudi_locks.storage import Entry, Storage, map_in_threads
 
-__all__ = ["OldEntry", "list_old_files", "read_old_archive"]
+__all__ = ["FIRST_OLD_FILE", "OldEntry", "encode_old_archive", "list_old_files", "read_old_archive"]
 
 OldEntry = tuple[str, str, str, bytes]
-"""Requested time, completion time, action, and of writes and rollbacks what they did."""
+"""Requested time, completion time, action, and what its completed file held, as Avro; b"" where nobody asks for it."""
+FIRST_OLD_FILE: Final = ".commits_.archive.1_1-0-1"
 _NAME: Final = re.compile(r"\.commits_\.archive\.\d+_\d+-\d+-\d+")
-_WRITES: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+_CONTENTS: Final[Mapping[str, tuple[str, Any]]] = {
+    "commit": ("hoodieCommitMetadata", COMMIT_METADATA),
+    "deltacommit": ("hoodieCommitMetadata", COMMIT_METADATA),
+    "replacecommit": ("hoodieReplaceCommitMetadata", REPLACE_COMMIT_METADATA),
+    "clean": ("hoodieCleanMetadata", CLEAN_METADATA),
+    "rollback": ("hoodieRollbackMetadata", ROLLBACK_METADATA),
+    "savepoint": ("hoodieSavePointMetadata", SAVEPOINT_METADATA),
+}
+"""Field of an entry, and schema, of what each action did."""
 _COMPLETED: Final = "COMPLETED"
 _SLACK_MS: Final = 3_600_000
 """By how much the clocks of a store and of a writer may differ."""
+_VERSION: Final = 3
+"""Of the form of an Avro block."""
+_MOST: Final = 500
+"""So many entries make a block."""
 
 
 def list_old_files(storage: Storage, layout: TimelineLayout) -> list[Entry]:
@@ -55,6 +77,39 @@ def read_old_archive(storage: Storage, layout: TimelineLayout, *, archived_after
     return sorted({entry[:3]: entry for entry in found}.values())
 
 
+def encode_old_archive(rows: Iterable[ArchiveRow]) -> bytes:
+    """A file of the archive that holds completed instants; those of actions that it has no place for are left out.
+
+    Raises:
+        DamagedTable: What an instant did cannot be read.
+    """
+    kept = [row for row in rows if row.action in _CONTENTS]
+    return b"".join(_encode_block(kept[at : at + _MOST]) for at in range(0, len(kept), _MOST))
+
+
+def _encode_block(rows: list[ArchiveRow]) -> bytes:
+    schema, content = json.dumps(OLD_ARCHIVED_INSTANT), io.BytesIO()
+    content.write(struct.pack(">ii", _VERSION, len(rows)))
+    for row in rows:
+        entry = io.BytesIO()
+        fastavro.schemaless_writer(entry, _parse(schema), _describe(row))
+        content.write(struct.pack(">i", entry.tell()) + entry.getvalue())
+    header = {BlockHeader.INSTANT_TIME: rows[-1].requested, BlockHeader.SCHEMA: schema}
+    return encode_block(LogBlock(BlockType.AVRO, header, content.getvalue()))
+
+
+def _describe(row: ArchiveRow) -> dict[str, Any]:
+    name, _ = _CONTENTS[row.action]
+    told = decode_record(row.metadata, f"archived {row.action} {row.requested}") if row.metadata else None
+    return {
+        "commitTime": row.requested,
+        "stateTransitionTime": row.completion,
+        "actionType": row.action,
+        "actionState": _COMPLETED,
+        name: told,
+    }
+
+
 def _read_file(data: bytes, path: str) -> Iterator[OldEntry]:
     for block in decode_blocks(data, path):
         if block.kind is BlockType.AVRO:
@@ -73,16 +128,11 @@ def _read_block(block: LogBlock, path: str) -> Iterator[OldEntry]:
 
 
 def _interpret(entry: Mapping[str, Any]) -> OldEntry:
-    requested = str(entry["commitTime"])
-    return requested, str(entry.get("stateTransitionTime") or requested), str(entry["actionType"]), _encode(entry)
-
-
-def _encode(entry: Mapping[str, Any]) -> bytes:
-    """What the completed file held, as far as anybody asks: of writes as JSON, of rollbacks what they undid."""
-    if told := next((entry[name] for name in _WRITES if entry.get(name)), None):
-        return json.dumps(told).encode()
-    undone = entry.get("hoodieRollbackMetadata")
-    return RollbackMetadata.of_record(undone).encode() if undone else b""
+    requested, action = str(entry["commitTime"]), str(entry["actionType"])
+    name, schema = _CONTENTS.get(action, ("", None))
+    told = entry.get(name)
+    data = encode_record(schema, told) if told else b""
+    return requested, str(entry.get("stateTransitionTime") or requested), action, data
 
 
 @lru_cache(maxsize=8)

@@ -23,6 +23,7 @@ from hudi_locks.transaction.settings import TransactionTable, refuse_old
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
 from hudi_locks.transaction.transaction import Transaction
 from hudi_locks.transaction.transactions import Transactions
+from hudi_locks.transaction.version_change import carry_out_change, convert_for, promise_change
 from hudi_locks.transaction.write_state import Conflict, Outcome, PublishResult
 
 __all__ = [
@@ -52,8 +53,11 @@ __all__ = [
     "Transactions",
     "Unless",
     "View",
+    "carry_out_change",
     "carry_out_clean",
     "carry_out_restore",
+    "convert_for",
+    "promise_change",
     "refuse_old",
 ]
 

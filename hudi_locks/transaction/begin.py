@@ -67,7 +67,10 @@ class Begin:
             archived = self._look_again(early)
             view = self._table.roll_forward()
         claims = self._table.log.since(state.claim_head, view.head)
-        if any(claim.kind is ClaimKind.RESTORE for claim in claims) or view.timeline.get(state.requested) is None:
+        if (
+            any(claim.kind in (ClaimKind.RESTORE, ClaimKind.VERSION) for claim in claims)
+            or view.timeline.get(state.requested) is None
+        ):
             return None
         return replace(
             state,

@@ -14,7 +14,7 @@ from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.metadata_table import METADATA_LAYOUT, OLD_METADATA_LAYOUT, DeltaCommits, Indexed, MetadataTable
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
-from hudi_locks.table import PROPERTIES_PATH, TableConfig
+from hudi_locks.table import PROPERTIES_PATH, TableConfig, refuse_other_version
 from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
@@ -48,6 +48,7 @@ class TableContext:
     Attributes:
         storage: Of the table.
         layout: Of its timeline.
+        version: Of the table when it was opened.
         settings: Of the writer.
         log: Its view of the claim log.
         notices: What every writer must know.
@@ -60,6 +61,7 @@ class TableContext:
 
     storage: Storage
     layout: TimelineLayout
+    version: int
     settings: WriterSettings
     log: ClaimLog
     notices: Notices
@@ -87,16 +89,28 @@ class TableContext:
 
         Raises:
             DamagedTable: The properties say that there is one, and it cannot be read.
+            TableError: The table is of another version now.
             UnsupportedTable: It is one that is not written here.
         """
         is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
         data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
         self.notices.metadata_table_seen = False
-        if data is None or table_keys.METADATA_PARTITIONS.name.encode() not in data:
+        if data is None:
+            return None
+        refuse_other_version(self.storage.base, data, self.version)
+        if table_keys.METADATA_PARTITIONS.name.encode() not in data:
             return None
         found = MetadataTable.of(self.storage, TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH)))
         self.notices.metadata_table_seen = found is not None
         return found
+
+    def check_version(self) -> None:
+        """Refuse to go on with a table that became one of another version since it was opened.
+
+        Raises:
+            TableError: It did.
+        """
+        refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.version)
 
     def describe_indexed(self) -> Indexed | None:
         """What the tasks of a write are to report; None if the table keeps no metadata table.

@@ -23,6 +23,7 @@ from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.foreign_writers import find_appeared, is_seen
 from hudi_locks.transaction.hooks import StopPoint
 from hudi_locks.transaction.rollback import Rollback
+from hudi_locks.transaction.version_change import carry_out_change, find_new_version
 
 __all__ = ["Place", "RollForward"]
 
@@ -122,6 +123,7 @@ class RollForward:
         self._log = context.log
         self._rollback = rollback
         self._seen_to = 0
+        self._version_known_at: int | None = None
         self._own = _NO_CLAIM
         """Number of the claim that this process has settled, and not looked at since."""
 
@@ -135,12 +137,21 @@ class RollForward:
             DamagedTable: A claim is unreadable.
             PossibleLostUpdate: A writer outside the claim log undid what a claim says.
             StorageError: The store failed.
+            TableError: The table became one of another version since it was opened.
         """
         while True:
             head = self._log.read_head()
             if head.number == self._seen_to or self._see_to(head.claim):
                 self._seen_to = head.number
+                self._check_version(head)
                 return head
+
+    def _check_version(self, head: ClaimEntry) -> None:
+        """By the properties at first, and then wherever a claim says that they change."""
+        known = self._version_known_at
+        if known is None or any(map(find_new_version, self._log.since(known, head))):
+            self._context.check_version()
+        self._version_known_at = head.number
 
     def distrust(self, head: ClaimEntry) -> bool:
         """Let `to_head` look at the last claim once more; False if it did, and not merely made its completed file."""
@@ -251,6 +262,9 @@ class RollForward:
             return True
         if claim.kind in (ClaimKind.ROLLBACK, ClaimKind.VOID):
             self._rollback.execute(claim)
+            return True
+        if claim.kind is ClaimKind.VERSION:
+            carry_out_change(self._context, claim)
             return True
         return self._see_to_publish(claim) if claim.kind is ClaimKind.PUBLISH else self._see_to_plan(claim)
 

@@ -32,6 +32,10 @@ class TransactionTableConfig(Protocol):
     """What transactions need of a table's settings."""
 
     @property
+    def version(self) -> int:
+        """Of the table."""
+
+    @property
     def table_type(self) -> str:
         """COPY_ON_WRITE or MERGE_ON_READ."""
 

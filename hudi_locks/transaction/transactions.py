@@ -86,6 +86,7 @@ class Transactions:
         self.coordinator: TableCoordinator = TableCoordinator(
             storage=table.storage,
             layout=table.layout,
+            version=table.config.version,
             settings=settings,
             log=ClaimLog(table.storage, clock),
             notices=Notices(table.storage),

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import AcquireTimeout, LockLost, StorageError
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat
+from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, decode_properties
 from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
 from hudi_locks.markers import StagedFiles
 from hudi_locks.storage import MemoryStorage, StagedFile, Storage
+from hudi_locks.table import PROPERTIES_PATH
 from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout, index_files
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, WriterHeartbeat
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
@@ -57,6 +58,13 @@ class HarnessClock(ManualClock):
         self.advance(duration_s)
 
 
+def read_version(storage: Storage, layout: TimelineLayout) -> int:
+    """Of a table, which need not have properties."""
+    data = storage.read(PROPERTIES_PATH)
+    properties = decode_properties(data or b"", PROPERTIES_PATH)
+    return int(properties.get("hoodie.table.version") or {1: 6, 2: 8}[layout.version])
+
+
 class OpenLock:
     """A lock that excludes nobody and never says so: several writers are meant, and only claims keep them apart."""
 
@@ -88,7 +96,8 @@ class Harness:
     def open(self, *, trace: Any = None, storage: Any = None, locks: Any = OPEN_LOCK, **options: Any) -> Transactions:
         """One of several writers, as far as the options do not say otherwise."""
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
-        config = SimpleNamespace(table_type=self.table_type, extra=extra)
+        version = read_version(self.storage, self.layout)
+        config = SimpleNamespace(table_type=self.table_type, version=version, extra=extra)
         table: Any = SimpleNamespace(storage=storage or self.storage, layout=self.layout, config=config)
         given: dict[str, Any] = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, MODE: OPTIMISTIC}
         given |= {name.replace("__", "."): value for name, value in options.items()}

@@ -13,7 +13,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC, write_file
+from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC, read_version, write_file
 from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, SteppedStorage
 
 from hudi_locks.errors import StorageError, WriteError
@@ -167,7 +167,7 @@ class Simulator:
     def transactions(self, name: str, *, all_dead: bool = False, locks: Any = None, skew_ms: int = 0) -> Transactions:
         storage = self.open_store(all_dead=all_dead)
         extra = {} if self.foreign else {"hudi_locks.foreign_writers": "false"}
-        config = SimpleNamespace(table_type=self.table_type, extra=extra)
+        config = SimpleNamespace(table_type=self.table_type, version=read_version(self.files, self.layout), extra=extra)
         table: Any = SimpleNamespace(storage=storage, layout=self.layout, config=config)
         options: dict[str, object] = {
             "hudi_locks.max_clock_drift_ms": 10**9,

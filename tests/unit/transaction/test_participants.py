@@ -39,7 +39,9 @@ class Participant:
 
 def open_with(harness: Harness, *participants: CommitParticipant, **options: Any) -> Transactions:
     table: Any = SimpleNamespace(
-        storage=harness.storage, layout=LAYOUT_2, config=SimpleNamespace(table_type="COPY_ON_WRITE", extra={})
+        storage=harness.storage,
+        layout=LAYOUT_2,
+        config=SimpleNamespace(table_type="COPY_ON_WRITE", version=8, extra={}),
     )
     given = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", **options}
     return Transactions(table, OPEN_LOCK, options=given, clock=harness.clock, participants=participants)

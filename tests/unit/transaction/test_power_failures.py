@@ -24,7 +24,7 @@ LONG_AGO_S = 1_000_000_000
 
 
 def open_table(folder: Path) -> Transactions:
-    config = SimpleNamespace(table_type="COPY_ON_WRITE", extra={"hudi_locks.foreign_writers": "false"})
+    config = SimpleNamespace(table_type="COPY_ON_WRITE", version=8, extra={"hudi_locks.foreign_writers": "false"})
     table: Any = SimpleNamespace(storage=LocalStorage(str(folder)), layout=LAYOUT_2, config=config)
     options = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, MODE: OPTIMISTIC}
     return Transactions(table, OPEN_LOCK, options=options, clock=SystemClock(), owner=Owner("me", application="job"))
