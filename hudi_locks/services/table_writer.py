@@ -97,7 +97,9 @@ class TableWriter:
             UnsupportedTable: The table must not be written by this package.
         """
         checked = check_options(add_defaults(options) | {table_keys.BASE_PATH.name: str(path)})
-        return cls(Table.load(open_storage(path, checked), zone=zone, for_writing=True), checked)
+        table = Table.load(open_storage(path, checked), zone=zone).with_writer_options(checked)
+        table.check_writable()
+        return cls(table, checked)
 
     @cached_property
     def compaction(self) -> Compaction:

@@ -179,7 +179,8 @@ class VersionChanger:
 
     def _refuse_logs(self, timeline: Timeline, to: int) -> None:
         """Version 6 names a log by the base file below it, and later ones by its write."""
-        if to >= _METADATA_SINCE or self._table.layout.version == 1:
+        is_logged = self._table.strategy.is_merge_on_read and self._table.layout.version > 1
+        if to >= _METADATA_SINCE or not is_logged:
             return
         logged = sum(bool(piece.logs) for piece in latest_file_slices(self._storage, timeline))
         if logged:

@@ -288,7 +288,7 @@ class HoodieTable(Mergeable):
 
     def _open(self) -> TableWriter:
         if self._opened is None:
-            table = Table.load(self.table.storage, zone=self.table.config.zone).with_writer_options(self.options)
+            table = self.table.reload().with_writer_options(self.options)
             table.check_writable()
             check_pipeline(self.options, table.config, self.path, for_writing=True)
             mode = self.options.get_value(write_keys.CONCURRENCY_MODE).upper()

@@ -125,6 +125,19 @@ class Table:
         _check_folders(storage, config, path)
         return cls(storage, config)
 
+    def reload(self) -> Table:
+        """The same table as its properties are now.
+
+        Raises:
+            TableError: It is of another version, so that what was read of it before says nothing.
+        """
+        found = Table.load(self.storage, zone=self.config.zone)
+        self._refuse_other_version()
+        return found
+
+    def _refuse_other_version(self) -> None:
+        refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.config.version)
+
     def with_writer_options(self, options: Options) -> Table:
         """See `take_writer_options`."""
         return replace(self, config=take_writer_options(self.config, options))
@@ -163,7 +176,7 @@ class Table:
         """
         timeline = Timeline.load(self.storage, self.layout)
         if not timeline.instants:
-            refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.config.version)
+            self._refuse_other_version()
         refuse_empty(self.storage, timeline)
         return timeline
 

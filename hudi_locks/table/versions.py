@@ -140,7 +140,7 @@ def _from_6_to_8(known: _Properties, options: Options) -> _Properties:
     return {
         **known,
         **_name_merging(known, config),
-        **({_TYPE: kind} if (kind := name_key_generator(known.get(_TYPE), known.get(_GENERATOR))) else {}),
+        **_name_generator(known),
         **({table_keys.PARTITION_FIELDS.name: fields} if config.partition_kinds else {}),
         table_keys.INITIAL_VERSION.name: known.get(table_keys.INITIAL_VERSION.name, str(config.version)),
         table_keys.TABLE_VERSION.name: "8",
@@ -148,6 +148,12 @@ def _from_6_to_8(known: _Properties, options: Options) -> _Properties:
         table_keys.TIMELINE_PATH.name: "timeline",
         table_keys.TIMELINE_HISTORY_PATH.name: "history",
     }
+
+
+def _name_generator(known: _Properties) -> _Properties:
+    """By its kind, and by its class as before; a table that names none has one that follows from its columns."""
+    kind = name_key_generator(known.get(_TYPE), known.get(_GENERATOR))
+    return {_TYPE: kind, _GENERATOR: known.get(_GENERATOR) or name_class(kind)} if kind else {}
 
 
 def _name_merging(known: _Properties, config: TableConfig) -> _Properties:

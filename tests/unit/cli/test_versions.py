@@ -22,6 +22,7 @@ def path(tmp_path: Path) -> str:
     """A table of version 6 with one commit."""
     extra = {"hudi_locks.foreign_writers": "false"}
     table = Table.create(open_storage(str(tmp_path / "table")), TableConfig("t", ("id",), (), version=6, extra=extra))
+    table.storage.create_if_absent(".hoodie_partition_metadata", b"")
     tx = Transactions(table, None).begin("commit", "UPSERT")
     name = str(BaseFileName("g-0", tx.instant))
     table.storage.replace(name, b"rows")
