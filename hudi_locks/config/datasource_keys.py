@@ -166,7 +166,7 @@ AUTO_UPGRADE_VERSION = Key(
     "JVM writers only: whether an older table is upgraded by a write",
     since="1.0.0",
     accepted=("false",),
-    no_effect="no write upgrades a table here",
+    no_effect="no write upgrades a table here; hudi-locks upgrade does",
 )
 
 MERGE_MEMORY = Key(

@@ -176,8 +176,8 @@ def refuse_old(layout: TimelineLayout, service: str) -> None:
     """
     if layout.version == 1:
         message = (
-            f"{service} of a table of version 6 is left to JVM Hudi: let a JVM job do it, or upgrade the table (hudi-locks"
-            " upgrade PATH --to 9, or 8 for writers of Hudi 1.0), unless writers of Hudi 0.15 share it"
+            f"{service} of a table of version 6 is left to JVM Hudi: let a JVM job do it, or upgrade the table, unless"
+            " writers of Hudi 0.15 share it: hudi-locks upgrade PATH --to 9, or 8 for writers of Hudi 1.0"
         )
         raise UnsupportedTable(message, service=service)
 

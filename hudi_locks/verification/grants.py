@@ -25,7 +25,7 @@ class Grant:
 
     Attributes:
         number: Of the entry; the log has no gaps.
-        decision: PUBLISH, ROLLBACK, VOID, SCHEDULE or RESTORE.
+        decision: PUBLISH, ROLLBACK, VOID, SCHEDULE, RESTORE or VERSION.
         instant: Requested time of the instant that it is about.
         action: Of that instant.
         time: The completion time that a PUBLISH or ROLLBACK gave; else when it was decided.
