@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError
 from hudi_locks.format import Instant, RestorePlan, State, find_metadata_writer, parse_instant_name
@@ -23,7 +23,7 @@ from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.foreign_writers import find_appeared, is_seen
 from hudi_locks.transaction.hooks import StopPoint
 from hudi_locks.transaction.rollback import Rollback
-from hudi_locks.transaction.version_change import carry_out_change, find_new_version
+from hudi_locks.transaction.version_change import carry_out_change
 
 __all__ = ["Place", "RollForward"]
 
@@ -141,15 +141,22 @@ class RollForward:
         """
         while True:
             head = self._log.read_head()
+            if head.number != self._seen_to:
+                self._check_version(head)
             if head.number == self._seen_to or self._see_to(head.claim):
                 self._seen_to = head.number
-                self._check_version(head)
                 return head
 
     def _check_version(self, head: ClaimEntry) -> None:
-        """By the properties at first, and then wherever a claim says that they change."""
-        known = self._version_known_at
-        if known is None or any(map(find_new_version, self._log.since(known, head))):
+        """By the properties at first, and then wherever a claim says that they change.
+
+        Before anything is seen to: a claim of after the change is about files of the other layout. One that is the last
+        is carried out before.
+        """
+        known, is_last = self._version_known_at, head.claim is not None and head.claim.kind is ClaimKind.VERSION
+        if is_last:
+            carry_out_change(self._context, cast("Claim", head.claim))
+        if known is None or any(claim.kind is ClaimKind.VERSION for claim in self._log.since(known, head)):
             self._context.check_version()
         self._version_known_at = head.number
 
@@ -258,13 +265,10 @@ class RollForward:
         return self._void(claim) or self._log.read(claim.number + 1) is None
 
     def _see_to(self, claim: Claim | None) -> bool:
-        if claim is None:
+        if claim is None or claim.kind is ClaimKind.VERSION:
             return True
         if claim.kind in (ClaimKind.ROLLBACK, ClaimKind.VOID):
             self._rollback.execute(claim)
-            return True
-        if claim.kind is ClaimKind.VERSION:
-            carry_out_change(self._context, claim)
             return True
         return self._see_to_publish(claim) if claim.kind is ClaimKind.PUBLISH else self._see_to_plan(claim)
 
@@ -368,6 +372,7 @@ class RollForward:
         return self._rollback.append(draft) is not None
 
     def _report_undone(self, claim: Claim) -> None:
+        self._context.check_version()  # a sleeper finds nothing where the timeline was
         found = f"claim {claim.number} published {claim.instant}, which is neither on the timeline nor archived"
         self._context.notices.endanger(claim.instant, other="a rollback outside the claim log", found=found)
         raise PossibleLostUpdate(found, instant=claim.instant, other="", found=found)

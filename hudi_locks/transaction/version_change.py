@@ -21,7 +21,7 @@ from hudi_locks.timeline.conversion import ConvertedTimeline, convert_timeline, 
 from hudi_locks.transaction.context import TableContext
 from hudi_locks.transaction.hooks import StopPoint
 
-__all__ = ["carry_out_change", "convert_for", "find_new_version", "promise_change"]
+__all__ = ["carry_out_change", "convert_for", "promise_change"]
 
 _NAME: Final = PROPERTIES_PATH.rpartition("/")[2]
 _ACTION: Final = re.compile(r"version (\d+) to (\d+)")
@@ -50,12 +50,6 @@ def promise_change(context: TableContext, known: bytes, wanted: Mapping[str, str
         owner=context.owner,
         lock_key=context.settings.lock_provider,
     )
-
-
-def find_new_version(claim: Claim) -> int | None:
-    """The version that a claim gives to the table; None for a claim about anything else."""
-    found = _ACTION.fullmatch(claim.action) if claim.kind is ClaimKind.VERSION else None
-    return int(found[2]) if found else None
 
 
 def convert_for(storage: Storage, source: TimelineLayout, after: TableConfig) -> ConvertedTimeline | None:
