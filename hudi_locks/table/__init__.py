@@ -95,7 +95,7 @@ from hudi_locks.table.table import (
     replace_properties_file,
 )
 from hudi_locks.table.time_partition import TimeField, TimePartition, TimePattern, find_zone_name
-from hudi_locks.table.versions import VERSIONS, refuse_other_version, translate_properties
+from hudi_locks.table.versions import VERSIONS, read_current_properties, translate_properties
 
 __all__ = [
     "COMMIT_SEQNO",
@@ -190,6 +190,7 @@ __all__ = [
     "read_clean_plans",
     "read_commit",
     "read_commit_files",
+    "read_current_properties",
     "read_delete_marker",
     "read_first_key",
     "read_last_clean",
@@ -200,7 +201,6 @@ __all__ = [
     "refuse_altered",
     "refuse_cleaned",
     "refuse_inexact",
-    "refuse_other_version",
     "refuse_removed",
     "remember_completed",
     "rename_file",

@@ -28,7 +28,7 @@ from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
-from hudi_locks.table.versions import refuse_other_version, take_writer_options
+from hudi_locks.table.versions import read_current_properties, take_writer_options
 from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
 from hudi_locks.timeline.archive import find_archived_content, refuse_empty
@@ -131,12 +131,8 @@ class Table:
         Raises:
             TableError: It is of another version, so that what was read of it before says nothing.
         """
-        found = Table.load(self.storage, zone=self.config.zone)
-        self._refuse_other_version()
-        return found
-
-    def _refuse_other_version(self) -> None:
-        refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.config.version)
+        read_current_properties(self.storage, self.config.version)
+        return Table.load(self.storage, zone=self.config.zone)
 
     def with_writer_options(self, options: Options) -> Table:
         """See `take_writer_options`."""
@@ -176,7 +172,7 @@ class Table:
         """
         timeline = Timeline.load(self.storage, self.layout)
         if not timeline.instants:
-            self._refuse_other_version()
+            read_current_properties(self.storage, self.config.version)
         refuse_empty(self.storage, timeline)
         return timeline
 

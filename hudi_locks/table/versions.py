@@ -13,6 +13,7 @@ from typing import Final
 from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import TableError, UnsupportedTable
 from hudi_locks.format import decode_properties
+from hudi_locks.storage import Storage
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import (
     CUSTOM,
@@ -24,7 +25,7 @@ from hudi_locks.table.key_generator import (
 from hudi_locks.table.limits import check_writable
 from hudi_locks.table.ordering import BY_PAYLOAD, MERGE_MODE_SINCE
 
-__all__ = ["VERSIONS", "refuse_other_version", "take_writer_options", "translate_properties"]
+__all__ = ["VERSIONS", "read_current_properties", "take_writer_options", "translate_properties"]
 
 VERSIONS: Final = (6, 8, 9)
 """Those that are written; 7 was never released."""
@@ -89,24 +90,27 @@ def _find_kinds(config: TableConfig, options: Options) -> tuple[str, ...]:
     return kinds if names == config.partition_fields else ()
 
 
-def refuse_other_version(base: str, data: bytes | None, opened: int) -> None:
-    """Refuse to go on with a table that became one of another version since it was opened.
+def read_current_properties(storage: Storage, opened: int) -> dict[str, str]:
+    """What a table says of itself now; nothing while a JVM writes its properties anew.
 
     Args:
-        base: Where it lies, for the error.
-        data: Its properties file as it is now; a JVM that writes it anew leaves none for a moment, which tells nothing.
-        opened: Its version then.
+        storage: Of the table.
+        opened: Its version when it was opened.
 
     Raises:
-        TableError: It did.
+        DamagedTable: They are no properties.
+        StorageError: The store failed.
+        TableError: The table became one of another version: nothing may go on with what was known of it.
     """
-    found = decode_properties(data or b"", PROPERTIES_PATH).get(table_keys.TABLE_VERSION.name, "").strip()
-    if found and found != str(opened):
+    known = decode_properties(storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
+    version = known.get(table_keys.TABLE_VERSION.name, "").strip()
+    if version.isdigit() and int(version) != opened:
         message = (
-            f"{base} was of version {opened} when it was opened, and is of version {found} now: open it anew, with"
-            " another HoodieTable.load or TableWriter.open"
+            f"{storage.base} was of version {opened} when it was opened, and is of version {version} now: open it anew,"
+            " with another HoodieTable.load or TableWriter.open"
         )
-        raise TableError(message, path=base, opened=opened, found=found)
+        raise TableError(message, path=storage.base, opened=opened, found=int(version))
+    return known
 
 
 def translate_properties(

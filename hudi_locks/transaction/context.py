@@ -9,12 +9,12 @@ from functools import cached_property
 from hudi_locks.clock import Clock
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ClockRefused
-from hudi_locks.format import Instant, State, add_ms, decode_properties, epoch_ms
+from hudi_locks.format import Instant, State, add_ms, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.metadata_table import METADATA_LAYOUT, OLD_METADATA_LAYOUT, DeltaCommits, Indexed, MetadataTable
 from hudi_locks.observe import Metrics
 from hudi_locks.storage import Storage
-from hudi_locks.table import PROPERTIES_PATH, TableConfig, refuse_other_version
+from hudi_locks.table import TableConfig, read_current_properties
 from hudi_locks.timeline import Timeline, TimelineLayout, TimelineReader
 from hudi_locks.timeline.claims import ClaimEntry, ClaimLog
 from hudi_locks.timeline.heartbeat import WriterHeartbeat
@@ -93,24 +93,12 @@ class TableContext:
             UnsupportedTable: It is one that is not written here.
         """
         is_fixed = not self.expects_foreign_writers() and not self.keeps_metadata
-        data = None if is_fixed else self.storage.read(PROPERTIES_PATH)
         self.notices.metadata_table_seen = False
-        if data is None:
-            return None
-        refuse_other_version(self.storage.base, data, self.version)
-        if table_keys.METADATA_PARTITIONS.name.encode() not in data:
-            return None
-        found = MetadataTable.of(self.storage, TableConfig.from_properties(decode_properties(data, PROPERTIES_PATH)))
+        known = {} if is_fixed else read_current_properties(self.storage, self.version)
+        names_it = bool(known.get(table_keys.METADATA_PARTITIONS.name))
+        found = MetadataTable.of(self.storage, TableConfig.from_properties(known)) if names_it else None
         self.notices.metadata_table_seen = found is not None
         return found
-
-    def check_version(self) -> None:
-        """Refuse to go on with a table that became one of another version since it was opened.
-
-        Raises:
-            TableError: It did.
-        """
-        refuse_other_version(self.storage.base, self.storage.read(PROPERTIES_PATH), self.version)
 
     def describe_indexed(self) -> Indexed | None:
         """What the tasks of a write are to report; None if the table keeps no metadata table.

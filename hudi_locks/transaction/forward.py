@@ -17,6 +17,7 @@ from hudi_locks.format import Instant, RestorePlan, State, find_metadata_writer,
 from hudi_locks.format.claim import Claim, ClaimKind, Content
 from hudi_locks.markers import drop_staged, staging_folder
 from hudi_locks.storage import map_in_threads
+from hudi_locks.table import read_current_properties
 from hudi_locks.timeline.archive import is_archived, list_archived_since, refuse_gap
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.context import TableContext, View
@@ -157,7 +158,7 @@ class RollForward:
         if is_last:
             carry_out_change(self._context, cast("Claim", head.claim))
         if known is None or any(claim.kind is ClaimKind.VERSION for claim in self._log.since(known, head)):
-            self._context.check_version()
+            read_current_properties(self._storage, self._context.version)
         self._version_known_at = head.number
 
     def distrust(self, head: ClaimEntry) -> bool:
@@ -372,7 +373,7 @@ class RollForward:
         return self._rollback.append(draft) is not None
 
     def _report_undone(self, claim: Claim) -> None:
-        self._context.check_version()  # a sleeper finds nothing where the timeline was
+        read_current_properties(self._storage, self._context.version)  # a sleeper finds nothing where the timeline was
         found = f"claim {claim.number} published {claim.instant}, which is neither on the timeline nor archived"
         self._context.notices.endanger(claim.instant, other="a rollback outside the claim log", found=found)
         raise PossibleLostUpdate(found, instant=claim.instant, other="", found=found)

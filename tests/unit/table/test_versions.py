@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hudi_locks.clock import ManualClock
 from hudi_locks.config import Options
 from hudi_locks.errors import TableError, UnsupportedTable
-from hudi_locks.table import TableConfig, refuse_other_version, translate_properties
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.table import PROPERTIES_PATH, TableConfig, read_current_properties, translate_properties
 
 MODEL = "org.apache.hudi.common.model."
 BY_PAYLOAD = "00000000-0000-0000-0000-000000000000"
@@ -174,9 +176,13 @@ def test_what_is_no_table_that_is_written_here_is_refused() -> None:
         translate(known, 9)
 
 
-@pytest.mark.parametrize("data", [None, b"", b"#half\n"])
-def test_properties_that_are_being_written_anew_tell_nothing_of_the_version(data: bytes | None) -> None:
-    refuse_other_version("/t", data, 8)
-    refuse_other_version("/t", b"hoodie.table.version=8\n", 8)
-    with pytest.raises(TableError, match="/t was of version 8 when it was opened, and is of version 9 now"):
-        refuse_other_version("/t", b"hoodie.table.version=9\n", 8)
+@pytest.mark.parametrize("data", [b"", b"#half\n", b"hoodie.table.version=8\n"])
+def test_a_table_of_another_version_than_it_was_is_refused(data: bytes) -> None:
+    storage = MemoryStorage(ManualClock(), base="memory:/t")
+    read_current_properties(storage, 8)
+    storage.replace(PROPERTIES_PATH, data)
+    read_current_properties(storage, 8)
+    storage.replace(PROPERTIES_PATH, b"hoodie.table.version=9\n")
+    with pytest.raises(TableError, match="was of version 8 when it was opened, and is of version 9 now") as caught:
+        read_current_properties(storage, 8)
+    assert (caught.value.facts["opened"], caught.value.facts["found"]) == (8, 9)
