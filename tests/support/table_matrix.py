@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from other_readers import COLUMNS, DEADLINE_S, ONE_CLOCK, SCHEMA, THEIRS, Jvm, JvmError
+from other_readers import COLUMNS, DEADLINE_S, ONE_CLOCK, SCHEMA, THEIRS, Jvm, JvmError, read_rust
 
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.spark import HoodieTable, write
@@ -116,6 +116,11 @@ _DEFAULTS: Final = {
 }
 _OURS: Final = {**ONE_CLOCK, "hoodie.write.lock.provider": "filesystem", "hoodie.upsert.shuffle.parallelism": "2"}
 _FIRST_NEW: Final = 14
+_FILTERS: Final[Mapping[str, Callable[[tuple[Any, ...]], bool]]] = {
+    "value > 10": lambda row: row[3] > 10,
+    "ts = 3 and label = 'a'": lambda row: row[2] == 3 and row[4] == "a",
+}
+"""By which readers pass over files."""
 _Rows = list[tuple[Any, ...]]
 _HEAD: Final = "| table | Hudi | read | written |\n|---|---|---|---|\n"
 
@@ -189,7 +194,8 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str], *, judge
     """Write as the owner's job does, with its options; then all readers look, and the JVM goes on."""
     readers = [judge or jvm, *([] if _TIME_TYPE in options else [jvm])]
     replaces, is_keyless = options[_OPERATION] not in ("upsert", "insert"), _KEY not in options
-    before = HoodieTable.load(spark, path).read().count()
+    before, by_rust = HoodieTable.load(spark, path).read().count(), _read_rust(path)
+    is_judged_by_rust = by_rust == _collect(HoodieTable.load(spark, path))
     write(spark.createDataFrame(_rows(range(12, 17), 3), SCHEMA), path, {**options, **_OURS}, mode="append")
     rows = _collect(HoodieTable.load(spark, path))
     if sum(row[2] == 3 for row in rows) != len(range(12, 17)) or not (
@@ -199,6 +205,10 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str], *, judge
     for told in ("true", "false"):
         if any(_join_dates(one.read_path(path, {"hoodie.metadata.enable": told})) != rows for one in readers):
             return f"wrong: JVM Hudi reads other rows (hoodie.metadata.enable={told})"
+    if is_judged_by_rust and _read_rust(path) != rows:
+        return "wrong: hudi-rs reads other rows, and read those of JVM Hudi"
+    if strange := _find_strange_filter(spark, readers, path, rows):
+        return f"wrong: other rows where {strange}"
     if damages := verify_table(HoodieTable.load(spark, path).table.storage).damages:
         return f"wrong: {damages[0]}"
     _write_theirs(jvm, path, _rows(range(15, 18), 4), options)
@@ -208,6 +218,28 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str], *, judge
     ):
         return "wrong: rows after the next write of JVM Hudi"
     return EQUAL
+
+
+def _read_rust(path: str) -> _Rows | None:
+    """None for what hudi-rs does not read, or shows in another form."""
+    try:
+        return _join_dates(read_rust(path))
+    except Exception:  # it has no root of its own
+        return None
+
+
+def _find_strange_filter(spark: Any, readers: list[Jvm], path: str, rows: _Rows) -> str:
+    """A condition by which ours, or a JVM that goes by the metadata table, finds other rows; "" for none."""
+    for where, holds in _FILTERS.items():
+        wanted = [row for row in rows if holds(row)]
+        table = HoodieTable.load(spark, path)
+        ours = _join_dates([tuple(row) for row in table.read(where=where).select(*COLUMNS).collect()])
+        options = {"hoodie.metadata.enable": "true"}
+        asked = {"path": path, "options": options, "columns": list(COLUMNS), "where": where}
+        found = [one.ask("read", **asked).result(DEADLINE_S) for one in readers]
+        if any(_join_dates([tuple(row) for row in told]) != wanted for told in (ours, *found)):
+            return where
+    return ""
 
 
 def find_row(page: Path, name: str, release: str) -> Outcome:

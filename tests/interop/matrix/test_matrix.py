@@ -35,9 +35,14 @@ def judge(jvm: Jvm) -> Iterator[Jvm | None]:
 
 @pytest.mark.parametrize(
     "jvm",
-    [pytest.param(("0.15.0", 6), marks=pytest.mark.nightly), ("1.0.2", 8), ("1.2.0", 9)],
+    [
+        pytest.param(("0.15.0", 6), marks=pytest.mark.nightly),
+        ("1.0.2", 8),
+        pytest.param(("1.1.1", 9), marks=pytest.mark.nightly),
+        ("1.2.0", 9),
+    ],
     indirect=True,
-    ids=["0.15.0-v6", "1.0.2-v8", "1.2.0-v9"],
+    ids=["0.15.0-v6", "1.0.2-v8", "1.1.1-v9", "1.2.0-v9"],
 )
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in TABLES]
