@@ -17,6 +17,7 @@ NAMES = (
     "early_conflict_markers",
     "early_conflict_writers",
     "filesystem_lock",
+    "indexes",
     "key_lookup",
     "lineitem",
     "listing",
@@ -40,10 +41,10 @@ def main(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
     quick: Annotated[bool, typer.Option(help="Less of everything, to see whether it runs.")] = False,  # noqa: FBT002
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
-    scale: Annotated[float, typer.Option(help="lineitem: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
+    scale: Annotated[float, typer.Option(help="lineitem, indexes: TPC-H scale factor; 5 for 30 million rows.")] = 0.5,
     growth_alone: Annotated[bool, typer.Option(help="commits: only beside so many active instants.")] = False,  # noqa: FBT002
     on_s3: Annotated[bool, typer.Option(help="lineitem, commits (20 ms away).")] = False,  # noqa: FBT002
-    rounds: Annotated[int, typer.Option(help="lineitem: how often each side takes its turn.")] = 3,
+    rounds: Annotated[int, typer.Option(help="lineitem, indexes: how often each side takes its turn.")] = 3,
 ) -> None:
     """Run one benchmark and print its figures."""
     if name not in NAMES:
@@ -51,6 +52,7 @@ def main(
     module = importlib.import_module(f"benchmarks.{name}")
     own: dict[str, dict[str, Any]] = {
         "lineitem": {"scale": scale, "rounds": rounds, "on_s3": on_s3},
+        "indexes": {"scale": scale, "rounds": rounds},
         "commits": {"growth_alone": growth_alone, "on_s3": on_s3},
     }
     figures = module.run(quick=quick, **own.get(name, {}))
