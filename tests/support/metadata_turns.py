@@ -32,6 +32,7 @@ __all__ = [
     "Shared",
     "name_options",
     "open_here",
+    "read_rust_by_listing",
     "serve",
 ]
 
@@ -168,21 +169,24 @@ class Shared:
         return [] if self.turn % 2 else [[*FILTERS][self.turn // 2 % 7]]
 
     def read_by_rust(self) -> list[Any]:
-        """Merge-on-read by a copy without the metadata table.
-
-        By that hudi-rs 0.5.0 finds no log, a JVM's neither, where a file group has no base file.
-        """
-        if self.kind in ("COPY_ON_WRITE", BY_KEY):
-            return read_rust(self.path)
-        with tempfile.TemporaryDirectory() as folder:
-            copy = shutil.copytree(self.path, Path(folder, "t"), ignore=shutil.ignore_patterns("*.crc"))
-            drop_metadata_table(str(copy), {"hoodie.write.lock.provider": "filesystem"})
-            return read_rust(str(copy))
+        """Merge-on-read by a copy where a file group may have no base file."""
+        return read_rust(self.path) if self.kind in ("COPY_ON_WRITE", BY_KEY) else read_rust_by_listing(self.path)
 
     def read(self, options: dict[str, str], where: str = "") -> list[Any]:
         told = {"path": self.path, "columns": list(COLUMNS), "options": options, **({"where": where} if where else {})}
         found = self.jvm.ask("read", **told).result(600)
         return sorted((tuple(row) for row in found), key=repr)
+
+
+def read_rust_by_listing(path: str) -> list[Any]:
+    """By a copy without the metadata table.
+
+    By that hudi-rs 0.5.0 finds no log, a JVM's neither, where a file group has no base file.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copytree(path, Path(folder, "t"), ignore=shutil.ignore_patterns("*.crc"))
+        drop_metadata_table(str(copy), {"hoodie.write.lock.provider": "filesystem"})
+        return read_rust(str(copy))
 
 
 def serve(table: Shared) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from other_readers import COLUMNS, DEADLINE_S, ONE_CLOCK, SCHEMA, THEIRS, Jvm, JvmError, read_rust
+from metadata_turns import read_rust_by_listing
+from other_readers import COLUMNS, DEADLINE_S, ONE_CLOCK, SCHEMA, THEIRS, Jvm, JvmError
 
 from hudi_locks.errors import HudiLocksError
 from hudi_locks.spark import HoodieTable, write
@@ -223,7 +224,7 @@ def _write(spark: Any, jvm: Jvm, path: str, options: Mapping[str, str], *, judge
 def _read_rust(path: str) -> _Rows | None:
     """None for what hudi-rs does not read, or shows in another form."""
     try:
-        return _join_dates(read_rust(path))
+        return _join_dates(read_rust_by_listing(path))
     except Exception:  # it has no root of its own
         return None
 
