@@ -87,7 +87,10 @@ def carry_out_change(context: TableContext, claim: Claim) -> None:
 
 
 def _replace(context: TableContext, claim: Claim, after: TableConfig, content: bytes) -> bool:
-    """Make the timeline of the other layout, then let the properties say so; False if others have done it."""
+    """Make the timeline of the other layout, then let the properties say so; False if others have done it.
+
+    The metadata table, of which they say nothing any more, goes with that.
+    """
     storage = context.storage
     converted = convert_for(storage, context.layout, after)
     if converted is not None and not converted.create(storage, is_wanted=lambda: _is_last(context, claim)):
@@ -97,16 +100,16 @@ def _replace(context: TableContext, claim: Claim, after: TableConfig, content: b
         return False
     replace_properties_file(storage, content)
     context.trace(StopPoint.VERSION_SAID)
+    if storage.stat(METADATA_FOLDER) is not None:  # now, and never later: somebody may be making the next one
+        storage.delete_folder(METADATA_FOLDER)
     return True
 
 
 def _remove_old(context: TableContext, claim: Claim, after: TableConfig) -> None:
-    """The timeline of the layout before, and the metadata table, of which the properties say nothing any more."""
+    """The timeline of the layout before."""
     source = _find_source(context, claim, after)
     if source is not None:
         remove_timeline(context.storage, source, is_wanted=lambda: _is_last(context, claim))
-    if _is_last(context, claim) and not after.metadata_parts and context.storage.stat(METADATA_FOLDER) is not None:
-        context.storage.delete_folder(METADATA_FOLDER)
 
 
 def _find_source(context: TableContext, claim: Claim, after: TableConfig) -> TimelineLayout | None:

@@ -15,6 +15,8 @@ from real_servers import copy_table
 from hudi_locks import ConfigError, SystemClock
 from hudi_locks.cli import main
 from hudi_locks.errors import NoSuchFile, StorageError
+from hudi_locks.format import CommitMetadata
+from hudi_locks.services import TableWriter, downgrade_table, upgrade_table
 from hudi_locks.storage import LocalStorage, Storage, check_service, map_in_threads, open_storage
 from hudi_locks.table import Table, TableConfig
 
@@ -197,3 +199,24 @@ def test_the_command_line_reads_what_options_or_the_environment_lead_to(
             main(["verify", path])
         assert ended.value.code == status
         assert said in "".join(capsys.readouterr())
+
+
+def test_a_table_becomes_one_of_another_version_and_goes_back(storage: Storage, base: str, service: Server) -> None:
+    extra = {"hudi_locks.foreign_writers": "false"}
+    Table.create(storage, TableConfig("t", ("id",), (), version=6, extra=extra))
+    storage.create_if_absent(".hoodie_partition_metadata", b"")
+    options = {**service.options, "hoodie.write.lock.provider": "storage"}
+    written = [_commit(base, options)]
+    for change, to in ((upgrade_table, 9), (downgrade_table, 8), (downgrade_table, 6), (upgrade_table, 9)):
+        assert change(base, options, to=to).after == to
+        written.append(_commit(base, options))
+        timeline = Table.load(storage).timeline()
+        assert [instant.requested for instant in timeline.completed_between("")] == written
+    assert not [name for name in storage.list_names(".hoodie") if name[:1].isdigit()]
+
+
+def _commit(base: str, options: dict[str, str]) -> str:
+    with TableWriter.open(base, options) as writer:
+        tx = writer.transactions.begin("commit", "UPSERT")
+        assert tx.publish(CommitMetadata.of([], "UPSERT", schema=None)).is_committed
+        return tx.instant

@@ -23,7 +23,7 @@ from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, Roll
 from hudi_locks.lock import Owner
 from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
-from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
+from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout, conversion
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions, forward, rollback
 from hudi_locks.transaction.operations import drop_void
@@ -43,6 +43,7 @@ def in_turn() -> Iterator[None]:
     with (
         mock.patch.object(forward, "map_in_threads", call_each),
         mock.patch.object(rollback, "map_in_threads", call_each),
+        mock.patch.object(conversion, "map_in_threads", call_each),
     ):
         yield
 

@@ -361,6 +361,18 @@ def test_properties_that_somebody_wrote_at_the_same_moment_are_not_undone(old: E
     assert old.change(9).after == 9
 
 
+def test_a_metadata_table_that_is_made_after_it_is_left_alone(harness: Any) -> None:
+    table = Evolving.create(harness, 6, extra={"hoodie.table.metadata.partitions": "files"})
+    table.storage.create_if_absent(".hoodie/metadata/files/old", b"old")
+    table.storage.create_if_absent(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.version=6\n")
+    assert table.change(9).dropped == ("files",)
+    assert table.storage.stat(".hoodie/metadata") is None
+    assert "hoodie.table.metadata.partitions" not in table.properties
+    table.storage.create_if_absent(".hoodie/metadata/files/new", b"of a JVM that has not named it yet")
+    table.open().roll_back_failed()
+    assert table.storage.exists(".hoodie/metadata/files/new")
+
+
 def test_from_a_path_the_direction_is_checked(tmp_path: Any) -> None:
     path = str(tmp_path / "t")
     options = {"hoodie.write.lock.provider": "filesystem"}
