@@ -69,5 +69,6 @@ def _describe(path: str, done: VersionChange) -> str:
     if done.dropped:
         made = f"made anew with {', '.join(done.made)}" if done.made else "JVM writers make it anew if asked for it"
         said.append(f"its metadata table ({', '.join(done.dropped)}) was deleted; {made}")
+    said += [f"warning: {warning}" for warning in done.warnings]
     said.append("start its writers anew, and open it anew where it is read")
     return "\n".join(said)

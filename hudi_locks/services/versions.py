@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_locks.config import Options, service_keys
-from hudi_locks.errors import ConfigError, TableError, UnsupportedTable
+from hudi_locks.errors import ConfigError, HudiLocksError, TableError, UnsupportedTable
 from hudi_locks.format import MetadataPartition, decode_properties
+from hudi_locks.redaction import open_log
 from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties
 from hudi_locks.services.table_writer import TableWriter
 from hudi_locks.table import PROPERTIES_PATH, VERSIONS, TableConfig, latest_file_slices, translate_properties
@@ -20,6 +21,7 @@ __all__ = ["VersionChange", "downgrade_table", "upgrade_table"]
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _METADATA_SINCE: Final = 8
 """Table version from which this package makes metadata tables."""
+_log = open_log(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class VersionChange:
         merge_mode: How two rows with one key become one, as the properties of the table have it now.
         dropped: Parts of its metadata table, which is of the version of the table, so that it was deleted.
         made: Parts of the metadata table that was made in its place.
+        warnings: Why none was made, if that failed; the change stands.
     """
 
     before: int
@@ -43,6 +46,7 @@ class VersionChange:
     merge_mode: str = ""
     dropped: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def upgrade_table(
@@ -93,11 +97,20 @@ def _change(
     with TableWriter.open(path, options, zone=zone) as writer:
         _refuse_direction(path, writer.table.config.version, to, upgrades=upgrades)
         done = VersionChanger(writer.transactions, writer.options, zone=writer.table.config.zone).run(to)
-    if not done.dropped or to < _METADATA_SINCE:
-        return done
+    is_wanted = bool(done.dropped) and to >= _METADATA_SINCE
+    return _make_metadata(done, path, options, zone) if is_wanted else done
+
+
+def _make_metadata(
+    done: VersionChange, path: str, options: Mapping[str, object] | None, zone: str | None
+) -> VersionChange:
     keyed = {service_keys.RECORD_INDEX_ENABLE.name: "true"} if _KEYS in done.dropped else {}
-    with TableWriter.open(path, {**(options or {}), **keyed}, zone=zone) as writer:
-        made = writer.services.make_metadata_table()
+    try:
+        with TableWriter.open(path, {**(options or {}), **keyed}, zone=zone) as writer:
+            made = writer.services.make_metadata_table()
+    except HudiLocksError as error:
+        _log.warning("%s goes on without a metadata table: %s", path, error)
+        return replace(done, warnings=(f"no metadata table was made: {error}",))
     return replace(done, made=made.parts if made else ())
 
 
@@ -140,7 +153,7 @@ class VersionChanger:
     def _attempt(self, to: int) -> VersionChange | None:
         view = self._table.look()
         data = self._storage.read(PROPERTIES_PATH) or b""
-        known = read_properties(self._storage)
+        known = decode_properties(data, PROPERTIES_PATH) or read_properties(self._storage)
         before = TableConfig.from_properties(known)
         if before.version == to:
             return VersionChange(to, to, merge_mode=before.merge_mode)

@@ -373,6 +373,16 @@ def test_a_metadata_table_that_is_made_after_it_is_left_alone(harness: Any) -> N
     assert table.storage.exists(".hoodie/metadata/files/new")
 
 
+def test_a_metadata_table_that_cannot_be_made_anew_is_told_and_undoes_nothing(tmp_path: Any) -> None:
+    extra = {"hoodie.table.metadata.partitions": "files", "hudi_locks.foreign_writers": "false"}
+    storage = open_storage(str(tmp_path / "t"))
+    Table.create(storage, TableConfig("t", ("id",), (), version=8, extra=extra))
+    storage.create_if_absent(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.version=8\n")
+    done = upgrade_table(storage.base, {"hoodie.write.lock.provider": "filesystem"})
+    assert (done.after, done.dropped, done.made) == (9, ("files",), ())
+    assert "no metadata table was made: with hudi_locks.foreign_writers=false" in done.warnings[0]
+
+
 def test_from_a_path_the_direction_is_checked(tmp_path: Any) -> None:
     path = str(tmp_path / "t")
     options = {"hoodie.write.lock.provider": "filesystem"}
