@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from hudi_locks.format import (
+    LAYOUT_1,
+    WRITE_ACTIONS,
     CleanMetadata,
     CleanPlan,
     ClusteringPlan,
@@ -31,7 +33,8 @@ __all__ = ["check_timeline", "decode_content"]
 _KIND: Final = "timeline"
 _UNREAD: Final = ("indexing", "schemacommit")
 _WITHOUT_REQUEST: Final = ("savepoint",)
-_FIRST_LAYOUT: Final = 1
+_FIRST_LAYOUT: Final = LAYOUT_1.version
+_WRITE_AGAIN: Final = "write its rows once more by a job that is started anew, then remove the files of that instant"
 _Decode = Callable[[bytes, str], Any]
 _DECODERS: Final[Mapping[tuple[str, State], _Decode]] = {
     ("commit", State.COMPLETED): CommitMetadata.decode,
@@ -72,6 +75,23 @@ def check_timeline(survey: Survey) -> None:
     for (requested, _), found in states.items():
         if requested not in archived:
             _check_order(survey, found)
+    _look_for_strays(survey, frozenset(requested for requested, _ in states) | archived)
+
+
+def _look_for_strays(survey: Survey, known: Collection[str]) -> None:
+    """Writes in the timeline of version 6 of a table that has it elsewhere, as after an upgrade."""
+    if survey.table.layout.version == _FIRST_LAYOUT:
+        return
+    for name in survey.storage.list_names(LAYOUT_1.folder):
+        path = f"{LAYOUT_1.folder}/{name}"
+        with survey.book.reading(_KIND, path, "a name of an instant"):
+            instant = parse_instant_name(name, LAYOUT_1.folder)
+            if instant is None or not instant.is_completed or instant.action not in WRITE_ACTIONS:
+                continue
+            if instant.requested not in known:
+                expected = f"every completed write in {survey.table.layout.folder}"
+                found = "one where only readers of version 6 look: its writer had opened the table before the upgrade"
+                survey.book.damage(_KIND, path, expected=expected, found=found, advice=_WRITE_AGAIN)
 
 
 def decode_content(instant: Instant, data: bytes, path: str) -> None:

@@ -383,6 +383,20 @@ def test_a_metadata_table_that_cannot_be_made_anew_is_told_and_undoes_nothing(tm
     assert "no metadata table was made: with hudi_locks.foreign_writers=false" in done.warnings[0]
 
 
+def test_verify_names_what_a_jvm_writer_that_went_on_wrote_for_nobody(old: Evolving) -> None:
+    old.write()
+    old.change(9)
+    done = CommitMetadata.of([], "UPSERT", schema=SCHEMA).encode("commit", layout_version=1)
+    lost = Instant("20231114221330000", "commit", State.COMPLETED)
+    create_instant(old.storage, LAYOUT_1, instant=lost, data=done)
+    [found] = [one for one in verify_table(old.storage).damages if one.kind == "timeline"]
+    assert found.path == ".hoodie/20231114221330000.commit"
+    assert "its writer had opened the table before the upgrade" in found.found
+    known = old.timeline().completed()[0]
+    create_instant(old.storage, LAYOUT_1, instant=known, data=done)
+    assert len([one for one in verify_table(old.storage).damages if one.kind == "timeline"]) == 1, "what is left over"
+
+
 def test_from_a_path_the_direction_is_checked(tmp_path: Any) -> None:
     path = str(tmp_path / "t")
     options = {"hoodie.write.lock.provider": "filesystem"}
