@@ -135,11 +135,14 @@ def is_lock_local(options: Options) -> bool:
 def has_buckets(*given: Options) -> bool:
     """Whether the file group of a key follows from its bucket; then two writes of one bucket meet, whatever their ids.
 
+    Not with consistent hashing, where all writers of a bucket know the one id of its file group.
+
     Args:
         given: Options of a writer and of a table, in the order in which they count: the first that names an index says.
     """
     naming = next((options for options in given if options.has(index_keys.INDEX_TYPE)), Options())
-    return naming.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET"
+    is_simple = naming.get_value(index_keys.BUCKET_INDEX_ENGINE).upper() == "SIMPLE"
+    return naming.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET" and is_simple
 
 
 def _name_provider(options: Options) -> str:

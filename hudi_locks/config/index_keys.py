@@ -27,11 +27,9 @@ BUCKET_INDEX_ENGINE = Key(
     "hoodie.index.bucket.engine",
     str,
     "SIMPLE",
-    "kind of bucket index",
+    "kind of bucket index; CONSISTENT_HASHING, whose buckets JVM Hudi may split, on merge-on-read tables",
     since="0.11.0",
     choices=("SIMPLE", "CONSISTENT_HASHING"),
-    accepted=("SIMPLE",),
-    refusal="buckets are counted once and never split here; use SIMPLE, or write to the table with JVM Hudi",
 )
 BUCKET_INDEX_NUM_BUCKETS = Key(
     "hoodie.bucket.index.num.buckets", int, 256, "buckets of each partition", since="0.10.0", minimum=1

@@ -22,6 +22,7 @@ __all__ = [
     "fixed_bucket_file_id",
     "is_bucket_file_id",
     "is_fixed_bucket_file_id",
+    "join_hash_fields",
 ]
 
 _NULL: Final = "__null__"
@@ -50,6 +51,44 @@ def assign_buckets(
     if mask.any():
         folds[mask] = _fold_composite(record_keys.filter(composite), hash_fields)
     return pa.array(((folds & 0x7FFFFFFF) % buckets).astype(np.int32))
+
+
+def join_hash_fields(record_keys: pa.Array, hash_fields: Sequence[str]) -> pa.Array:
+    """The values that are hashed of each record key, one behind the other; for arguments see `assign_buckets`.
+
+    Of a key that is no composite it is the key; a null is the word, as Java joins it.
+    """
+    composite = pc.and_(pc.match_substring(record_keys, ","), pc.match_substring(record_keys, ":"))
+    if not pc.any(composite).as_py():
+        return record_keys
+    joined = _join_composite(record_keys.filter(composite), hash_fields)
+    return pc.replace_with_mask(record_keys.cast(pa.string()), composite, joined)
+
+
+def _join_composite(keys: pa.Array, hash_fields: Sequence[str]) -> pa.Array:
+    """As `_fold_composite`: keys of one plain shape by column, others one by one."""
+    names = [name for name, _ in _parse(keys[0].as_py())]
+    parts = pc.split_pattern(keys, ",")
+    regular = _find_regular(keys, parts, names)
+    padded = pc.if_else(regular, parts, pa.scalar([f"{name}:" for name in names], parts.type))
+    columns = [
+        pc.utf8_slice_codeunits(pc.list_element(padded, position), len(name) + 1)
+        for position, name in enumerate(names)
+        if name in hash_fields
+    ]
+    spoken = [_speak(column) for column in columns] or [pa.array([""] * len(keys), pa.string())]
+    joined = pc.binary_join_element_wise(*spoken, "")
+    odd = [_join_one(key, hash_fields) for key in keys.filter(pc.invert(regular)).to_pylist()]
+    return pc.replace_with_mask(joined, pc.invert(regular), pa.array(odd, pa.string()))
+
+
+def _speak(values: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(values, _NULL), "null", pc.if_else(pc.equal(values, _EMPTY), "", values))
+
+
+def _join_one(key: str, hash_fields: Sequence[str]) -> str:
+    words = {_NULL: "null", _EMPTY: ""}
+    return "".join(words.get(value, value) for name, value in _parse(key) if name in hash_fields)
 
 
 def bucket_file_id(bucket: int, seed: uuid.UUID, *, partition: str) -> str:

@@ -16,10 +16,11 @@ from hudi_locks.table import TableConfig
 
 __all__ = [
     "MOVING",
+    "hashes_consistently",
     "read_bucket_counts",
     "read_index_type",
     "read_key_filter",
-    "refuse_moving_buckets",
+    "refuse_rings",
     "take_index_of",
     "warn_of_other_indexes",
 ]
@@ -32,6 +33,7 @@ MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_RECORD_LEVEL_INDEX": index_keys.RECORD_INDEX_UPDATE_PARTITION_PATH,
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
+_BY_RING: Final = "CONSISTENT_HASHING"
 _IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
 _BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _SIZES_FILTER: Final[Mapping[str, Key[int]]] = MappingProxyType(
@@ -139,17 +141,24 @@ def _read_filter_kind(options: Options) -> str:
     return options.get_value(index_keys.BLOOM_FILTER_TYPE).upper()
 
 
-def refuse_moving_buckets(options: Options) -> None:
-    """Whether buckets stay as they are, as they must on a merge-on-read table.
+def hashes_consistently(options: Options) -> bool:
+    """Whether a bucket index goes by a ring in each partition, whose file groups may be split and joined."""
+    is_bucketed = options.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET"
+    return is_bucketed and options.get_value(index_keys.BUCKET_INDEX_ENGINE).upper() == _BY_RING
+
+
+def refuse_rings(options: Options) -> None:
+    """Whether the index of a copy-on-write table has no rings: JVM Hudi makes none of that kind.
 
     Raises:
-        ConfigError: They are split and merged.
+        ConfigError: It has.
     """
-    engine = options.get_value(index_keys.BUCKET_INDEX_ENGINE).upper()
-    if options.get_value(index_keys.INDEX_TYPE).upper() == "BUCKET" and engine != "SIMPLE":
+    if hashes_consistently(options):
         key = index_keys.BUCKET_INDEX_ENGINE.name
-        message = f"a MERGE_ON_READ table is written with {key}=SIMPLE only, since buckets stay as they are"
-        raise ConfigError(f"{message}; it is {engine}", key=key, value=engine)
+        message = (
+            f"{key}={_BY_RING} is for MERGE_ON_READ tables alone, as in JVM Hudi: use SIMPLE, or make such a table"
+        )
+        raise ConfigError(message, key=key, value=_BY_RING)
 
 
 def warn_of_other_indexes(given: Options, options: Options) -> None:

@@ -23,10 +23,11 @@ from hudi_locks.format.key_filter import FilterSize
 from hudi_locks.services import identify_table
 from hudi_locks.spark.index_options import (
     MOVING,
+    hashes_consistently,
     read_bucket_counts,
     read_index_type,
     read_key_filter,
-    refuse_moving_buckets,
+    refuse_rings,
     take_index_of,
     warn_of_other_indexes,
 )
@@ -126,7 +127,8 @@ class PipelineSettings:
         drop_duplicates: Whether an insert leaves out rows whose key the table has.
         index_type: As Hudi names it.
         moves_rows: Whether a global index moves a row to the partition that its columns say.
-        buckets: Buckets of each partition.
+        hashes_consistently: Whether a bucket index goes by the ring of each partition, in place of a fixed number.
+        buckets: Buckets of each partition; with rings, nodes of a new one.
         hash_fields: Record key fields that a bucket index hashes.
         tasks: Number of write tasks by operation; 0 to let the input decide.
         log_form: Of rows in log files: parquet or avro.
@@ -153,6 +155,7 @@ class PipelineSettings:
     drop_duplicates: bool
     index_type: str
     moves_rows: bool
+    hashes_consistently: bool
     buckets: BucketCounts
     hash_fields: tuple[str, ...]
     tasks: Mapping[Operation, int]
@@ -189,6 +192,7 @@ class PipelineSettings:
             drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
             index_type=(index := read_index_type(options)),
             moves_rows=index in MOVING and options.get_value(MOVING[index]),
+            hashes_consistently=hashes_consistently(options),
             buckets=read_bucket_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
@@ -296,8 +300,8 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
             f"{key}=BUCKET computes the file group of a row from its record key, and the table names no key column"
         )
         raise ConfigError(f"{message}; leave the option out", key=key)
-    if config.table_type == _MERGE_ON_READ:
-        refuse_moving_buckets(options)
+    if config.table_type != _MERGE_ON_READ:
+        refuse_rings(options)
     if mode != write_keys.NON_BLOCKING:
         return
     key = write_keys.CONCURRENCY_MODE.name

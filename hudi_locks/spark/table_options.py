@@ -42,6 +42,7 @@ __all__ = ["LAYOUT_KEYS", "describe_from_options", "describe_table", "refuse_oth
 
 LAYOUT_KEYS: Final[tuple[Key[Any], ...]] = (
     index_keys.INDEX_TYPE,
+    index_keys.BUCKET_INDEX_ENGINE,
     index_keys.BUCKET_INDEX_NUM_BUCKETS,
     index_keys.BUCKET_INDEX_HASH_FIELD,
     index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS,

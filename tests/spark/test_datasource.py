@@ -89,10 +89,10 @@ def test_a_table_on_a_store_that_lacks_a_promise_is_read_and_left_as_it_is(
         ({"hoodie.table.name": None}, "append", ConfigError, "hoodie.table.name"),
         ({"hoodie.datasource.write.recordkey.field": None}, "append", ConfigError, "recordkey"),
         (
-            {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+            {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
             "append",
             ConfigError,
-            "CONSISTENT_HASHING is not offered",
+            "CONSISTENT_HASHING is for MERGE_ON_READ tables alone",
         ),
         ({"hoodie.index.type": "INMEMORY"}, "append", ConfigError, "INMEMORY"),
         ({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}, "append", ConfigError, "lock.provider"),

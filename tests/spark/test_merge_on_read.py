@@ -194,12 +194,6 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
         dropping.insert(frame(FIRST))
 
 
-def test_buckets_that_split_are_refused_before_anything_is_made(create_mor: Create, path: str) -> None:
-    with pytest.raises(ConfigError, match=r"hoodie\.index\.bucket\.engine=CONSISTENT_HASHING is not offered"):
-        create_mor(options={"hoodie.index.bucket.engine": "CONSISTENT_HASHING"})
-    assert not Path(path, ".hoodie").exists()
-
-
 def test_a_jvm_table_of_non_blocking_writers_goes_on(spark: Any, golden: Any, frame: Frame, rows_of: RowsOf) -> None:
     options = {**SHARED, "hoodie.bucket.index.num.buckets": "4", "hoodie.upsert.shuffle.parallelism": "2"}
     table = HoodieTable.load(spark, golden("v8_mor_nbcc").base, options=options)

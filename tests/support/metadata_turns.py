@@ -22,6 +22,7 @@ from hudi_locks.verification import verify_table
 __all__ = [
     "BY_BUCKET",
     "BY_KEY",
+    "BY_RING",
     "FILTERS",
     "KINDS",
     "LOCKS",
@@ -54,7 +55,16 @@ BY_KEY = "MERGE_ON_READ by key"
 """As JVM Hudi makes one by default: keys are looked up, and new ones go to base files."""
 BY_BUCKET = "MERGE_ON_READ by bucket"
 """As JVM Hudi makes one of a bucket index for a single writer."""
-OPTIONS = {"COPY_ON_WRITE": {}, "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING}, BY_KEY: {}, BY_BUCKET: BUCKETS}
+BY_RING = "MERGE_ON_READ by ring"
+"""The same with consistent hashing."""
+RINGS = {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+OPTIONS = {
+    "COPY_ON_WRITE": {},
+    "MERGE_ON_READ": {**BUCKETS, **NON_BLOCKING},
+    BY_KEY: {},
+    BY_BUCKET: BUCKETS,
+    BY_RING: RINGS,
+}
 LOCKS = {**{kind: {} for kind in OPTIONS}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}}
 """Of ours; those of the JVM by its class."""
 FILTERS: dict[str, Callable[[Row], bool]] = {

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from hudi_locks.config import import_class
+from hudi_locks.config import import_class, index_keys
+from hudi_locks.errors import ConfigError
 from hudi_locks.format import is_fixed_bucket_file_id
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.spark.operation import Operation
@@ -19,6 +20,7 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.table_options import LAYOUT_KEYS
 from hudi_locks.spark.writing.placement import Placement, Regrouped
 from hudi_locks.spark.writing.rows import CountedRows, KeyedRows
+from hudi_locks.table.hash_rings import has_hash_rings
 
 __all__ = ["Count", "Index", "open_index"]
 
@@ -140,6 +142,7 @@ _MERGE_ON_READ = {
 }
 
 
+_RINGS = "hudi_locks.spark.index.consistent_index:ConsistentIndex"
 _LISTED_BUCKETS = "hudi_locks.spark.index.listed_bucket_index:ListedBucketIndex"
 
 
@@ -152,13 +155,32 @@ def open_index(settings: PipelineSettings, snapshot: Snapshot, *, is_non_blockin
         is_non_blocking: Whether its writers do not wait for each other: then ids of buckets follow from their numbers.
 
     Raises:
-        ConfigError: There is none of this name for such a table.
+        ConfigError: There is none of this name for such a table, or its rows lie by the rings of another.
     """
+    _refuse_rings(settings, snapshot)
     known = _MERGE_ON_READ if snapshot.table.is_merge_on_read else _COPY_ON_WRITE
     if known is _MERGE_ON_READ and settings.index_type == "BUCKET":
-        known = known if is_non_blocking or _has_fixed_ids(snapshot) else {**known, "BUCKET": _LISTED_BUCKETS}
+        known = {**known, "BUCKET": _choose_buckets(settings, snapshot, is_non_blocking=is_non_blocking)}
     name = known.get(settings.index_type, settings.index_type)
     return import_class(name, Index, key="hoodie.index.type", known=known)(settings)  # type: ignore[type-abstract]
+
+
+def _refuse_rings(settings: PipelineSettings, snapshot: Snapshot) -> None:
+    table = snapshot.table
+    if settings.hashes_consistently or not table.is_merge_on_read or not has_hash_rings(table.storage):
+        return
+    index, engine = index_keys.INDEX_TYPE.name, index_keys.BUCKET_INDEX_ENGINE.name
+    message = (
+        f"{table.storage.base} has a consistent hashing index, whose writers look for rows nowhere else: set"
+        f" {index}=BUCKET and {engine}=CONSISTENT_HASHING"
+    )
+    raise ConfigError(message, key=engine)
+
+
+def _choose_buckets(settings: PipelineSettings, snapshot: Snapshot, *, is_non_blocking: bool) -> str:
+    if settings.hashes_consistently:
+        return _RINGS
+    return _MERGE_ON_READ["BUCKET"] if is_non_blocking or _has_fixed_ids(snapshot) else _LISTED_BUCKETS
 
 
 def _has_fixed_ids(snapshot: Snapshot) -> bool:

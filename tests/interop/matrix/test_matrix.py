@@ -62,4 +62,4 @@ def test_the_page_has_every_table_and_none_is_wrong() -> None:
     made = [row for row in rows if not row.read.startswith("not by Hudi")]
     assert all(word == EQUAL or word.startswith("refused: ") for row in made for word in (row.read, row.written))
     assert sum(row.read == EQUAL for row in made) >= 71
-    assert sum(row.written == EQUAL for row in made) >= 69
+    assert sum(row.written == EQUAL for row in made) >= 70

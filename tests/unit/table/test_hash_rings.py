@@ -1,0 +1,93 @@
+"""Which ring of a partition counts, and who makes the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transaction_harness import HarnessClock
+
+from hudi_locks.errors import DamagedTable
+from hudi_locks.format import ArchiveRow, CommitMetadata, Instant, State
+from hudi_locks.format.consistent_hashing import HashRing
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.table.hash_rings import load_hash_rings
+from hudi_locks.timeline import LAYOUT_2, Timeline, create_instant
+from hudi_locks.timeline.history import ArchivedHistory
+
+FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+SPLIT = "20231114221330000"
+LATER = HashRing((5, 10), ("x-0", "y-0"))
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    return MemoryStorage(HarnessClock())
+
+
+def load(storage: MemoryStorage, partition: str = "p", buckets: int = 2) -> HashRing:
+    timeline = Timeline.load(storage, LAYOUT_2)
+    return load_hash_rings(storage, timeline, [partition], buckets=buckets)[partition]
+
+
+def resize(storage: MemoryStorage, state: State | None) -> None:
+    storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.hashing_meta", LATER.encode("p"))
+    if state is None:
+        return
+    begun = Instant(SPLIT, "clustering", State.REQUESTED)
+    done = CommitMetadata.of([], "CLUSTER", schema=None).encode("replacecommit", layout_version=2)
+    for instant, data in ((begun, b""), (begun.as_inflight(), b""), (begun.as_completed("20231114221340000"), done)):
+        if instant.state <= state:
+            create_instant(storage, LAYOUT_2, instant=instant, data=data)
+
+
+def test_a_partition_without_a_ring_gets_its_first(storage: MemoryStorage) -> None:
+    assert load(storage) == HashRing.create("p", 2)
+    assert load(storage, buckets=7) == HashRing.create("p", 2), "and keeps it"
+    assert load(storage, "") == HashRing.create("", 2)
+    assert storage.exists(f"{FOLDER}/00000000000000.hashing_meta"), "without partitions"
+
+
+def test_one_that_another_made_first_counts(storage: MemoryStorage) -> None:
+    storage.create_if_absent(f"{FOLDER}/p/00000000000000.hashing_meta", LATER.encode("p"))
+    assert load(storage) == LATER
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"), [(State.REQUESTED, False), (State.INFLIGHT, False), (State.COMPLETED, True), (None, False)]
+)
+def test_a_ring_counts_once_the_clustering_that_made_it_is_completed(
+    storage: MemoryStorage, state: State | None, counts: bool
+) -> None:
+    first = load(storage)
+    resize(storage, state)
+    assert load(storage) == (LATER if counts else first)
+
+
+def test_a_mark_or_the_archive_tells_that_it_was_completed(storage: MemoryStorage) -> None:
+    load(storage)
+    resize(storage, None)
+    ArchivedHistory(storage, LAYOUT_2).add([ArchiveRow(SPLIT, "20231114221340000", "replacecommit", b"")])
+    assert load(storage) == LATER
+    storage.delete_folder(LAYOUT_2.archive)
+    assert load(storage) != LATER
+    storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.commit", b"")
+    assert load(storage) == LATER
+
+
+def test_rings_of_which_none_counts_are_damage(storage: MemoryStorage) -> None:
+    resize(storage, State.INFLIGHT)
+    with pytest.raises(DamagedTable, match="none of a completed clustering") as caught:
+        load(storage)
+    assert caught.value.facts["partition"] == "p"
+
+
+def test_one_that_cannot_be_read_is_named(storage: MemoryStorage) -> None:
+    storage.create_if_absent(f"{FOLDER}/p/00000000000000.hashing_meta", b"half")
+    with pytest.raises(DamagedTable, match=r"p/00000000000000\.hashing_meta"):
+        load(storage)
+
+
+def test_several_are_loaded_at_once(storage: MemoryStorage) -> None:
+    found: Any = load_hash_rings(storage, Timeline.load(storage, LAYOUT_2), ["a", "b/c"], buckets=3)
+    assert found == {"a": HashRing.create("a", 3), "b/c": HashRing.create("b/c", 3)}
