@@ -30,6 +30,7 @@ SPLITS = {
 }
 
 
+@pytest.mark.nightly  # the next one has turns of both, too
 def test_both_write_in_turns_and_each_finds_the_keys_of_the_other(spark: Any, jvm: Jvm, path: str) -> None:
     table = Shared(jvm, spark, path, BY_RING)
     table.theirs(("a", "eu", 1, 1.0, "theirs"), ("b", "eu", 1, 2.0, None), ("c", "us", 1, None, "theirs"))

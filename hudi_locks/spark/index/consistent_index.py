@@ -85,10 +85,6 @@ class ConsistentIndex(Index):
         del operation
         return True
 
-    def check(self, snapshot: Snapshot) -> None:
-        """See `Index.check`: whoever made the table, the rings and the file groups tell."""
-        self._check_rows(snapshot)
-
     def _check_rows(self, snapshot: Snapshot) -> None:
         slices = snapshot.file_slices()
         rings = self._load_rings(snapshot, {piece.partition for piece in slices})
