@@ -52,7 +52,7 @@ def run_downgrade(
     """Make of a table one of an earlier table version, under its lock. No row or commit changes.
 
     For what it takes and does see `upgrade`. A merge-on-read table that goes to version 6 is to be compacted before.
-    There an instant was completed when its file was written, which is the time of the downgrade.
+    There an instant was completed when its file was written: on an object store, at the time of the downgrade.
 
     Example: hudi-locks downgrade /data/trips --to 6 --props writer.properties
     """

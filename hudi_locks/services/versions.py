@@ -84,7 +84,8 @@ def downgrade_table(
     """Make of a table one of an earlier version. For arguments, results and errors see `upgrade_table`.
 
     To version 6 goes a merge-on-read table without logs only: compact it first. There the time when an instant was
-    completed is that of its file, so it is the time of the downgrade, in the same order.
+    completed is that of its file. An object store gives files their own: then it is the time of the downgrade, in the
+    same order.
     """
     return _change(path, options, to, zone, upgrades=False)
 

@@ -222,6 +222,15 @@ class LocalStorage(Storage):
                 return False
             return True
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        """See `Storage.set_modified`."""
+        with reporting("date", path):
+            try:
+                os.utime(self._locate(path), ns=(modified_ms * 1_000_000,) * 2)
+            except FileNotFoundError:
+                return False
+            return True
+
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`. False if another attempt took `source` away and `target` is there."""
         with reporting("move to", target):

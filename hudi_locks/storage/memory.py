@@ -90,6 +90,14 @@ class MemoryStorage(Storage):
                 self.replace(path, self._files[path][0])
             return path in self._files
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        """See `Storage.set_modified`."""
+        with self._lock:
+            if path in self._files:
+                data, _, version = self._files[path]
+                self._files[path] = (data, modified_ms, version)
+            return path in self._files
+
     def move_if_absent(self, source: str, target: str) -> bool:
         """See `Storage.move_if_absent`."""
         with self._lock:

@@ -163,6 +163,18 @@ class Storage(ABC):
     def touch(self, path: str) -> bool:
         """Renew a file's time of modification, content unchanged; False, and nothing made, if it is not there."""
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:  # noqa: ARG002
+        """Give a file another time of modification; False where the store gives files their own, or it is not there.
+
+        Args:
+            path: Of the file, relative to the base path.
+            modified_ms: That time, in milliseconds since the epoch.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        return False
+
     def move_if_absent(self, source: str, target: str) -> bool:
         """Give a file another name, whole or not at all; False, and `source` stays, if the name is taken.
 

@@ -21,6 +21,7 @@ from hudi_locks.format import (
     comparable_action,
     convert_metadata,
     decode_rows,
+    epoch_ms,
     parse_instant_name,
 )
 from hudi_locks.storage import Storage, map_in_threads
@@ -41,17 +42,32 @@ _VERSIONS: Final = 3
 
 
 @dataclass(frozen=True)
+class ConvertedFile:
+    """A file of an instant.
+
+    Attributes:
+        completion: When the instant was completed that it completes; "" for one of a pending state.
+        path: Relative to the base path.
+        data: What it holds.
+    """
+
+    completion: str
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class ConvertedTimeline:
     """What a timeline is in another layout.
 
     Attributes:
         layout: That layout.
-        files: Path and content of each file of the active timeline; pending ones first, then by completion time.
+        files: Those of the active timeline; pending ones first, then by completion time.
         archived: The archived instants, the oldest first.
     """
 
     layout: TimelineLayout
-    files: tuple[tuple[str, bytes], ...]
+    files: tuple[ConvertedFile, ...]
     archived: tuple[ArchiveRow, ...]
 
     def create(self, storage: Storage, *, is_wanted: Callable[[], bool]) -> bool:
@@ -68,12 +84,18 @@ class ConvertedTimeline:
         for files in self._split():
             if not is_wanted():
                 return False
-            map_in_threads(lambda file: storage.create_if_absent(*file), files)
+            map_in_threads(lambda file: self._create(storage, file), files)
         return True
 
-    def _split(self) -> Iterator[tuple[tuple[str, bytes], ...]]:
-        """Those that may be made at the same time: in version 6 the order in which writes are completed says theirs."""
-        free = [file for file in self.files if self.layout.version > 1 or file[0].endswith(PENDING_ENDINGS)]
+    def _create(self, storage: Storage, file: ConvertedFile) -> None:
+        """In version 6 the time of a file says when it was completed; a store that gives its own keeps the order."""
+        storage.create_if_absent(file.path, file.data)
+        if file.completion and self.layout.version == 1:
+            storage.set_modified(file.path, epoch_ms(file.completion, self.layout.zone))
+
+    def _split(self) -> Iterator[tuple[ConvertedFile, ...]]:
+        """Those that may be made at the same time: in version 6 the order of files is that of completed writes."""
+        free = [file for file in self.files if self.layout.version > 1 or not file.completion]
         yield from (tuple(free[at : at + _AT_ONCE]) for at in range(0, len(free), _AT_ONCE))
         yield from ((file,) for file in self.files[len(free) :])
 
@@ -102,12 +124,12 @@ def convert_timeline(storage: Storage, timeline: Timeline, target: TimelineLayou
         StorageError: The store failed.
     """
     index = index_files(storage, timeline.layout)
-    files = [path for paths in index.values() for path in paths]
-    contents = dict(zip(files, map_in_threads(storage.read, files), strict=True))
+    names = [path for paths in index.values() for path in paths]
+    contents = dict(zip(names, map_in_threads(storage.read, names), strict=True))
     completion = {(i.requested, i.action): _choose_completion(i, target) for i in timeline.completed()}
     made = [_convert(paths, contents, target, completion.get(key)) for key, paths in index.items()]
-    ordered = sorted((place for places in made for place in places), key=lambda place: place[0])
-    return ConvertedTimeline(target, tuple((path, data) for _, path, data in ordered), _read_archive(storage, timeline))
+    files = sorted((file for files in made for file in files), key=lambda file: (file.completion, file.path))
+    return ConvertedTimeline(target, tuple(files), _read_archive(storage, timeline))
 
 
 def _choose_completion(instant: Instant, target: TimelineLayout) -> str:
@@ -116,13 +138,9 @@ def _choose_completion(instant: Instant, target: TimelineLayout) -> str:
     return found if target.version == 1 else max(found, add_ms(instant.requested, 1))
 
 
-_Place = tuple[str, str, bytes]
-"""Completion time, "" if it is pending, path and content."""
-
-
 def _convert(
     paths: tuple[str, ...], contents: Mapping[str, bytes | None], target: TimelineLayout, completion: str | None
-) -> list[_Place]:
+) -> list[ConvertedFile]:
     """The files of one instant; where a clean or rollback was completed twice, the first of its completed files."""
     pending = [path for path in paths if path.endswith(PENDING_ENDINGS)]
     done = [path for path in paths if path not in pending][:1]
@@ -135,7 +153,7 @@ def _convert(
         named = _rename(instant, completion, target, is_clustering=is_clustering)
         is_commit = named.action in _WRITES and not path.endswith(PENDING_ENDINGS[0])
         converted = convert_metadata(data, named.action, path, layout_version=target.version) if is_commit else data
-        found.append((str(completion) if instant.is_completed else "", target.path(named), converted))
+        found.append(ConvertedFile(str(completion) if instant.is_completed else "", target.path(named), converted))
     return found
 
 

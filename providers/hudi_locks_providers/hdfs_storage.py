@@ -171,6 +171,15 @@ class HdfsStorage(Storage):
                 return False
             return True
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        """See `Storage.set_modified`."""
+        with reporting("date", path):
+            try:
+                self.hdfs.set_modified(self._locate(path), modified_ms)
+            except FileNotFoundError:
+                return False
+            return True
+
     def stage(self, target: str, *, instant: str) -> StagedFile:
         """See `Storage.stage`: a file aside, which `redeem` gives its name and `cancel` removes."""
         return _HdfsFile(self, target, draw_staged(instant))

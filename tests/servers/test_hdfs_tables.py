@@ -148,6 +148,16 @@ def test_a_task_that_was_cancelled_gives_nothing_a_name_natively(native: Storage
     assert not native.exists("p/f.parquet")
 
 
+def test_a_file_gets_another_time(storage: Storage, native: Storage) -> None:
+    for one in (storage, native):
+        assert not one.set_modified("gone", 1_700_000_000_123)
+        one.create_if_absent("old", b"kept")
+        assert one.set_modified("old", 1_700_000_000_123)
+        found = one.stat("old")
+        assert found is not None
+        assert found.modified_ms == 1_700_000_000_123
+
+
 def test_a_colon_in_a_name_is_refused(storage: Storage) -> None:
     with pytest.raises(StorageError, match="cannot create 'a:b'"):
         storage.create_if_absent("a:b", b"")

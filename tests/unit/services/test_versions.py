@@ -143,7 +143,9 @@ def test_a_file_that_was_written_when_the_write_began_is_completed_after_that(ol
 def test_a_table_of_version_9_becomes_one_of_version_6_in_the_same_order(harness: Any) -> None:
     new = Evolving.create(harness, 9)
     written = [new.write() for _ in range(3)]
+    before = new.timeline().completed()
     assert new.change(6).instants == 3
+    assert new.timeline().completed() == before, "completed at the same times"
     assert new.committed() == written
     assert [instant.requested for instant in new.timeline().completed_between("")] == written
     data = new.storage.read(new.timeline().paths[new.timeline().completed()[0]]) or b""

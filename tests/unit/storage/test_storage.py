@@ -125,6 +125,16 @@ def test_touch_renews_only_what_is_there(storage: Storage) -> None:
     assert storage.read("beat") == b"kept"
 
 
+def test_a_file_gets_another_time(storage: Storage) -> None:
+    assert not storage.set_modified("old", 1_700_000_000_123)
+    assert not storage.exists("old")
+    storage.replace("old", b"kept")
+    assert storage.set_modified("old", 1_700_000_000_123)
+    found = storage.stat("old")
+    assert found is not None
+    assert (found.modified_ms, storage.read("old")) == (1_700_000_000_123, b"kept")
+
+
 def test_list_and_walk_show_children_by_name(storage: Storage) -> None:
     for path in ("p/b", "p/a", "p/q/c", "z"):
         storage.replace(path, b"12")
