@@ -35,15 +35,15 @@ from hudi_locks.table.ordering import (
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
-__all__ = ["PROPERTIES_PATH", "TableConfig"]
+__all__ = ["BY_COMMIT", "BY_TIME", "MERGERS", "PROPERTIES_PATH", "TableConfig"]
 
 PROPERTIES_PATH: Final = ".hoodie/hoodie.properties"
 _DEFAULT_VERSION: Final = 8
-_BY_TIME: Final = "EVENT_TIME_ORDERING"
-_BY_COMMIT: Final = "COMMIT_TIME_ORDERING"
-_MERGERS: Final = {
-    _BY_TIME: ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "DefaultHoodieRecordPayload"),
-    _BY_COMMIT: ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
+BY_TIME: Final = "EVENT_TIME_ORDERING"
+BY_COMMIT: Final = "COMMIT_TIME_ORDERING"
+MERGERS: Final = {
+    BY_TIME: ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "DefaultHoodieRecordPayload"),
+    BY_COMMIT: ("ce9acb64-bde0-424c-9b91-f6ebba25356d", "OverwriteWithLatestAvroPayload"),
 }
 """Strategy id and payload class that tables below version 9 name beside the merge mode."""
 _HISTORY: Final = "history"
@@ -100,12 +100,12 @@ class TableConfig:
     def merge_mode(self) -> str:
         """EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING or CUSTOM; undeclared, the ordering columns decide."""
         declared = self.payload_meaning.get(table_keys.RECORD_MERGE_MODE.name) or self.declared_merge_mode
-        return declared or (_BY_TIME if self.ordering_fields else _BY_COMMIT)
+        return declared or (BY_TIME if self.ordering_fields else BY_COMMIT)
 
     @property
     def merge_ordering(self) -> tuple[str, ...]:
         """Columns that decide between two rows with one key; none where the later write wins."""
-        return () if self.merge_mode == _BY_COMMIT else self.ordering_fields
+        return () if self.merge_mode == BY_COMMIT else self.ordering_fields
 
     @property
     def partial_update_mode(self) -> str:
@@ -131,7 +131,7 @@ class TableConfig:
     @property
     def merge_strategy_id(self) -> str:
         """Hudi's id of that rule, which tables of version 9 leave unsaid; "" if it is none of ours."""
-        return self.extra.get(table_keys.RECORD_MERGE_STRATEGY_ID.name) or _MERGERS.get(self.merge_mode, ("",))[0]
+        return self.extra.get(table_keys.RECORD_MERGE_STRATEGY_ID.name) or MERGERS.get(self.merge_mode, ("",))[0]
 
     @cached_property
     def delete_markers(self) -> tuple[DeleteMarker, ...]:
@@ -289,8 +289,8 @@ class TableConfig:
         if self.version >= 9:
             return {table_keys.ORDERING_FIELDS.name: ordering} if ordering else {}
         named = {table_keys.PRECOMBINE_FIELD_LEGACY_NAME: ordering} if ordering else {}
-        if self.merge_mode in _MERGERS:
-            strategy, payload = _MERGERS[self.merge_mode]
+        if self.merge_mode in MERGERS:
+            strategy, payload = MERGERS[self.merge_mode]
             named[table_keys.RECORD_MERGE_STRATEGY_ID.name] = strategy
             named[table_keys.PAYLOAD_CLASS.name] = _PAYLOADS + payload
         if ordering and self.table_type == "MERGE_ON_READ":
@@ -302,7 +302,7 @@ class TableConfig:
         """The same of a table that is made: its ordering columns decide unless it says otherwise, in version 6 too."""
         if self.declared_merge_mode or table_keys.PAYLOAD_CLASS.name in self.extra:
             return self
-        return replace(self, declared_merge_mode=_BY_TIME if self.ordering_fields else _BY_COMMIT)
+        return replace(self, declared_merge_mode=BY_TIME if self.ordering_fields else BY_COMMIT)
 
     def in_zone(self, zone: str | None) -> TableConfig:
         """The same table, with LOCAL meaning `zone`, an IANA name or an offset such as UTC+01:00.

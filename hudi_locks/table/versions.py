@@ -14,7 +14,7 @@ from hudi_locks.config import Options, datasource_keys, table_keys
 from hudi_locks.errors import TableError, UnsupportedTable
 from hudi_locks.format import decode_properties
 from hudi_locks.storage import Storage
-from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
+from hudi_locks.table.config import BY_COMMIT, BY_TIME, MERGERS, PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import (
     CUSTOM,
     join_partition_fields,
@@ -31,25 +31,17 @@ VERSIONS: Final = (6, 8, 9)
 """Those that are written; 7 was never released."""
 _Properties = dict[str, str]
 _PACKAGE: Final = "org.apache.hudi.common.model."
-_BY_TIME: Final = "EVENT_TIME_ORDERING"
-_BY_COMMIT: Final = "COMMIT_TIME_ORDERING"
 _CUSTOM: Final = "CUSTOM"
-_DEFAULT: Final = "DefaultHoodieRecordPayload"
-_LATEST: Final = "OverwriteWithLatestAvroPayload"
+_DEFAULT, _LATEST = MERGERS[BY_TIME][1], MERGERS[BY_COMMIT][1]
 _TIMED: Final = "EventTimeAvroPayload"
-_MODES: Final = {_BY_TIME: _DEFAULT, _BY_COMMIT: _LATEST}
-_STRATEGIES: Final = {
-    _BY_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-    _BY_COMMIT: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
-}
 _NAMED_IN_8: Final = {
-    "PartialUpdateAvroPayload": (_BY_TIME, {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS}),
+    "PartialUpdateAvroPayload": (BY_TIME, {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS}),
     "OverwriteNonDefaultsWithLatestAvroPayload": (
-        _BY_COMMIT,
+        BY_COMMIT,
         {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS},
     ),
     "AWSDmsAvroPayload": (
-        _BY_COMMIT,
+        BY_COMMIT,
         {table_keys.DELETE_FIELD.name: "Op", table_keys.DELETE_MARKER.name: "D"},
     ),
 }
@@ -168,12 +160,13 @@ def _name_merging(known: _Properties, config: TableConfig) -> _Properties:
     if payload and payload not in (_DEFAULT, _LATEST, _TIMED):
         return {_MODE: _CUSTOM, _STRATEGY: BY_PAYLOAD, _CLASS: f"{_PACKAGE}{payload}"}
     is_ordered = config.table_type == "MERGE_ON_READ" and bool(config.ordering_fields)
-    mode = _BY_TIME if payload in (_DEFAULT, _TIMED) or is_ordered else _BY_COMMIT
+    mode = BY_TIME if payload in (_DEFAULT, _TIMED) or is_ordered else BY_COMMIT
     return _describe_mode(mode)
 
 
 def _describe_mode(mode: str) -> _Properties:
-    return {_MODE: mode, _STRATEGY: _STRATEGIES[mode], _CLASS: f"{_PACKAGE}{_MODES[mode]}"}
+    strategy, payload = MERGERS[mode]
+    return {_MODE: mode, _STRATEGY: strategy, _CLASS: f"{_PACKAGE}{payload}"}
 
 
 def _from_8_to_9(known: _Properties, options: Options) -> _Properties:
@@ -221,7 +214,7 @@ def _from_9_to_8(known: _Properties, options: Options) -> _Properties:
 def _from_8_to_6(known: _Properties, options: Options) -> _Properties:
     del options
     config = TableConfig.from_properties(known)
-    payload = known.get(_CLASS) or f"{_PACKAGE}{_MODES.get(config.merge_mode, '')}"
+    payload = known.get(_CLASS) or f"{_PACKAGE}{MERGERS.get(config.merge_mode, ('', ''))[1]}"
     gone = (
         _MODE, _STRATEGY, _TYPE, table_keys.INITIAL_VERSION.name, table_keys.TIMELINE_PATH.name,
         table_keys.TIMELINE_HISTORY_PATH.name,
