@@ -203,6 +203,13 @@ PAYLOAD_CLASS = Key(
     aliases=("hoodie.datasource.write.payload.class",),
     since="0.4.0",
 )
+LEGACY_PAYLOAD_CLASS = Key(
+    "hoodie.table.legacy.payload.class",
+    str,
+    None,
+    "the class that merged rows before a table came to version 9; a downgrade takes it again",
+    since="1.1.0",
+)
 METADATA_PARTITIONS = Key(
     "hoodie.table.metadata.partitions", str, "", "partitions of the metadata table that are in use", since="0.11.0"
 )

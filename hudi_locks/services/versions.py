@@ -145,13 +145,13 @@ class VersionChanger:
         """Do it; see `upgrade_table`."""
         if self._table.settings.cleans_failed_writes:
             self._transactions.roll_back_failed()
-        with self._table.hold():
-            while (done := self._attempt(to)) is None:
+        with self._table.hold() as hold:
+            while (done := self._attempt(to, token=hold.token)) is None:
                 pass  # another claim was first
         self._require(to)
         return done
 
-    def _attempt(self, to: int) -> VersionChange | None:
+    def _attempt(self, to: int, *, token: int | None) -> VersionChange | None:
         view = self._table.look()
         data = self._storage.read(PROPERTIES_PATH) or b""
         known = decode_properties(data, PROPERTIES_PATH) or read_properties(self._storage)
@@ -165,7 +165,8 @@ class VersionChanger:
         self._refuse_logs(view.timeline, to)
         converted = convert_for(self._storage, self._table.layout, after)
         time = self._table.time_after(view)
-        claim = self._table.log.draft(view.head, promise_change(self._table, data, wanted, time=time))
+        promise = replace(promise_change(self._table, data, wanted, time=time), fencing_token=token)
+        claim = self._table.log.draft(view.head, promise)
         self._table.wait_for_skew(time)
         if self._table.log.append(claim) is None:
             return None

@@ -47,7 +47,7 @@ _NAMED_IN_8: Final = {
 }
 """Payload classes that a table of version 8 names, and what version 9 says in place of each."""
 _CLASSES: Final = frozenset({_DEFAULT, _LATEST, _TIMED, *_NAMED_IN_8})
-_LEGACY_CLASS: Final = "hoodie.table.legacy.payload.class"
+_LEGACY_CLASS: Final = table_keys.LEGACY_PAYLOAD_CLASS.name
 _MODE, _STRATEGY = table_keys.RECORD_MERGE_MODE.name, table_keys.RECORD_MERGE_STRATEGY_ID.name
 _CLASS: Final = table_keys.PAYLOAD_CLASS.name
 _ORDERING: Final = (

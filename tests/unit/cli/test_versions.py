@@ -38,6 +38,10 @@ def test_an_upgrade_says_what_it_did_and_what_to_do_next(hudi_locks: Run, path: 
     assert "start its writers anew" in told
     assert Table.load(open_storage(path)).config.version == 9
     assert "it is of version 9 already" in hudi_locks("upgrade", path, *LOCK)[1]
+    [*_, entry] = json.loads(hudi_locks("audit", "ls", path, "--json")[1])
+    assert (entry["decision"], entry["action"]) == ("VERSION", "version 6 to 9")
+    assert entry["fencing_token"], "that of the lock under which it was decided"
+    assert "legacy.payload.class" not in hudi_locks("verify", path)[1], "a key that Hudi knows"
 
 
 def test_a_downgrade_says_the_same(hudi_locks: Run, path: str) -> None:
