@@ -165,6 +165,11 @@ class Claim:
         return self.writes | self.replaces
 
     @property
+    def covers_table(self) -> bool:
+        """Whether nothing is after it as a write under way found it, and what claims before it promised may be gone."""
+        return self.kind in (ClaimKind.RESTORE, ClaimKind.VERSION)
+
+    @property
     def contents(self) -> tuple[Content, ...]:
         """What may be staged beside it."""
         return tuple(content for content in (self.content, self.tickets, self.metadata) if content is not None)

@@ -20,6 +20,7 @@ __all__ = [
     "list_named",
     "list_parts",
     "read_properties",
+    "read_properties_file",
     "refuse_pending",
     "remove_metadata_table",
     "remove_parts",
@@ -149,11 +150,17 @@ def read_properties(storage: Storage) -> dict[str, str]:
     Raises:
         TableError: Somebody else is writing them.
     """
-    known = decode_properties(storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
+    return read_properties_file(storage)[1]
+
+
+def read_properties_file(storage: Storage) -> tuple[bytes, dict[str, str]]:
+    """The bytes of the properties file of a table, and what they say; errors as `read_properties`."""
+    data = storage.read(PROPERTIES_PATH) or b""
+    known = decode_properties(data, PROPERTIES_PATH)
     if not known:
         message = f"{storage.base}/{PROPERTIES_PATH} is being written anew by somebody: try again"
         raise TableError(message, path=PROPERTIES_PATH)
-    return known
+    return data, known
 
 
 def refuse_pending(storage: Storage, timeline: Timeline, what: str) -> None:

@@ -10,7 +10,7 @@ from hudi_locks.config import Options, service_keys
 from hudi_locks.errors import ConfigError, HudiLocksError, TableError, UnsupportedTable
 from hudi_locks.format import MetadataPartition, decode_properties
 from hudi_locks.redaction import open_log
-from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties
+from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties_file
 from hudi_locks.services.table_writer import TableWriter
 from hudi_locks.table import PROPERTIES_PATH, VERSIONS, TableConfig, latest_file_slices, translate_properties
 from hudi_locks.timeline import Timeline
@@ -153,19 +153,15 @@ class VersionChanger:
 
     def _attempt(self, to: int, *, token: int | None) -> VersionChange | None:
         view = self._table.look()
-        data = self._storage.read(PROPERTIES_PATH) or b""
-        known = decode_properties(data, PROPERTIES_PATH) or read_properties(self._storage)
+        data, known = read_properties_file(self._storage)
         before = TableConfig.from_properties(known)
         if before.version == to:
             return VersionChange(to, to, merge_mode=before.merge_mode)
-        self._refuse_busy(view.timeline)
-        kept = {key: value for key, value in known.items() if key not in NAMED}
-        wanted = translate_properties(kept, to, self._options, zone=self._zone)
+        wanted = self._translate(known, to, view.timeline)
         after = TableConfig.from_properties(wanted)
-        self._refuse_logs(view.timeline, to)
         converted = convert_for(self._storage, self._table.layout, after)
         time = self._table.time_after(view)
-        promise = replace(promise_change(self._table, data, wanted, time=time), fencing_token=token)
+        promise = promise_change(self._table, data, wanted, time=time, fencing_token=token)
         claim = self._table.log.draft(view.head, promise)
         self._table.wait_for_skew(time)
         if self._table.log.append(claim) is None:
@@ -180,6 +176,13 @@ class VersionChanger:
             merge_mode=after.merge_mode,
             dropped=tuple(sorted(list_named(known))),
         )
+
+    def _translate(self, known: Mapping[str, str], to: int, timeline: Timeline) -> dict[str, str]:
+        self._refuse_busy(timeline)
+        kept = {key: value for key, value in known.items() if key not in NAMED}
+        wanted = translate_properties(kept, to, self._options, zone=self._zone)
+        self._refuse_logs(timeline, to)
+        return wanted
 
     def _refuse_busy(self, timeline: Timeline) -> None:
         if pending := timeline.pending():

@@ -38,7 +38,6 @@ _NAME: Final = re.compile(r"(\d+)_(\d+)_\d+\.parquet")
 _LONGEST_WRITE_MS: Final = 86_400_000
 """Hudi's own bound when it looks for archived instants by completion time."""
 _UNDOING: Final = ("rollback", "restore")
-_ENDINGS: Final = (ClaimKind.RESTORE, ClaimKind.VERSION)
 _MOST: Final = 1_000
 """So many claims back a write is looked for; a timeline that is archived now and then is shorter."""
 _NEAR: Final = 20
@@ -268,7 +267,7 @@ def list_claims_back(storage: Storage, last: int, *, until: str, most: int) -> I
     following = _read(storage, last + 1)
     for number in range(last, max(0, last - most), -1):
         claim = _read(storage, number)
-        if claim is None or claim.time < until or claim.kind in _ENDINGS:
+        if claim is None or claim.time < until or claim.covers_table:
             return
         if following is None or following.kind is not ClaimKind.VOID:
             yield claim

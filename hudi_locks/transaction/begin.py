@@ -12,7 +12,6 @@ from typing import Final
 from hudi_locks.config import write_keys
 from hudi_locks.errors import DamagedTable, SecondWriterRefused, StorageError, UnsupportedTable, WriteAborted
 from hudi_locks.format import Instant, State, encode_requested_replace
-from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import drop_staged
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times, refuse_forgotten
@@ -67,10 +66,7 @@ class Begin:
             archived = self._look_again(early)
             view = self._table.roll_forward()
         claims = self._table.log.since(state.claim_head, view.head)
-        if (
-            any(claim.kind in (ClaimKind.RESTORE, ClaimKind.VERSION) for claim in claims)
-            or view.timeline.get(state.requested) is None
-        ):
+        if any(claim.covers_table for claim in claims) or view.timeline.get(state.requested) is None:
             return None
         return replace(
             state,

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from hudi_locks.errors import PossibleLostUpdate, StorageError
 from hudi_locks.format import Instant, RestorePlan, State, find_metadata_writer, parse_instant_name
@@ -154,9 +154,9 @@ class RollForward:
         Before anything is seen to: a claim of after the change is about files of the other layout. One that is the last
         is carried out before.
         """
-        known, is_last = self._version_known_at, head.claim is not None and head.claim.kind is ClaimKind.VERSION
-        if is_last:
-            carry_out_change(self._context, cast("Claim", head.claim))
+        if head.claim is not None and head.claim.kind is ClaimKind.VERSION:
+            carry_out_change(self._context, head.claim)
+        known = self._version_known_at
         if known is None or any(claim.kind is ClaimKind.VERSION for claim in self._log.since(known, head)):
             read_current_properties(self._storage, self._context.version)
         self._version_known_at = head.number

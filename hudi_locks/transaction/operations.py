@@ -49,8 +49,6 @@ _CLUSTERING: Final = "clustering"
 _REPLACE: Final = "replacecommit"
 _PLANNED: Final = (_CLUSTERING, _REPLACE, *_COMPACTIONS)
 _WRITES: Final = ("commit", "deltacommit")
-_COVER_TABLE: Final = (ClaimKind.RESTORE, ClaimKind.VERSION)
-"""Claims after which nothing is as a write under way found it."""
 
 
 def drop_void(claims: Iterable[Claim]) -> list[Claim]:
@@ -73,7 +71,7 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
         before = known.get(claim.instant)
         if before is not None and before.is_completed:
             continue
-        if claim.kind is ClaimKind.PUBLISH or claim.kind in _COVER_TABLE:
+        if claim.kind is ClaimKind.PUBLISH or claim.covers_table:
             yield ConcurrentOperation(
                 requested=claim.instant,
                 action=claim.action,
@@ -81,7 +79,7 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
                 is_completed=True,
                 groups=claim.groups,
                 paths=frozenset(_path(group, claim) for group in claim.writes),
-                covers_table=claim.kind in _COVER_TABLE,
+                covers_table=claim.covers_table,
                 completion_time=claim.time,
                 writer=claim.owner or "another writer",
                 overwrites=claim.overwrites,

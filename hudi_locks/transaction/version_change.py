@@ -29,7 +29,9 @@ _SINCE: Final = 8
 """Table version from which the timeline has its second layout."""
 
 
-def promise_change(context: TableContext, known: bytes, wanted: Mapping[str, str], *, time: str) -> Claim:
+def promise_change(
+    context: TableContext, known: bytes, wanted: Mapping[str, str], *, time: str, fencing_token: int | None = None
+) -> Claim:
     """The claim that gives a table other properties, those of another version.
 
     Args:
@@ -37,6 +39,7 @@ def promise_change(context: TableContext, known: bytes, wanted: Mapping[str, str
         known: The properties file as it is.
         wanted: What it is to say.
         time: Of the claim.
+        fencing_token: Of the lock that is held meanwhile, if it has one.
     """
     before = TableConfig.from_properties(decode_properties(known, PROPERTIES_PATH)).version
     after = TableConfig.from_properties(wanted).version
@@ -49,6 +52,7 @@ def promise_change(context: TableContext, known: bytes, wanted: Mapping[str, str
         before=digest_of(known),
         owner=context.owner,
         lock_key=context.settings.lock_provider,
+        fencing_token=fencing_token,
     )
 
 
@@ -78,10 +82,11 @@ def carry_out_change(context: TableContext, claim: Claim) -> None:
     if content is None:
         return
     after = TableConfig.from_properties(decode_properties(content, PROPERTIES_PATH))
-    if digest_of(context.storage.read(PROPERTIES_PATH) or b"") == claim.before:
+    found = context.storage.read(PROPERTIES_PATH)
+    if digest_of(found or b"") == claim.before:
         if not _replace(context, claim, after, content):
             return
-    elif context.storage.read(PROPERTIES_PATH) != content:
+    elif found != content:
         return  # carried out, and changed since
     _remove_old(context, claim, after)
 

@@ -43,11 +43,14 @@ def check_claims(survey: Survey) -> None:
     claims = _read_all(survey)
     _check_hint(survey, len(claims))
     undone = _find_undone(survey, claims)
+    known = {instant.requested for instant in survey.timeline.completed()} | {row.requested for row in survey.archived}
     changed = max((at for at, claim in enumerate(claims) if claim.kind is ClaimKind.VERSION), default=-1)
     for at, claim in enumerate(claims):
         if claim.kind is ClaimKind.PUBLISH and claim.instant not in undone:
-            check = _check_brought_over if at < changed else _check_publish
-            check(survey, claim, is_last=at == len(claims) - 1)
+            if at >= changed:
+                _check_publish(survey, claim, is_last=at == len(claims) - 1)
+            elif claim.instant not in known:  # its completed file has another name and form since the version changed
+                _check_missing(survey, claim, f"{survey.table.layout.folder}/{claim.instant}", is_last=False)
     for name in survey.storage.list_names(_NOTICES):
         if name.startswith(_ENDANGERED):
             survey.book.damage(
@@ -127,14 +130,6 @@ def _list_rolled_back(survey: Survey) -> Iterator[str]:
                 yield from (time for time, _ in RollbackMetadata.decode(data, "").rolled_back)
             if instant.action == "restore" and data:
                 yield from (time for time, _ in RestoreMetadata.decode(data, "").instants)
-
-
-def _check_brought_over(survey: Survey, claim: Claim, *, is_last: bool) -> None:
-    """Of before the table became one of another version: its completed file has another name and form since."""
-    known = {instant.requested for instant in survey.timeline.completed()} | {row.requested for row in survey.archived}
-    if claim.instant not in known:
-        path = f"{survey.table.layout.folder}/{claim.instant}"
-        _check_missing(survey, claim, path, is_last=is_last)
 
 
 def _check_publish(survey: Survey, claim: Claim, *, is_last: bool) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from transaction_harness import OPEN_LOCK, Killed, stop_at, write_file
+from transaction_harness import Killed, stop_at, write_file
+from version_harness import SCHEMA, Evolving
 
-from hudi_locks.clock import ManualClock
 from hudi_locks.config import Options
-from hudi_locks.errors import ConfigError, DamagedTable, TableError, UnsupportedTable
+from hudi_locks.errors import DamagedTable, TableError, UnsupportedTable
 from hudi_locks.format import (
     ArchiveRow,
     BaseFileName,
@@ -27,82 +25,18 @@ from hudi_locks.format import (
     State,
     WriteStat,
     add_ms,
-    avro_schema,
-    decode_properties,
 )
-from hudi_locks.services import downgrade_table, upgrade_table
 from hudi_locks.services.versions import VersionChange, VersionChanger
-from hudi_locks.storage import MemoryStorage, open_storage
-from hudi_locks.table import PROPERTIES_PATH, Table, TableConfig, describe_properties
-from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, create_instant
+from hudi_locks.storage import MemoryStorage
+from hudi_locks.table import PROPERTIES_PATH, Table, describe_properties
+from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, create_instant
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.timeline.old_archive import encode_old_archive
 from hudi_locks.transaction import Outcome, StopPoint, Transactions
 from hudi_locks.verification import verify_table
 
-MODE = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-SKEW = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
-SCHEMA = avro_schema(pa.schema([pa.field("id", pa.string())]), "t")
 STEPS = (StopPoint.VERSION_CLAIMED, StopPoint.VERSION_CONVERTED, StopPoint.VERSION_SAID)
 Act = Callable[[Transactions], object]
-
-
-@dataclass
-class Evolving:
-    """A table, and one object for each process that opens it."""
-
-    clock: ManualClock
-    storage: MemoryStorage
-    takes_s: float = 0.5
-
-    @classmethod
-    def create(cls, harness: Any, version: int, *, foreign: bool = False, **changes: Any) -> Evolving:
-        extra = {"hudi_locks.foreign_writers": str(foreign).lower(), **changes.pop("extra", {})}
-        Table.create(harness.storage, TableConfig("t", ("id",), (), version=version, extra=extra, **changes))
-        harness.storage.create_if_absent(".hoodie_partition_metadata", b"")
-        return cls(harness.clock, harness.storage)
-
-    def open(self, *, trace: Any = None, **options: str) -> Transactions:
-        given = {**MODE, **SKEW, **{name.replace("__", "."): value for name, value in options.items()}}
-        return Transactions(Table.load(self.storage), OPEN_LOCK, options=given, clock=self.clock, trace=trace)
-
-    def write(self, by: Transactions | None = None, *groups: str) -> str:
-        tx = (by or self.open()).begin("commit", "UPSERT")
-        stats = []
-        for group in groups or ("g-0",):
-            name = str(BaseFileName(group, tx.instant))
-            ticket = write_file(tx.files, "", name, b"rows", io_type=IOType.CREATE)
-            stats.append(WriteStat("", group, name, num_writes=3, file_size_bytes=4, ticket=ticket))
-        self.clock.advance(self.takes_s)
-        assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema=SCHEMA)).is_committed
-        self.clock.advance(1)
-        return tx.instant
-
-    def change(self, to: int, *, trace: Any = None, **options: str) -> VersionChange:
-        given = {name.replace("__", "."): value for name, value in options.items()}
-        return VersionChanger(self.open(trace=trace), Options(given)).run(to)
-
-    def timeline(self) -> Timeline:
-        return Table.load(self.storage).timeline()
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        return decode_properties(self.storage.read(PROPERTIES_PATH) or b"", PROPERTIES_PATH)
-
-    @property
-    def version(self) -> int:
-        return Table.load(self.storage).config.version
-
-    def committed(self) -> list[str]:
-        return [instant.requested for instant in self.timeline().completed(("commit",))]
-
-    def check(self) -> None:
-        """By the claims, the timeline and its archive; the data files have no rows here."""
-        wrong = [one for one in verify_table(self.storage).damages if one.kind != "base-file"]
-        assert wrong == []
-
-    def files(self, folder: str) -> list[str]:
-        return sorted(name for name in self.storage.list_names(folder) if name[:1].isdigit())
 
 
 @pytest.fixture
@@ -375,16 +309,6 @@ def test_a_metadata_table_that_is_made_after_it_is_left_alone(harness: Any) -> N
     assert table.storage.exists(".hoodie/metadata/files/new")
 
 
-def test_a_metadata_table_that_cannot_be_made_anew_is_told_and_undoes_nothing(tmp_path: Any) -> None:
-    extra = {"hoodie.table.metadata.partitions": "files", "hudi_locks.foreign_writers": "false"}
-    storage = open_storage(str(tmp_path / "t"))
-    Table.create(storage, TableConfig("t", ("id",), (), version=8, extra=extra))
-    storage.create_if_absent(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.version=8\n")
-    done = upgrade_table(storage.base, {"hoodie.write.lock.provider": "filesystem"})
-    assert (done.after, done.dropped, done.made) == (9, ("files",), ())
-    assert "no metadata table was made: with hudi_locks.foreign_writers=false" in done.warnings[0]
-
-
 def test_verify_names_what_a_jvm_writer_that_went_on_wrote_for_nobody(old: Evolving) -> None:
     old.write()
     old.change(9)
@@ -399,14 +323,20 @@ def test_verify_names_what_a_jvm_writer_that_went_on_wrote_for_nobody(old: Evolv
     assert len([one for one in verify_table(old.storage).damages if one.kind == "timeline"]) == 1, "what is left over"
 
 
-def test_from_a_path_the_direction_is_checked(tmp_path: Any) -> None:
-    path = str(tmp_path / "t")
-    options = {"hoodie.write.lock.provider": "filesystem"}
-    Table.create(open_storage(path), TableConfig("t", ("id",), (), version=8))
-    with pytest.raises(ConfigError, match=r"of version 8, and 6 is an earlier one: hudi-locks downgrade .* --to 6"):
-        upgrade_table(path, options, to=6)
-    with pytest.raises(ConfigError, match=r"of version 8, and 9 is a later one: hudi-locks upgrade .* --to 9"):
-        downgrade_table(path, options, to=9)
-    with pytest.raises(ConfigError, match="table version 7 is none of 6, 8, 9"):
-        upgrade_table(path, options, to=7)
-    assert upgrade_table(path, options).after == 9
+def test_properties_that_are_being_written_as_it_reads_them_are_promised_to_nobody(
+    old: Evolving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old.write()
+    tx, read, numbers = old.open(), MemoryStorage.read, iter(range(1_000))
+    claims = old.storage.list_names(".hoodie/.hudi_locks/claims")
+
+    def read_meanwhile(storage: MemoryStorage, path: str) -> bytes | None:
+        is_written = path == PROPERTIES_PATH and next(numbers) == 1  # after the look at whether the version changed
+        return b"" if is_written else read(storage, path)
+
+    monkeypatch.setattr(MemoryStorage, "read", read_meanwhile)
+    with pytest.raises(TableError, match="is being written anew by somebody: try again"):
+        VersionChanger(tx, Options({})).run(9)
+    assert list(old.storage.list_names(".hoodie/.hudi_locks/claims")) == list(claims)
+    assert old.change(9).after == 9
+    old.check()
