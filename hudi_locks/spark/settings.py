@@ -223,13 +223,15 @@ class PipelineSettings:
         """How many tasks log so many rows: a PySpark task costs as much as logging a good many, whatever it does."""
         return self.tasks[operation] or max(spark.sparkContext.defaultParallelism, rows // _LOG_ROWS)
 
-    def base_file_format(self, avro: str) -> BaseFileFormat:
-        """How base files are encoded whose rows have this Avro schema."""
-        return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes, self.key_filter)
+    def base_file_format(self, avro: str, config: TableConfig) -> BaseFileFormat:
+        """How base files of a table are encoded whose rows have this Avro schema."""
+        keys = config.virtual_keys
+        return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes, self.key_filter, keys)
 
-    def log_format(self, avro: str) -> LogFormat:
-        """How logs are encoded whose rows have this Avro schema."""
-        return LogFormat(avro, self.log_form, self.codec, self.log_block_bytes, self.log_file_bytes)
+    def log_format(self, avro: str, config: TableConfig) -> LogFormat:
+        """How logs of a table are encoded whose rows have this Avro schema."""
+        is_empty = not config.has_meta_columns
+        return LogFormat(avro, self.log_form, self.codec, self.log_block_bytes, self.log_file_bytes, is_empty)
 
     @property
     def moving_key(self) -> str:

@@ -218,8 +218,7 @@ class Snapshot:
 
     def sample_keys(self, base_files: Sequence[BaseFile]) -> dict[BaseFile, str]:
         """A record key out of each of a few base files."""
-        storage = self.table.storage
-        found = {file: read_first_key(storage, file.path) for file in _sample(base_files)}
+        found = {file: self._read_key(file) for file in _sample(base_files)}
         return {file: key for file, key in found.items() if key is not None}
 
     def sample_log_keys(self, files: Sequence[BaseFile | LogFile]) -> dict[BaseFile | LogFile, str]:
@@ -230,7 +229,7 @@ class Snapshot:
     def _read_key(self, file: BaseFile | LogFile) -> str | None:
         storage = self.table.storage
         if isinstance(file, BaseFile):
-            return read_first_key(storage, file.path)
+            return read_first_key(storage, file.path, virtual_keys=self.table.config.virtual_keys)
         takes = (lambda _: True) if self.timeline.layout.has_old_logs else None  # blocks of rollbacks have no keys
         entries = read_log(storage.read(file.path) or b"", file.path, takes=takes)
         return next((entry.rows.column(RECORD_KEY)[0].as_py() for entry in entries if entry.rows.num_rows), None)

@@ -71,6 +71,7 @@ _KEPT: Final[tuple[Key[Any], ...]] = (
     table_keys.CDC_ENABLED,
     table_keys.CDC_MODE,
     table_keys.DROP_PARTITION_COLUMNS,
+    table_keys.POPULATE_META_FIELDS,
     datasource_keys.SLASH_SEPARATED_DATES,
     *LAYOUT_KEYS,
     *time_partition_keys.TIME_PARTITION_KEYS,

@@ -6,9 +6,8 @@ from hudi_locks.table.base_file import (
     BaseFileWriter,
     describe_base_file,
     read_base_file,
-    read_first_key,
-    search_base_file,
 )
+from hudi_locks.table.base_file_keys import read_first_key, search_base_file
 from hudi_locks.table.bucket_counts import find_bucket_counts
 from hudi_locks.table.change_rows import ChangeFormat, read_changes
 from hudi_locks.table.changes import Changes, SliceChanges, files_changed, slices_changed
@@ -96,6 +95,7 @@ from hudi_locks.table.table import (
 )
 from hudi_locks.table.time_partition import TimeField, TimePartition, TimePattern, find_zone_name
 from hudi_locks.table.versions import VERSIONS, read_current_properties, translate_properties
+from hudi_locks.table.virtual_keys import EMPTY_KEY, NULL_KEY, VirtualKeys
 
 __all__ = [
     "COMMIT_SEQNO",
@@ -103,12 +103,14 @@ __all__ = [
     "COMPLEX",
     "CUSTOM",
     "DEFAULT_PARTITION",
+    "EMPTY_KEY",
     "FIELD_PREFIXED",
     "FILE_NAME",
     "IS_DELETED",
     "KEY_GENERATORS",
     "NON_PARTITION",
     "NOT_A_TIME",
+    "NULL_KEY",
     "PARTITION_METADATA",
     "PARTITION_PATH",
     "PREFIXED_SINCE",
@@ -155,6 +157,7 @@ __all__ = [
     "TimePattern",
     "Unknown",
     "UpsertMerge",
+    "VirtualKeys",
     "add_meta_schema",
     "check_creatable",
     "check_partition_path",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,29 +19,29 @@ from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.value_ranges import ValueRanges
+from hudi_locks.table.virtual_keys import VirtualKeys, clear_meta_columns
 
 __all__ = [
+    "FILTER",
+    "FILTER_TYPE",
     "BaseFileFormat",
     "BaseFileWriter",
     "count_row_groups",
+    "count_rows",
     "cut_rows",
     "describe_base_file",
+    "open_base_file",
     "read_base_file",
-    "read_first_key",
-    "search_base_file",
+    "refuse_other_count",
 ]
 
 _BASE_FILE: Final = "a base file"
 _MIN_KEY: Final = "hoodie_min_record_key"
 _MAX_KEY: Final = "hoodie_max_record_key"
-_FILTER_TYPE: Final = "hoodie_bloom_filter_type_code"
-_FILTER: Final = "org.apache.hudi.bloomfilter"
+FILTER_TYPE: Final = "hoodie_bloom_filter_type_code"
+FILTER: Final = "org.apache.hudi.bloomfilter"
 _FIRST_CHARACTER: Final = ""
 _LAST_CHARACTER: Final = "\uffff"
-_ASKED_KEYS: Final = 10_000
-"""A filter is asked for so many in the time that a request to a store takes."""
-_ROWS_READ_PER_KEY_ASKED: Final = 8
-"""To hash one key for a filter takes as long as to read so many."""
 _PIECES: Final = 8
 """Rows come to a row group in pieces of at most this share of it, so that none is much larger than asked for."""
 
@@ -58,6 +56,7 @@ class BaseFileFormat:
         row_group_bytes: A row group is closed when the rows in memory exceed this, which bounds the writer's memory.
         page_bytes: Size of a Parquet page, about.
         key_filter: Size of the bloom filter of its keys; None for one that holds every key.
+        virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
     """
 
     avro_schema: str
@@ -65,6 +64,7 @@ class BaseFileFormat:
     row_group_bytes: int = 64 << 20
     page_bytes: int = 1 << 20
     key_filter: FilterSize | None = None
+    virtual_keys: VirtualKeys | None = None
 
 
 class BaseFileWriter:
@@ -72,7 +72,7 @@ class BaseFileWriter:
 
     The footer carries what bloom indexes read: the range of its keys and a filter of them. Where the format asks for
     none, that filter answers "maybe" for every key, so that an index looks into the file instead of failing on it.
-    A filter never takes a key for absent that is there.
+    A filter never takes a key for absent that is there. A file without meta columns has neither.
 
     Args:
         output: Where to; opened when the first row group is full.
@@ -105,7 +105,10 @@ class BaseFileWriter:
         """Add rows; they may stay in memory until a row group is full."""
         if rows.num_rows == 0:
             return
-        self._take_keys(rows.column(RECORD_KEY))
+        if self._form.virtual_keys is None:
+            self._take_keys(rows.column(RECORD_KEY))
+        else:
+            rows = clear_meta_columns(rows)
         if self._ranges is not None:
             self._ranges.add(rows)
         for piece in cut_rows(rows, self._form.row_group_bytes // _PIECES):
@@ -181,13 +184,15 @@ class BaseFileWriter:
         self._max_key = high if self._max_key is None else max(self._max_key, high)
 
     def _footer(self) -> dict[str, str]:
+        told = {"parquet.avro.schema": self._form.avro_schema, "writer.model.name": "avro"}
+        if self._form.virtual_keys is not None:
+            return told
         return {
-            "parquet.avro.schema": self._form.avro_schema,
-            "writer.model.name": "avro",
+            **told,
             _MIN_KEY: self._min_key or _FIRST_CHARACTER,
             _MAX_KEY: self._max_key or _FIRST_CHARACTER,
-            _FILTER_TYPE: KEY_FILTER_TYPE,
-            _FILTER: self._filter_keys() or EVERY_KEY,
+            FILTER_TYPE: KEY_FILTER_TYPE,
+            FILTER: self._filter_keys() or EVERY_KEY,
         }
 
     def _filter_keys(self) -> str | None:
@@ -222,7 +227,7 @@ def read_base_file(
             skipping it would lose rows.
         StorageError: The store failed.
     """
-    with _open(storage, path) as (source, found):
+    with open_base_file(storage, path) as (source, found):
         names = [name for name in found.schema_arrow.names if columns is None or name in columns]
         single = find_single(found.metadata, encoded)
         needed = [name for name in names if name not in single] or names[:1]  # rows without columns are not counted
@@ -233,14 +238,18 @@ def read_base_file(
             complete = add_single(rows, single, names)
             count += complete.num_rows
             yield complete
-        _refuse_other_count(found.metadata, path, count, row_groups)
+        refuse_other_count(found.metadata, path, count, row_groups)
 
 
-def _refuse_other_count(
+def refuse_other_count(
     metadata: pq.FileMetaData, path: str, rows: int, row_groups: Sequence[int] | None = None
 ) -> None:
-    """Nobody would miss the others: Arrow gives what there is."""
-    expected = metadata.num_rows if row_groups is None else _count_rows(metadata, row_groups)
+    """Refuse other rows than some row groups have, or all: nobody would miss the others, Arrow gives what there is.
+
+    Raises:
+        DamagedTable: There are more or less.
+    """
+    expected = metadata.num_rows if row_groups is None else count_rows(metadata, row_groups)
     if rows != expected:
         message = (
             f"{path} has {rows} rows, and its footer says {expected}; bring it back from a copy, or restore the table"
@@ -248,7 +257,8 @@ def _refuse_other_count(
         raise DamagedTable(message, path=path, rows=rows, rows_expected=expected)
 
 
-def _count_rows(metadata: pq.FileMetaData, row_groups: Iterable[int]) -> int:
+def count_rows(metadata: pq.FileMetaData, row_groups: Iterable[int]) -> int:
+    """Rows of some row groups, by the footer."""
     return sum(metadata.row_group(group).num_rows for group in row_groups)
 
 
@@ -271,7 +281,7 @@ def _gather(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Ta
 
 def count_row_groups(storage: Storage, path: str) -> int:
     """How many row groups a base file has; raises what `read_base_file` raises."""
-    with _open(storage, path) as (_, file):
+    with open_base_file(storage, path) as (_, file):
         return int(file.metadata.num_row_groups)
 
 
@@ -294,88 +304,26 @@ def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) ->
         file = pq.ParquetFile(source, page_checksum_verification=decodes)
         for group in range(file.num_row_groups if decodes else 0):
             file.read_row_group(group)
-        rows = _count_rows(file.metadata, range(file.num_row_groups))
-        _refuse_other_count(file.metadata, path, rows)
+        rows = count_rows(file.metadata, range(file.num_row_groups))
+        refuse_other_count(file.metadata, path, rows)
         return rows, tuple(file.schema_arrow.names)
 
 
 def read_file_schema(storage: Storage, path: str) -> pa.Schema:
     """The columns of a base file with their types, by its footer; raises what `read_base_file` raises."""
-    with _open(storage, path) as (_, file):
+    with open_base_file(storage, path) as (_, file):
         return file.schema_arrow
 
 
-def read_first_key(storage: Storage, path: str) -> str | None:
-    """The record key of the first row; None for a file without rows. The footer's range may be wider than the keys."""
-    with _open(storage, path) as (_, file):
-        for batch in file.iter_batches(batch_size=1, columns=[RECORD_KEY]):
-            return str(batch.column(0)[0].as_py())
-        return None
-
-
-def search_base_file(storage: Storage, path: str, keys: pa.Array, *, by_filter: bool) -> Iterator[pa.ChunkedArray]:
-    """Those of some record keys that a base file has, as often as it has them.
-
-    Of row groups whose range has none of them nothing is read.
-
-    Args:
-        storage: Of the table.
-        path: Of the file.
-        keys: Texts, none of them null.
-        by_filter: Whether to believe the bloom filter of the footer, if there is one, which spares whole files.
-
-    Raises:
-        DamagedTable: See `read_base_file`.
-        StorageError: The store failed.
-    """
-    with _open(storage, path) as (_, file):
-        places = {group: found for group, found in _find_places(file.metadata, keys) if found.any()}
-        told = _ask_filter(file.metadata, keys, places) if by_filter else None
-        for group, found in places.items():
-            wanted = keys.filter(pa.array(found if told is None else found & told))
-            if not len(wanted):
-                continue
-            present = file.read_row_group(group, columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
-            _refuse_other_count(file.metadata, path, len(present), [group])
-            yield present.filter(pc.is_in(present, value_set=wanted))
-
-
-def _find_places(metadata: pq.FileMetaData, keys: pa.Array) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
-    """By row group, which of the keys are in its range; Parquet's own order of texts is that of their bytes."""
-    texts, column = pc.cast(keys, pa.binary()), metadata.schema.names.index(RECORD_KEY)
-    for group in range(metadata.num_row_groups):
-        told = metadata.row_group(group).column(column).statistics
-        if told is None or not told.has_min_max:
-            yield group, np.ones(len(keys), dtype=np.bool_)
-        else:
-            within = pc.and_(pc.greater_equal(texts, told.min_raw), pc.less_equal(texts, told.max_raw))
-            yield group, within.to_numpy(zero_copy_only=False)
-
-
-def _ask_filter(
-    metadata: pq.FileMetaData, keys: pa.Array, places: Mapping[int, npt.NDArray[np.bool_]]
-) -> npt.NDArray[np.bool_] | None:
-    """Which keys the footer's filter does not rule out; None if it has none that can be read, or one costs too much."""
-    every = np.zeros(len(keys), dtype=np.bool_)
-    wanted = np.logical_or.reduce([every, *places.values()])
-    if not 0 < wanted.sum() <= max(_ASKED_KEYS, _count_rows(metadata, places) // _ROWS_READ_PER_KEY_ASKED):
-        return None
-    told: dict[bytes, bytes] = metadata.metadata or {}
-    key_filter = KeyFilter.decode(*(told.get(name.encode(), b"").decode() for name in (_FILTER_TYPE, _FILTER)))
-    if key_filter is None:
-        return None
-    every[wanted] = key_filter.may_hold(pa.chunked_array([keys.filter(pa.array(wanted))]))
-    return every
-
-
 def _read_footer(storage: Storage, path: str) -> dict[str, str]:
-    with _open(storage, path) as (_, file):
+    with open_base_file(storage, path) as (_, file):
         found: dict[bytes, bytes] = file.metadata.metadata or {}
         return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
 
 
 @contextmanager
-def _open(storage: Storage, path: str) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+def open_base_file(storage: Storage, path: str) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+    """The open file, and its footer; raises what `read_base_file` raises."""
     with reading_parquet(_BASE_FILE, path), storage.open_input(path) as source:
         yield source, pq.ParquetFile(source)
 

@@ -32,6 +32,7 @@ from hudi_locks.table.ordering import (
     find_payload_meaning,
     read_delete_marker,
 )
+from hudi_locks.table.virtual_keys import VirtualKeys
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 
@@ -126,6 +127,7 @@ class TableConfig:
             fills_nulls=fills_nulls,
             deletes=self.delete_markers,
             precombine=self.ordering_fields if by_payload else (),
+            virtual_keys=self.virtual_keys,
         )
 
     @property
@@ -203,6 +205,16 @@ class TableConfig:
     def has_meta_columns(self) -> bool:
         """Whether each row tells its key, its partition and the commit that wrote it; else these columns are null."""
         return self.extra.get(table_keys.POPULATE_META_FIELDS.name, "true").lower() == "true"
+
+    @property
+    def virtual_keys(self) -> VirtualKeys | None:
+        """Makes the keys of rows whose files leave the meta columns empty; None where files have them.
+
+        Where only rows could tell how a key is written, since releases differ, any form will do: none is kept.
+        """
+        if self.has_meta_columns:
+            return None
+        return VirtualKeys(self.record_key_fields, is_composite=bool(self.prefixes_keys))
 
     @property
     def change_log_mode(self) -> str | None:

@@ -44,6 +44,11 @@ writers of JVM Hudi name those of other tables in different ways"""
 _UNTOLD: Final = """\
 files have no partition columns, and only the folders of simple and complex key generators tell what is in them, one \
 folder for each column, of copy-on-write tables whose ordering columns are others"""
+_UNMADE: Final = """\
+rows without meta columns are found by keys that are made of their columns, as simple, complex and nonpartitioned key \
+generators make them of record key columns; use JVM Hudi for it"""
+_UNKEPT: Final = """\
+rows without meta columns are written to tables without record index and change logs; use JVM Hudi for others"""
 _BEING_MADE: Final = """\
 a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
 `hudi-locks metadata drop PATH`"""
@@ -64,11 +69,6 @@ _PARTIAL_UPDATES: Final = _Limit(
     ("", table_keys.IGNORE_DEFAULTS),
     "of rows that set some columns only, those are merged in which null says nothing",
 )
-_META_COLUMNS: Final = _Limit(
-    table_keys.POPULATE_META_FIELDS.name,
-    ("true",),
-    "rows without meta columns tell no key, by which a write and a log find them; use JVM Hudi for it",
-)
 _PARTIAL_SINCE: Final = 9
 _READ: Final = (
     _Limit(table_keys.TABLE_VERSION.name, ("6", "8", "9"), "tables of version 6, 8 and 9 are read"),
@@ -81,7 +81,6 @@ _MERGED: Final = (
     _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
-    _META_COLUMNS,
 )
 """What is asked of a merge-on-read table besides."""
 _WRITTEN: Final = (
@@ -96,7 +95,6 @@ _WRITTEN: Final = (
     ),
     _PARTIAL_UPDATES,
     _MERGE_MODE,
-    _META_COLUMNS,
 )
 
 
@@ -146,10 +144,13 @@ def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
         yield from _find_beyond(config, _MERGED)
         yield from _find_old_partial(config)
         yield from _find_foreign_payload(config)
+        yield from _find_unmade_keys(config)
 
 
 def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_beyond(config, _WRITTEN)
+    yield from _find_unmade_keys(config)
+    yield from _find_unkept_keys(config)
     yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
@@ -180,7 +181,7 @@ def check_creatable(config: TableConfig) -> None:
         ConfigError: It cannot; the message names the key.
     """
     properties = {**config.to_properties(), **config.payload_meaning}
-    for limit in (_VERSION_MADE, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES, _META_COLUMNS):
+    for limit in (_VERSION_MADE, _TYPE, _MERGE_MODE, _PARTIAL_UPDATES):
         value = properties.get(limit.key, "")
         _demand(limit.admits(value), limit.key, f"{value!r} cannot be created: {limit.why}")
     _demand(config.name, table_keys.TABLE_NAME.name, "a table needs a name")
@@ -192,6 +193,8 @@ def check_creatable(config: TableConfig) -> None:
     _demand(single, table_keys.ORDERING_FIELDS.name, "several ordering columns need table version 9")
     key = table_keys.PARTIAL_UPDATE_MODE.name
     _demand(config.version >= _PARTIAL_SINCE or not config.extra.get(key), key, "it needs table version 9")
+    for refusal in (*_find_unmade_keys(config), *_find_unkept_keys(config)):
+        _demand(None, refusal.key, f"{refusal.value} cannot be created: {refusal.why}")
     _demand(_are_folders_telling(config), table_keys.DROP_PARTITION_COLUMNS.name, _UNTOLD)
     _demand(_are_dates_clear(config), datasource_keys.SLASH_SEPARATED_DATES.name, _UNSPLIT)
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
@@ -232,6 +235,23 @@ def _find_key_generator(config: TableConfig) -> Iterator[_Refusal]:
     is_single = len(config.record_key_fields) <= 1 and len(config.partition_fields) == 1
     if config.key_generator == TIMESTAMP and not is_single:
         yield _Refusal(key, value, "it is for one record key column and one partition column; CUSTOM takes several")
+
+
+def _find_unmade_keys(config: TableConfig) -> Iterator[_Refusal]:
+    """Rows without meta columns whose keys cannot be made of their other columns, as deletes in logs write them."""
+    if config.has_meta_columns:
+        return
+    is_made = bool(config.record_key_fields) and config.key_generator in (SIMPLE, COMPLEX, NON_PARTITION)
+    is_told = config.prefixes_keys is not None or config.table_type == "COPY_ON_WRITE"
+    if not (is_made and is_told):
+        yield _Refusal(table_keys.POPULATE_META_FIELDS.name, "false", _UNMADE)
+
+
+def _find_unkept_keys(config: TableConfig) -> Iterator[_Refusal]:
+    """Tables without meta columns in which something else needs the keys of rows that are there."""
+    is_kept = config.has_record_index or config.change_log_mode is not None
+    if not config.has_meta_columns and is_kept:
+        yield _Refusal(table_keys.POPULATE_META_FIELDS.name, "false", _UNKEPT)
 
 
 def _are_folders_telling(config: TableConfig) -> bool:

@@ -17,6 +17,7 @@ from hudi_locks.storage import Output, reporting
 from hudi_locks.table.base_file import cut_rows
 from hudi_locks.table.log_rows import encode_deleted, encode_deleted_again, encode_rows
 from hudi_locks.table.value_ranges import ValueRanges
+from hudi_locks.table.virtual_keys import clear_meta_columns
 
 __all__ = ["LogFormat", "LogPart", "LogWriter"]
 
@@ -33,6 +34,7 @@ class LogFormat:
         codec: Parquet compression: zstd, snappy, gzip, lz4 or uncompressed.
         block_bytes: Rows of one block take no more memory than this, unless it is one row.
         file_bytes: A file that has reached this size gets no further block.
+        is_without_meta_columns: Whether rows leave the meta columns empty, since their keys are made of the others.
     """
 
     avro_schema: str
@@ -40,6 +42,7 @@ class LogFormat:
     codec: str = "zstd"
     block_bytes: int = 256 << 20
     file_bytes: int = 1 << 30
+    is_without_meta_columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ class LogWriter:
     def write(self, rows: pa.Table) -> None:
         """Add stamped rows, meta columns first."""
         form = self._form
-        for piece in cut_rows(rows, min(form.block_bytes, form.file_bytes)):
+        kept = clear_meta_columns(rows) if form.is_without_meta_columns else rows
+        for piece in cut_rows(kept, min(form.block_bytes, form.file_bytes)):
             block = encode_rows(piece, form.avro_schema, form=form.form, codec=form.codec, **self._said)
             self._append(block, rows=piece)
 

@@ -27,6 +27,7 @@ from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import META_COLUMNS
 from hudi_locks.table.meta_columns import RECORD_KEY
+from hudi_locks.table.virtual_keys import VirtualKeys
 
 __all__ = [
     "BY_PAYLOAD",
@@ -145,6 +146,7 @@ class MergeRule:
         deletes: What makes of a row a delete of its key.
         precombine: Fields of which the greatest values choose one of several rows of a key in one write, which counts
             whole; empty: these are merged as rows of several writes are.
+        virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
     """
 
     ordering: tuple[str, ...] = ()
@@ -152,6 +154,7 @@ class MergeRule:
     fills_nulls: bool = False
     deletes: tuple[DeleteMarker, ...] = (IS_DELETED,)
     precombine: tuple[str, ...] = ()
+    virtual_keys: VirtualKeys | None = None
 
     @property
     def within_write(self) -> MergeRule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +17,7 @@ from hudi_locks.table.log_merging import JoinedLogs, join_logs, map_on_cores, me
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, find_undone, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
+from hudi_locks.table.virtual_keys import VirtualKeys
 
 __all__ = ["WHOLE", "BaseRows", "Part", "join_slice", "read_slice"]
 
@@ -30,13 +31,20 @@ class BaseRows:
 
     Attributes:
         storage: Of the table.
-        path: Of the file; None if there is none.
+        piece: The slice that it is of, which may have none.
         part: The share.
+        virtual_keys: See `MergeRule`.
     """
 
     storage: Storage
-    path: str | None
+    piece: FileSlice
     part: Part
+    virtual_keys: VirtualKeys | None = None
+
+    @property
+    def path(self) -> str | None:
+        """Of the file; None if there is none."""
+        return None if self.piece.base is None else self.piece.base.path
 
     @property
     def closes(self) -> bool:
@@ -51,7 +59,7 @@ class BaseRows:
     def read(self, columns: Collection[str], *, encoded: Collection[str], batch_rows: int) -> Iterator[pa.Table]:
         """The rows in pieces; see `read_base_file`."""
         if self.path is not None:
-            yield from read_base_file(
+            found = read_base_file(
                 self.storage,
                 self.path,
                 columns=columns,
@@ -59,16 +67,19 @@ class BaseRows:
                 encoded=encoded,
                 row_groups=self._row_groups,
             )
+            yield from map(self._fill, found)
 
     def read_keys_elsewhere(self, *, batch_rows: int) -> Iterator[pa.ChunkedArray]:
         """The keys of the rows that are in other shares."""
         own = self._row_groups
         others = [] if own is None else [group for group in range(self._count) if group not in own]
         if self.path is not None and others:
-            found = read_base_file(
-                self.storage, self.path, columns=[RECORD_KEY], batch_rows=batch_rows, row_groups=others
-            )
-            yield from (rows.column(RECORD_KEY) for rows in found)
+            columns = [RECORD_KEY] if self.virtual_keys is None else self.virtual_keys.columns
+            found = read_base_file(self.storage, self.path, columns=columns, batch_rows=batch_rows, row_groups=others)
+            yield from (self._fill(rows).column(RECORD_KEY) for rows in found)
+
+    def _fill(self, rows: pa.Table) -> pa.Table:
+        return rows if self.virtual_keys is None else self.virtual_keys.fill(rows, self.piece.partition)
 
     @cached_property
     def _count(self) -> int:
@@ -138,15 +149,16 @@ def read_slice(
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    base = BaseRows(storage, None if piece.base is None else piece.base.path, part)
+    base = BaseRows(storage, piece, part, rule.virtual_keys)
     if base.is_left_out:
         return
     encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
-    with reading_ahead(base.read(schema.names, encoded=encoded, batch_rows=piece_rows)) as pieces:
+    columns = _list_columns(schema, rule)
+    with reading_ahead(base.read(columns, encoded=encoded, batch_rows=piece_rows)) as pieces:
         if not piece.logs:
             yield from (conform(rows, schema) for rows in pieces)
             return
-        merge = merge_logs(_read_logs(storage, piece, schema.names, rule, encoded), schema, rule)
+        merge = merge_logs(_read_logs(storage, piece, columns, rule, encoded), schema, rule)
         yield from map(merge.apply, pieces)
     if base.closes:
         for keys in base.read_keys_elsewhere(batch_rows=_MOST_KEYS):
@@ -154,8 +166,15 @@ def read_slice(
         yield from merge.remaining()
 
 
+def _list_columns(schema: pa.Schema, rule: MergeRule) -> list[str]:
+    keys = () if rule.virtual_keys is None else rule.virtual_keys.columns
+    return list(dict.fromkeys((*schema.names, *keys)))
+
+
 def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
-    """Columns that decide nothing."""
+    """Columns that decide nothing; none where keys are made of some."""
+    if rule.virtual_keys is not None:
+        return ()
     return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.deciding))
 
 
@@ -164,7 +183,7 @@ def join_slice(storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: M
 
     For arguments and errors see `read_slice`.
     """
-    return join_logs(_read_logs(storage, piece, schema.names, rule), schema, rule)
+    return join_logs(_read_logs(storage, piece, _list_columns(schema, rule), rule), schema, rule)
 
 
 def _read_logs(
@@ -179,9 +198,17 @@ def _read_logs(
 
     def decode(log: LogFile, data: bytes) -> list[LogEntry]:
         takes = None if piece.blocks is None else piece.blocks.choose(log, undone)
-        return list(read_log(data, log.path, columns=columns, idle=idle, takes=takes))
+        entries = read_log(data, log.path, columns=columns, idle=idle, takes=takes)
+        return [_fill_keys(entry, piece.partition, rule.virtual_keys) for entry in entries]
 
     return (entry for entries in map_on_cores(lambda one: decode(*one), needed) for entry in entries)
+
+
+def _fill_keys(entry: LogEntry, partition: str, virtual_keys: VirtualKeys | None) -> LogEntry:
+    """Deletes name their keys, also where rows do not."""
+    if virtual_keys is None or entry.orderings is not None:
+        return entry
+    return replace(entry, rows=virtual_keys.fill(entry.rows, partition))
 
 
 def _find_undone(read: list[tuple[LogFile, bytes]]) -> frozenset[str]:

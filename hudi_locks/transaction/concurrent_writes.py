@@ -185,8 +185,8 @@ class ConcurrentWrites:
         return next((self._describe_keys(other, keys) for other, keys in brought if keys), None)
 
     def _brought_keys(self, other: ConcurrentOperation) -> tuple[str, ...]:
-        """Keys that this write looked for in vain and `other` wrote, in any file group."""
-        if self._absent_keys is None or not (paths := self._shared_paths(other, self._absent_keys)):
+        """Keys that this write looked for in vain and `other` wrote, in any file group; services bring none."""
+        if self._absent_keys is None or other.is_service or not (paths := self._shared_paths(other, self._absent_keys)):
             return ()
         return self._absent_keys.find_among(paths, other.requested)
 

@@ -37,7 +37,9 @@ def read_settings(options: dict[str, str]) -> PipelineSettings:
 
 def write_file(folder: Path, **options: str) -> pq.FileMetaData:
     """The footer of a base file."""
-    form = read_settings(options).base_file_format(avro_schema(USER, "t", with_meta_columns=True))
+    form = read_settings(options).base_file_format(
+        avro_schema(USER, "t", with_meta_columns=True), TableConfig("t", ("id",))
+    )
     keys = pa.array([f"k{number:08}" for number in range(ROWS)])
     values = np.random.default_rng(7).integers(0, 1 << 60, ROWS)
     rows = pa.table({"_hoodie_record_key": keys, "_hoodie_partition_path": pa.repeat("p", ROWS), "value": values})

@@ -92,7 +92,7 @@ _BOTH_TYPES: Final[Mapping[str, Mapping[str, str]]] = {
     "CDC, DATA_BEFORE_AFTER": {**_CDC, "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER"},
     "schema on read": {"hoodie.schema.on.read.enable": "true"},
     "no partition columns in files": {_WRITE + "drop.partition.columns": "true"},
-    "no meta columns": {"hoodie.populate.meta.fields": "false", _OPERATION: "insert"},
+    "no meta columns": {"hoodie.populate.meta.fields": "false"},
     "base files of ORC": {"hoodie.table.base.file.format": "ORC", "hoodie.base.file.format": "ORC"},
     "partitions marked by Parquet": {"hoodie.partition.metafile.use.base.format": "true"},
     "bulk_insert": {_OPERATION: "bulk_insert"},

@@ -60,9 +60,10 @@ class GlobalIndex(SimpleIndex):
                 lookup = self._look_up(operation, snapshot, None)
                 placement = lookup.place(operation, tagged.drop(PLACE), base_files)
                 absent = tagged.where(F.col(PLACE).isNull()).select(RECORD_KEY, PARTITION_PATH)
-                missed = MissedKeys(absent, snapshot.table.storage, None)
+                missed = MissedKeys(absent, snapshot.table.storage, None, lookup.virtual_keys)
                 if lookup.late_logs is not None:
-                    missed = LoggedKeys(tagged.select(RECORD_KEY, PARTITION_PATH), snapshot.table.storage, None)
+                    keys = tagged.select(RECORD_KEY, PARTITION_PATH)
+                    missed = LoggedKeys(keys, snapshot.table.storage, None, lookup.virtual_keys)
                 yield replace(placement, absent_keys=missed, assigned=None, has_own_paths=True)
 
     @contextmanager
@@ -84,12 +85,14 @@ class GlobalIndex(SimpleIndex):
 
     def _read_known(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> DataFrame:
         """Keys of the table, those of the rows among them, with partition paths, and as GROUP ids of file groups."""
-        storage, rows = snapshot.table.storage, keyed.frame
+        storage, rows, virtual_keys = snapshot.table.storage, keyed.frame, snapshot.table.config.virtual_keys
         if self._searches(keyed.counts):
-            asked = KeySearch(storage, GROUP, by_partition=False, by_filter=self._goes_by_filters)
+            asked = KeySearch(
+                storage, GROUP, by_partition=False, by_filter=self._goes_by_filters, virtual_keys=virtual_keys
+            )
             return search_files(asked, rows, base_files, keys=keyed.keys).frame
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP)
+        return read_keys(rows.sparkSession, storage, base_files, keys, file_id=GROUP, virtual_keys=virtual_keys)
 
 
 def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
@@ -179,7 +182,8 @@ class _Moves:
             columns = columns.append(schema.field(name))
 
         def read(some: Sequence[BaseFile], stored: Any) -> DataFrame:
-            return read_keys(spark, storage, some, stored, file_id=GROUP)
+            keys = self.snapshot.table.config.virtual_keys
+            return read_keys(spark, storage, some, stored, file_id=GROUP, virtual_keys=keys)
 
         if any(piece.logs for piece in slices):
             rows = read_merged(spark, self.snapshot, slices, columns, file_id=GROUP)

@@ -20,7 +20,7 @@ from hudi_locks.spark._compat import collect_columns, local_rows, run_in_workers
 from hudi_locks.spark.reading.files import text_columns
 from hudi_locks.spark.writing.rows import literal_map
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, search_base_file
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, VirtualKeys, search_base_file
 
 __all__ = ["FEW_KEYS", "MOST_KEYS", "FoundKeys", "GroupCounts", "KeySearch", "search_files"]
 
@@ -140,12 +140,14 @@ class KeySearch:
         file_id: Name of the column with the ids of file groups.
         by_partition: Whether a key is looked for in the files of its row's partition alone.
         by_filter: See `search_base_file`.
+        virtual_keys: See `search_base_file`.
     """
 
     storage: Storage
     file_id: str
     by_partition: bool
     by_filter: bool
+    virtual_keys: VirtualKeys | None = None
 
     def of(self, keys: pa.Table) -> _Search:
         """For these keys."""
@@ -172,7 +174,8 @@ class _Search:
     def find(self, file: BaseFile) -> list[pa.RecordBatch]:
         """The keys that are in this file, with its partition path and the id of its file group."""
         keys = self.wanted.of(file.partition)
-        found = search_base_file(self.how.storage, file.path, keys, by_filter=self.how.by_filter)
+        how = self.how
+        found = search_base_file(how.storage, file.path, keys, by_filter=how.by_filter, virtual_keys=how.virtual_keys)
         return [self._name(keys, file) for chunked in found for keys in chunked.chunks]
 
     def find_in_all(self, files: Sequence[BaseFile]) -> pa.Table:

@@ -12,7 +12,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark.reading.files import read_keys, read_stored, text_columns
 from hudi_locks.storage import Storage
-from hudi_locks.table import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, BaseFile, DataFiles, FileSlice, list_data_files
+from hudi_locks.table import (
+    COMMIT_TIME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFile,
+    DataFiles,
+    FileSlice,
+    MergeRule,
+    VirtualKeys,
+    list_data_files,
+)
 from hudi_locks.table.data_files import BlockScope
 
 __all__ = ["LoggedKeys", "MissedKeys"]
@@ -28,11 +38,14 @@ class MissedKeys:
         rows: Their record keys and partition paths; asked once for each concurrent commit to the same partitions.
         storage: Of the table.
         partitions: Partitions where they were looked for; None for all.
+        virtual_keys: See `MergeRule`. Then rows do not tell who wrote them: every key of a new file counts, since none
+            of these was in the table when they were looked for.
     """
 
     rows: DataFrame
     storage: Storage
     partitions: frozenset[str] | None
+    virtual_keys: VirtualKeys | None = None
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
@@ -44,11 +57,14 @@ class MissedKeys:
     def _look(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         schema, spark = text_columns(COMMIT_TIME, RECORD_KEY, PARTITION_PATH), self.rows.sparkSession
         files, logs = self._list_files(paths, instant)
-        read = [read_keys(spark, self.storage, files, schema)] if files else []
-        read += [read_stored(spark, self.storage, logs, schema)] if logs else []
+        read = [read_keys(spark, self.storage, files, schema, virtual_keys=self.virtual_keys)] if files else []
+        rule = MergeRule(virtual_keys=self.virtual_keys)
+        read += [read_stored(spark, self.storage, logs, schema, rule=rule)] if logs else []
         if not read:
             return ()
-        theirs = reduce(DataFrame.unionByName, read).where(F.col(COMMIT_TIME) == instant)
+        theirs = reduce(DataFrame.unionByName, read)
+        if self.virtual_keys is None:
+            theirs = theirs.where(F.col(COMMIT_TIME) == instant)
         place = [RECORD_KEY] if self.partitions is None else [RECORD_KEY, PARTITION_PATH]
         both = self.rows.join(theirs, place, "leftsemi").limit(_SAMPLE).collect()
         return tuple(row[RECORD_KEY] for row in both)

@@ -33,6 +33,8 @@ from hudi_locks.table import (
     RECORD_KEY,
     BaseFile,
     FileSlice,
+    MergeRule,
+    VirtualKeys,
     find_changed,
 )
 
@@ -119,7 +121,10 @@ class SimpleIndex(Index):
             sizing = replace(sizing, small_file_bytes=0)
         searches = counts is not None and self._searches(counts)
         storage, planned = snapshot.table.storage, snapshot.planned_groups
-        return KeyLookup(storage, sizing, planned, searches=searches, by_filter=self._goes_by_filters)
+        keys = snapshot.table.config.virtual_keys
+        return KeyLookup(
+            storage, sizing, planned, searches=searches, by_filter=self._goes_by_filters, virtual_keys=keys
+        )
 
     def _searches(self, counts: Mapping[str, int]) -> bool:
         """Whether files are searched for the keys of so many rows."""
@@ -156,6 +161,7 @@ class KeyLookup:
             of their logs those that may have keys that these lack. None for a copy-on-write table.
         searches: Whether base files are searched for the keys; else Spark joins them with all keys of the files.
         by_filter: See `search_base_file`.
+        virtual_keys: See `search_base_file`.
     """
 
     storage: Storage
@@ -164,6 +170,7 @@ class KeyLookup:
     late_logs: tuple[FileSlice, ...] | None = None
     searches: bool = False
     by_filter: bool = False
+    virtual_keys: VirtualKeys | None = None
 
     def locate(self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, *, keyed: KeyedRows) -> LocatedRows:
         """The rows with the id of the file group among those of `base_files` that has their key, or null.
@@ -181,7 +188,8 @@ class KeyLookup:
         if not self.late_logs:
             return LocatedRows(found.join(rows), found.count())
         keys = text_columns(RECORD_KEY, PARTITION_PATH)
-        logged = read_stored(rows.sparkSession, self.storage, self.late_logs, keys, file_id=column)
+        rule = MergeRule(virtual_keys=self.virtual_keys)
+        logged = read_stored(rows.sparkSession, self.storage, self.late_logs, keys, file_id=column, rule=rule)
         known = found.frame.unionByName(logged).distinct()
         return LocatedRows(rows.join(known, [RECORD_KEY, PARTITION_PATH], "left"), None)
 
@@ -189,10 +197,13 @@ class KeyLookup:
         self, rows: DataFrame, base_files: Sequence[BaseFile], column: str, keys: pa.Table | None
     ) -> FoundKeys:
         if self.searches:
-            asked = KeySearch(self.storage, column, by_partition=True, by_filter=self.by_filter)
+            asked = KeySearch(
+                self.storage, column, by_partition=True, by_filter=self.by_filter, virtual_keys=self.virtual_keys
+            )
             return search_files(asked, rows, base_files, keys=keys)
-        spark, columns = rows.sparkSession, text_columns(RECORD_KEY, PARTITION_PATH)
-        return FoundKeys(spark, column, tasks=read_keys(spark, self.storage, base_files, columns, file_id=column))
+        spark, columns, virtual_keys = rows.sparkSession, text_columns(RECORD_KEY, PARTITION_PATH), self.virtual_keys
+        found = read_keys(spark, self.storage, base_files, columns, file_id=column, virtual_keys=virtual_keys)
+        return FoundKeys(spark, column, tasks=found)
 
     def place(
         self,
@@ -220,10 +231,10 @@ class KeyLookup:
         fresh_rows = {} if operation is Operation.DELETE else fresh
         placement = self._share(found, base_files, fresh_rows, held={group.file_id for group in groups})
         assigned = placement.rows.withColumn(GROUP, _choose_group(operation))
-        missed = MissedKeys(absent, self.storage, frozenset(fresh))
+        missed = MissedKeys(absent, self.storage, frozenset(fresh), self.virtual_keys)
         if self.late_logs is not None:
             keys = tagged.select(RECORD_KEY, PARTITION_PATH)
-            missed = LoggedKeys(keys, self.storage, frozenset(path for path, _ in counted))
+            missed = LoggedKeys(keys, self.storage, frozenset(path for path, _ in counted), self.virtual_keys)
         rows = _choose_rows(assigned)
         return replace(placement, rows=rows, absent_keys=missed, read_groups=groups, assigned=assigned)
 
@@ -312,7 +323,7 @@ def regroup(
         touched = _find_touched(kept, changed)
         bases = {(file.partition, file.file_id): file for file in now}
         again = _choose_rows(kept.where(_is_in(GROUP, touched))).drop(_BEFORE)
-        absent = MissedKeys(_select_absent(kept), index.storage, frozenset(keyed.counts))
+        absent = MissedKeys(_select_absent(kept), index.storage, frozenset(keyed.counts), index.virtual_keys)
         groups = _list_found(kept)
         placement = Placement(again, ListedGroups(bases), len(touched), absent, groups, kept.drop(_BEFORE))
         yield Regrouped(placement, touched, tuple(bases[group] for group in touched if group in bases))

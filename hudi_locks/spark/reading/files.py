@@ -30,6 +30,7 @@ from hudi_locks.table import (
     MergeRule,
     PartitionValues,
     StoredTypes,
+    VirtualKeys,
     add_meta_schema,
     find_stored_types,
 )
@@ -140,7 +141,13 @@ def text_columns(*names: str) -> pa.Schema:
 
 
 def read_keys(
-    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[BaseFile],
+    columns: pa.Schema,
+    *,
+    file_id: str = "",
+    virtual_keys: VirtualKeys | None = None,
 ) -> DataFrame:
     """Columns of these base files as they are stored, by whoever reads the storage.
 
@@ -150,9 +157,10 @@ def read_keys(
         files: At least one; those of which no size is known are looked for.
         columns: Some that the files have with these types.
         file_id: Name of a column more, with the id of each row's file group; none if empty.
+        virtual_keys: See `MergeRule`; record keys and partition paths are made then.
     """
-    if not storage.is_read_by_spark:
-        return read_by_arrow(spark, storage, files, columns, file_id=file_id)
+    if not storage.is_read_by_spark or virtual_keys is not None:
+        return read_by_arrow(spark, storage, files, columns, file_id=file_id, virtual_keys=virtual_keys)
     paths, sizes = [storage.address(file.path) for file in files], [file.size for file in files]
     rows = read_files(spark, paths, to_spark(columns), sizes=sizes)
     return rows.withColumn(file_id, F.substring_index(F.col("_metadata.file_name"), "_", 1)) if file_id else rows
@@ -227,7 +235,13 @@ def read_packs(spark: SparkSession, task: MergeTask) -> DataFrame:
 
 
 def read_by_arrow(
-    spark: SparkSession, storage: Storage, files: Sequence[BaseFile], columns: pa.Schema, *, file_id: str = ""
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[BaseFile],
+    columns: pa.Schema,
+    *,
+    file_id: str = "",
+    virtual_keys: VirtualKeys | None = None,
 ) -> DataFrame:
     """The rows of base files as they are stored, read on the executors by the storage itself.
 
@@ -237,9 +251,10 @@ def read_by_arrow(
         files: Some; those whose size is not known are read in a task each.
         columns: Of the rows, in types that Spark has; null where a file lacks them.
         file_id: See `MergeTask`.
+        virtual_keys: See `MergeRule`.
     """
     slices = [FileSlice(file.partition, file.file_id, file.instant, file) for file in files]
-    return read_stored(spark, storage, slices, columns, file_id=file_id)
+    return read_stored(spark, storage, slices, columns, file_id=file_id, rule=MergeRule(virtual_keys=virtual_keys))
 
 
 def read_stored(
@@ -283,6 +298,7 @@ def read_live_keys(spark: SparkSession, snapshot: Snapshot, slices: Sequence[Fil
     keys = text_columns(RECORD_KEY, PARTITION_PATH)
     plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
     logged = [piece for piece in slices if piece.logs]
-    read = [read_keys(spark, snapshot.table.storage, plain, keys, file_id=file_id)] if plain else []
+    storage, made = snapshot.table.storage, snapshot.table.config.virtual_keys
+    read = [read_keys(spark, storage, plain, keys, file_id=file_id, virtual_keys=made)] if plain else []
     read += [read_merged(spark, snapshot, logged, keys, file_id=file_id)] if logged else []
     return reduce(DataFrame.unionByName, read)

@@ -292,10 +292,16 @@ class Reader:
         merged = tuple(piece for piece in slices if piece.logs or address is None)
         if not merged:
             return self._open(plain, snapshot, address)
-        found = read_packs(self.spark, self._plan_merge(merged, snapshot, also=also))
+        found = self._hide_made_keys(read_packs(self.spark, self._plan_merge(merged, snapshot, also=also)))
         if address is None or not plain:
             return found
         return self._open(plain, snapshot, address).select(*map(column_named, found.columns)).unionByName(found)
+
+    def _hide_made_keys(self, rows: DataFrame) -> DataFrame:
+        """Meta columns as files have them, where keys were made to merge the rows."""
+        if self.table.config.has_meta_columns:
+            return rows
+        return rows.withColumns({n: F.lit(None).cast("string") for n in META_COLUMNS if n in rows.columns})
 
     def _refuse_untold(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> None:
         """Refuse folders that do not tell the partition columns which their files lack: these would be null."""

@@ -121,14 +121,14 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         return spread.sortWithinPartitions(*order) if order else spread
 
     def _read(self, timeline: Timeline, group: ClusteringGroup, schema: pa.Schema) -> DataFrame:
-        storage = self.table.storage
+        storage, virtual_keys = self.table.storage, self.table.config.virtual_keys
         named = [BaseFile.parse(one.partition, one.relative_path.rpartition("/")[2], 0) for one in group.slices]
 
         files = [file for file in named if file is not None]
-        if not storage.is_read_by_spark:
+        if not storage.is_read_by_spark or virtual_keys is not None:
             columns = widen(add_meta_schema(schema))
             refuse_inexact(storage, timeline, files, columns)
-            return read_by_arrow(self.spark, storage, files, columns)
+            return read_by_arrow(self.spark, storage, files, columns, virtual_keys=virtual_keys)
 
         def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             """The values as they are: what a partition's path says of them is for readers."""
@@ -158,4 +158,5 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
     def _make_task(self, transaction: Transaction, schema: pa.Schema) -> ClusterTask:
         avro = avro_schema(schema, self.table.config.name, with_meta_columns=True)
         seed = uuid.uuid5(uuid.NAMESPACE_OID, transaction.instant)
-        return ClusterTask(transaction.files, add_meta_schema(schema), self.settings.base_file_format(avro), seed)
+        form = self.settings.base_file_format(avro, self.table.config)
+        return ClusterTask(transaction.files, add_meta_schema(schema), form, seed)

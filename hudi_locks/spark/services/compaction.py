@@ -82,7 +82,8 @@ class CompactionJob(PlanJob[CompactionPlan]):
     def _make_task(
         self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> CompactTask | LogCompactTask:
-        return CompactTask(files, schema, self.settings.base_file_format(avro), self.table.config.merge_rule, slices)
+        config = self.table.config
+        return CompactTask(files, schema, self.settings.base_file_format(avro, config), config.merge_rule, slices)
 
     def _run_job(self, task: CompactTask | LogCompactTask) -> list[WriteStat]:
         count = len(task.slices)
@@ -99,5 +100,5 @@ class LogCompactionJob(CompactionJob):
     def _make_task(
         self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> LogCompactTask:
-        form = self.settings.log_format(avro)
-        return LogCompactTask(files, schema, form, self.table.config.merge_rule, slices)
+        config = self.table.config
+        return LogCompactTask(files, schema, self.settings.log_format(avro, config), config.merge_rule, slices)

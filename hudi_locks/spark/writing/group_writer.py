@@ -63,6 +63,7 @@ class GroupWriter:
         self._staged = files.start(group.partition, self._name, io_type=marker.io_type, is_announced=is_announced)
         self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
         self._stamped = 0
+        self._virtual_keys = form.virtual_keys
         self._writer = BaseFileWriter(self._staged, self._schema, form, indexed=files.indexed)
         self._changes = None if changes is None or group.base is None else ChangeLogWriter(files, group, changes)
         self._is_finished = False
@@ -129,7 +130,8 @@ class GroupWriter:
     def _read_present(self) -> Iterator[pa.Table]:
         if self._group.base is not None:
             for rows in read_base_file(self._files.storage, self._group.base.path):
-                yield conform(rows, self._schema)
+                keyed = rows if self._virtual_keys is None else self._virtual_keys.fill(rows, self._group.partition)
+                yield conform(keyed, self._schema)
 
     def _write(self, rows: pa.Table) -> None:
         self._counts["num_writes"] += rows.num_rows

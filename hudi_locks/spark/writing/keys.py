@@ -20,7 +20,16 @@ from hudi_locks.config import time_partition_keys
 from hudi_locks.errors import BadInput
 from hudi_locks.spark._compat import find_machine_zone
 from hudi_locks.spark.writing.time_paths import render_time_path
-from hudi_locks.table import DEFAULT_PARTITION, PARTITION_PATH, RECORD_KEY, TableConfig, TimePartition, find_zone_name
+from hudi_locks.table import (
+    DEFAULT_PARTITION,
+    EMPTY_KEY,
+    NULL_KEY,
+    PARTITION_PATH,
+    RECORD_KEY,
+    TableConfig,
+    TimePartition,
+    find_zone_name,
+)
 
 __all__ = [
     "KeyColumns",
@@ -30,8 +39,6 @@ __all__ = [
     "record_key",
 ]
 
-_NULL_KEY: Final = "__null__"
-_EMPTY_KEY: Final = "__empty__"
 _ROW_BITS: Final = 33
 """Of an id that Spark gives a row; those before them are the task's."""
 _ESCAPED: Final = "%\"#'*/:=?\\{[]^\x7f" + "".join(chr(code) for code in range(1, 32))
@@ -144,7 +151,7 @@ def _escape(value: Column) -> Column:
 
 
 def _name_missing(value: Column) -> Column:
-    return F.when(value.isNull(), F.lit(_NULL_KEY)).when(value == "", F.lit(_EMPTY_KEY)).otherwise(value)
+    return F.when(value.isNull(), F.lit(NULL_KEY)).when(value == "", F.lit(EMPTY_KEY)).otherwise(value)
 
 
 def _render(name: str, kind: T.DataType) -> Column:

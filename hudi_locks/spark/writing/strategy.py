@@ -137,7 +137,7 @@ class WriteStrategy(ABC):
         return WriteTask(
             files=files,
             schema=written,
-            form=self.settings.base_file_format(avro),
+            form=self.settings.base_file_format(avro, self.config),
             groups=groups,
             operation=operation,
             rule=self.settings.merge_rule(operation, self.config),
@@ -153,7 +153,7 @@ class WriteStrategy(ABC):
         return LogTask(
             files=files,
             schema=written,
-            form=self.settings.log_format(avro),
+            form=self.settings.log_format(avro, self.config),
             groups=groups,
             operation=operation,
             rule=MergeRule() if operation is Operation.DELETE else rule,

@@ -150,6 +150,8 @@ class _InputPreparer:
         columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
         frame, dropped = columns.add_to(user), self.table.config.dropped_fields
         schema = pa.schema([column for column in user_schema(user.drop(MOVED)) if column.name not in dropped])
+        if (virtual_keys := self.table.config.virtual_keys) is not None:
+            virtual_keys.check(schema)
         if operation is Operation.DELETE:
             return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
         check_ordering(user, self.table.config)

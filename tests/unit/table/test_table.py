@@ -187,7 +187,6 @@ def test_tables_that_cannot_be_read_are_refused(storage: MemoryStorage, key: str
     [
         ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
         ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.populate.meta.fields", "false"),
     ],
 )
 def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str, value: str) -> None:
@@ -249,7 +248,6 @@ def test_what_merges_by_code_of_its_own_is_refused(storage: MemoryStorage, chang
         ("hoodie.table.metadata.partitions", "secondary_index_name"), ("hoodie.metadata.enable", "true"),
         ("hoodie.table.metadata.partitions.inflight", "files"),
         ("hoodie.table.keygenerator.type", "GLOBAL_DELETE"), ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.populate.meta.fields", "false"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_written_are_read_all_the_same(storage: MemoryStorage, key: str, value: str) -> None:
