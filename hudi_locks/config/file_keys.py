@@ -56,7 +56,9 @@ LOGFILE_BLOCK_FORMAT = Key(
     "hoodie.logfile.data.block.format",
     str,
     "parquet",
-    "form of rows in log files; avro, the default of JVM writers, is ten times slower to write and read here",
+    "form of rows in log files; avro, the default of JVM writers, is ten times slower to write and read here. Without"
+    " this option it is avro where a text and another column decide between rows together: JVM Hudi 1.2.0 shows the"
+    " older row of Parquet blocks then",
     since="0.9.0",
     choices=("parquet", "avro"),
 )

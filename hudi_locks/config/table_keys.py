@@ -156,12 +156,21 @@ PARTIAL_UPDATE_MODE = Key(
     "hoodie.table.partial.update.mode",
     str,
     None,
-    "what a row says of columns that it does not set: IGNORE_DEFAULTS leaves those as they are where it has null; needs"
-    " table version 9",
+    "what a row says of columns that it does not set: IGNORE_DEFAULTS leaves those as they are where it has null,"
+    " FILL_UNAVAILABLE where it has the text for a value that was not sent; needs table version 9",
     since="1.1.0",
     choices=("IGNORE_DEFAULTS", "FILL_UNAVAILABLE"),
 )
 IGNORE_DEFAULTS: Final = "IGNORE_DEFAULTS"
+FILL_UNAVAILABLE: Final = "FILL_UNAVAILABLE"
+UNAVAILABLE_VALUE = Key(
+    "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value",
+    str,
+    "__debezium_unavailable_value",
+    "text by which a row says that a value was not sent, under FILL_UNAVAILABLE",
+    aliases=("hoodie.write.partial.update.unavailable.value",),
+    since="1.1.0",
+)
 RECORD_MERGE_MODE = Key(
     "hoodie.record.merge.mode",
     str,

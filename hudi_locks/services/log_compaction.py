@@ -40,7 +40,7 @@ class LogCompaction(Compaction):
         Raises:
             UnsupportedTable: The table has no logs, or its rows fill columns of the rows below.
         """
-        if self.table.config.merge_rule.fills_nulls:
+        if self.table.config.merge_rule.fills:
             path = self.table.storage.base
             message = f"rows of {path} take the values of nulls from rows below them, so that logs cannot be merged"
             raise UnsupportedTable(f"{message} without their base file; compact it instead", path=path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from hudi_locks.config import (
     Key,
@@ -131,7 +133,7 @@ class PipelineSettings:
         buckets: Buckets of each partition; with rings, nodes of a new one.
         hash_fields: Record key fields that a bucket index hashes.
         tasks: Number of write tasks by operation; 0 to let the input decide.
-        log_form: Of rows in log files: parquet or avro.
+        log_form: Of rows in log files: parquet or avro; None for parquet where JVM Hudi merges that right.
         log_block_bytes: Most memory that the rows of one block take.
         log_file_bytes: A log file that has reached it is followed by another.
         delete_marker: What makes of a row a delete, where the table does not say it.
@@ -159,7 +161,7 @@ class PipelineSettings:
     buckets: BucketCounts
     hash_fields: tuple[str, ...]
     tasks: Mapping[Operation, int]
-    log_form: str
+    log_form: str | None
     log_block_bytes: int
     log_file_bytes: int
     bare_keys: bool | None
@@ -196,7 +198,7 @@ class PipelineSettings:
             buckets=read_bucket_counts(options),
             hash_fields=tuple(fields.split(",")) if fields else config.record_key_fields,
             tasks={operation: options.get_value(key) for operation, key in _PARALLELISM.items()},
-            log_form=options.get_value(file_keys.LOGFILE_BLOCK_FORMAT).lower(),
+            log_form=_find_log_form(options),
             log_block_bytes=options.get_value(file_keys.LOGFILE_BLOCK_MAX_SIZE),
             log_file_bytes=options.get_value(file_keys.LOGFILE_MAX_SIZE),
             bare_keys=options.find(datasource_keys.COMPLEX_KEY_VALUE_ONLY),
@@ -228,10 +230,12 @@ class PipelineSettings:
         keys = config.virtual_keys
         return BaseFileFormat(avro, self.codec, self.row_group_bytes, self.page_bytes, self.key_filter, keys)
 
-    def log_format(self, avro: str, config: TableConfig) -> LogFormat:
-        """How logs of a table are encoded whose rows have this Avro schema."""
+    def log_format(self, schema: pa.Schema, avro: str, config: TableConfig) -> LogFormat:
+        """How logs of a table are encoded whose rows have this schema; `avro` is the same for Avro."""
+        ordering = [field.type for field in schema if field.name in config.merge_ordering]
+        form = self.log_form or ("avro" if _has_text_beside(ordering) else "parquet")
         is_empty = not config.has_meta_columns
-        return LogFormat(avro, self.log_form, self.codec, self.log_block_bytes, self.log_file_bytes, is_empty)
+        return LogFormat(avro, form, self.codec, self.log_block_bytes, self.log_file_bytes, is_empty)
 
     @property
     def moving_key(self) -> str:
@@ -330,3 +334,14 @@ def _refuse_read_options(options: Options) -> None:
 
 def _read_codec(options: Options) -> str:
     return options.get_value(file_keys.PARQUET_COMPRESSION_CODEC).lower()
+
+
+def _find_log_form(options: Options) -> str | None:
+    key = file_keys.LOGFILE_BLOCK_FORMAT
+    return options.get_value(key).lower() if options.has(key) else None
+
+
+def _has_text_beside(ordering: Sequence[pa.DataType]) -> bool:
+    """Whether texts and other values decide together: of Parquet blocks JVM Hudi 1.2.0 lets the older row win then."""
+    texts = [pa.types.is_string(kind) for kind in ordering]
+    return any(texts) and not all(texts)

@@ -68,6 +68,7 @@ _INSERTS: Final = (
 _KEPT: Final[tuple[Key[Any], ...]] = (
     write_keys.FOREIGN_WRITERS,
     table_keys.PARTIAL_UPDATE_MODE,
+    table_keys.UNAVAILABLE_VALUE,
     table_keys.CDC_ENABLED,
     table_keys.CDC_MODE,
     table_keys.DROP_PARTITION_COLUMNS,
@@ -94,7 +95,8 @@ def describe_table(
     """
     keys, said = _split(record_key), _split(partition_by)
     version = options.get_value(datasource_keys.WRITE_TABLE_VERSION)
-    merging = {**_describe_merging(options, version), **describe_payload(options, version)}
+    ordered = describe_payload(options, version, ordering=_split(ordering or ()))
+    merging = {**_describe_merging(options, version), **ordered}
     generator = _choose_generator(options, keys, said)
     partitions, kinds = _split_partitions(said, generator)
     return TableConfig(
@@ -251,7 +253,12 @@ def _other(asked: str, value: str, present: str, path: str) -> BadInput:
 
 
 def _present_merging(config: TableConfig) -> dict[str, str]:
-    kept = (table_keys.PARTIAL_UPDATE_MODE, table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)
+    kept = (
+        table_keys.PARTIAL_UPDATE_MODE,
+        table_keys.UNAVAILABLE_VALUE,
+        table_keys.DELETE_FIELD,
+        table_keys.DELETE_MARKER,
+    )
     return {
         table_keys.RECORD_MERGE_MODE.name: config.merge_mode,
         **{key.name: config.extra.get(key.name, "") for key in kept},

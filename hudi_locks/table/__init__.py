@@ -65,11 +65,9 @@ from hudi_locks.table.ordering import (
     IS_DELETED,
     DeleteMarker,
     MergeRule,
-    describe_payload,
     find_deletes,
     newest_rows,
     read_delete_marker,
-    read_payload,
 )
 from hudi_locks.table.partition_path import (
     DEFAULT_PARTITION,
@@ -82,6 +80,7 @@ from hudi_locks.table.partition_path import (
     partition_path,
     read_partition_metadata,
 )
+from hudi_locks.table.payloads import describe_payload, read_payload
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
 from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact

@@ -26,12 +26,12 @@ from hudi_locks.table.key_generator import (
 )
 from hudi_locks.table.ordering import (
     IS_DELETED,
-    MERGE_MODE_SINCE,
     DeleteMarker,
     MergeRule,
-    find_payload_meaning,
+    Unavailable,
     read_delete_marker,
 )
+from hudi_locks.table.payloads import MERGE_MODE_SINCE, find_payload_meaning
 from hudi_locks.table.virtual_keys import VirtualKeys
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
@@ -121,14 +121,22 @@ class TableConfig:
     def merge_rule(self) -> MergeRule:
         """How two rows with one key become one."""
         fills_nulls = self.partial_update_mode == table_keys.IGNORE_DEFAULTS
-        by_payload = self.payload_meaning and not self.merge_ordering
+        is_old = bool(self.payload_meaning)
+        unavailable = self._read_unavailable(fills_earlier=not is_old)
+        by_payload = is_old and (not self.merge_ordering or unavailable is not None)
         return MergeRule(
             self.merge_ordering,
             fills_nulls=fills_nulls,
             deletes=self.delete_markers,
             precombine=self.ordering_fields if by_payload else (),
             virtual_keys=self.virtual_keys,
+            unavailable=unavailable,
         )
+
+    def _read_unavailable(self, *, fills_earlier: bool) -> Unavailable | None:
+        if self.partial_update_mode != table_keys.FILL_UNAVAILABLE:
+            return None
+        return Unavailable(Options(self._merging).get_value(table_keys.UNAVAILABLE_VALUE), fills_earlier=fills_earlier)
 
     @property
     def merge_strategy_id(self) -> str:

@@ -11,7 +11,7 @@ from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import MetadataPartition
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import COMPLEX, CUSTOM, KEY_GENERATORS, NON_PARTITION, SIMPLE, TIMESTAMP
-from hudi_locks.table.ordering import MERGE_MODE_SINCE
+from hudi_locks.table.payloads import MERGE_MODE_SINCE
 
 __all__ = ["check_creatable", "check_readable", "check_writable"]
 
@@ -66,8 +66,8 @@ _MERGE_MODE: Final = _Limit(
 )
 _PARTIAL_UPDATES: Final = _Limit(
     table_keys.PARTIAL_UPDATE_MODE.name,
-    ("", table_keys.IGNORE_DEFAULTS),
-    "of rows that set some columns only, those are merged in which null says nothing",
+    ("", "NONE", table_keys.IGNORE_DEFAULTS, table_keys.FILL_UNAVAILABLE),
+    "of rows that set some columns only, those are merged in which null, or one text, says nothing",
 )
 _PARTIAL_SINCE: Final = 9
 _READ: Final = (

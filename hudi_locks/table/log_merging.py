@@ -47,14 +47,14 @@ def merge_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) 
     Args:
         entries: Of all logs, in their order.
         schema: Of the merged rows, meta columns included; columns that an older block lacks are null.
-        rule: Which of two rows with one key wins. Unless it fills nulls, columns that decide nothing may come as
+        rule: Which of two rows with one key wins. Unless it fills columns, those that decide nothing may come as
             dictionaries, of base rows too, and are text again in the rows that are left.
 
     Raises:
         UnsupportedTable: A block has some of the columns only.
     """
     read = list(map(_refuse_partial, entries))
-    if not rule.fills_nulls:
+    if not rule.fills:
         return _WholeRows(read, schema, rule)
     return _FilledRows(read, schema, replace(rule, precombine=()))  # that is for rows of one write
 
@@ -86,7 +86,7 @@ def join_logs(entries: Iterable[LogEntry], schema: pa.Schema, rule: MergeRule) -
         UnsupportedTable: A block has some of the columns only, or a null says nothing: then what a row does depends on
             the rows below it.
     """
-    if rule.fills_nulls:
+    if rule.fills:
         raise UnsupportedTable("rows that fill columns of other rows cannot be joined without those; compact instead")
     as_rows = replace(rule, deletes=())  # they stay what they are, since the base file may hold what they take out
     merged = _WholeRows(list(map(_refuse_partial, entries)), schema, as_rows)
@@ -213,7 +213,8 @@ class _FilledRows(UpsertMerge):
 
     def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         apart = _begin_anew(newer, older) | _flags(older, _DELETED) | _flags(newer, _DELETED)
-        return fill_rows(older, newer, self._find_wins(newer, older), apart=apart)
+        wins = self._find_wins(newer, older)
+        return fill_rows(older, newer, wins, apart=apart, unavailable=self._rule.unavailable)
 
 
 def _narrow(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -101,7 +101,7 @@ class UpsertMerge(KeyedMerge):
     def __init__(self, incoming: pa.Table, rule: MergeRule) -> None:
         self._rule = rule
         within = rule.within_write
-        self._incoming = fold_rows(incoming, self._merge) if within.fills_nulls else incoming
+        self._incoming = fold_rows(incoming, self._merge) if within.fills else incoming
         winners = newest_rows(self._incoming, within)
         self._rows: Indices = np.arange(self._incoming.num_rows) if winners is None else winners
         super().__init__(_combine(self._incoming.column(RECORD_KEY).take(pa.array(self._rows))))
@@ -120,7 +120,7 @@ class UpsertMerge(KeyedMerge):
             yield drop_deletes(self._incoming.take(pa.array(fresh[start : start + _PIECE_ROWS])), self._rule.deletes)
 
     def _replace(self, existing: pa.Table, places: Indices, rows: Indices) -> pa.Table:
-        if self._rule.fills_nulls:
+        if self._rule.fills:
             replacing = self._merge(existing.take(pa.array(places)), self._incoming.take(pa.array(rows)))
         else:
             wins = self._find_wins(_take(self._incoming, self._deciding, rows), _take(existing, self._deciding, places))
@@ -154,7 +154,8 @@ class UpsertMerge(KeyedMerge):
 
     def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """What each pair of rows becomes where nulls are filled."""
-        return fill_rows(older, newer, self._find_wins(newer, older), apart=_find_either(older, newer, self._rule))
+        apart, wins = _find_either(older, newer, self._rule), self._find_wins(newer, older)
+        return fill_rows(older, newer, wins, apart=apart, unavailable=self._rule.unavailable)
 
 
 class AppendMerge(Merge):
@@ -229,14 +230,15 @@ class MovingMerge(Merge):
 def combine_rows(rows: pa.Table, rule: MergeRule) -> pa.Table:
     """One row for each key, as the rule makes it of those that came one after the other in one write."""
     within = rule.within_write
-    if within.fills_nulls:
+    if within.fills:
         return fold_rows(rows, lambda older, newer: _fill(older, newer, within))
     winners = newest_rows(rows, within)
     return rows if winners is None else rows.take(pa.array(winners))
 
 
 def _fill(older: pa.Table, newer: pa.Table, rule: MergeRule) -> pa.Table:
-    return fill_rows(older, newer, find_wins(newer, older, rule.ordering), apart=_find_either(older, newer, rule))
+    apart, wins = _find_either(older, newer, rule), find_wins(newer, older, rule.ordering)
+    return fill_rows(older, newer, wins, apart=apart, unavailable=rule.unavailable)
 
 
 def _find_either(older: pa.Table, newer: pa.Table, rule: MergeRule) -> Mask | None:

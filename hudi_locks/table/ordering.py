@@ -12,10 +12,9 @@ sees also what an older row brought late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -30,51 +29,24 @@ from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.virtual_keys import VirtualKeys
 
 __all__ = [
-    "BY_PAYLOAD",
     "IS_DELETED",
-    "MERGE_MODE_SINCE",
     "DeleteMarker",
     "Indices",
     "Mask",
     "MergeRule",
-    "describe_payload",
+    "Unavailable",
     "drop_deletes",
     "fill_rows",
     "find_deletes",
-    "find_payload_meaning",
     "find_wins",
     "fold_rows",
     "newest_rows",
     "read_delete_marker",
-    "read_payload",
 ]
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _VALUE: Final = 1
-_EVENT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "EVENT_TIME_ORDERING"}
-_COMMIT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "COMMIT_TIME_ORDERING"}
-_FILLS: Final = {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS}
-_DMS: Final = {table_keys.DELETE_FIELD.name: "Op", table_keys.DELETE_MARKER.name: "D"}
-_PACKAGE: Final = "org.apache.hudi.common.model."
-_PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "OverwriteWithLatestAvroPayload": _COMMIT_TIME,
-        "DefaultHoodieRecordPayload": _EVENT_TIME,
-        "EventTimeAvroPayload": _EVENT_TIME,
-        "PartialUpdateAvroPayload": {**_EVENT_TIME, **_FILLS},
-        "OverwriteNonDefaultsWithLatestAvroPayload": {**_COMMIT_TIME, **_FILLS},
-        "AWSDmsAvroPayload": {**_COMMIT_TIME, **_DMS},
-    }
-)
-_IN_0_15: Final = "OverwriteWithLatestAvroPayload"
-_SINCE: Final = 9
-"""Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
-BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
-"""Hudi's strategy of a table whose payload class alone says how rows are merged."""
-_CUSTOM: Final = "CUSTOM"
-MERGE_MODE_SINCE: Final = 8
-"""Table version from which the merge mode is among the properties."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +105,20 @@ def _find(rows: pa.Table, marker: DeleteMarker) -> npt.NDArray[np.bool_] | None:
 
 
 @dataclass(frozen=True)
+class Unavailable:
+    """Texts that stand for values which were not sent, and are taken from the other row (Hudi's FILL_UNAVAILABLE).
+
+    Attributes:
+        text: Which one.
+        fills_earlier: Whether a row that comes later and loses fills the one that wins; below table version 9 it does
+            not.
+    """
+
+    text: str
+    fills_earlier: bool = True
+
+
+@dataclass(frozen=True)
 class MergeRule:
     """Which of two rows with one key wins.
 
@@ -147,6 +133,7 @@ class MergeRule:
         precombine: Fields of which the greatest values choose one of several rows of a key in one write, which counts
             whole; empty: these are merged as rows of several writes are.
         virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
+        unavailable: Texts that take the value of the other row; None where every value counts.
     """
 
     ordering: tuple[str, ...] = ()
@@ -155,11 +142,19 @@ class MergeRule:
     deletes: tuple[DeleteMarker, ...] = (IS_DELETED,)
     precombine: tuple[str, ...] = ()
     virtual_keys: VirtualKeys | None = None
+    unavailable: Unavailable | None = None
 
     @property
     def within_write(self) -> MergeRule:
         """The rule for rows of one write."""
-        return replace(self, ordering=self.precombine, fills_nulls=False) if self.precombine else self
+        if not self.precombine:
+            return self
+        return replace(self, ordering=self.precombine, fills_nulls=False, unavailable=None)
+
+    @property
+    def fills(self) -> bool:
+        """Whether one row may be made of several."""
+        return self.fills_nulls or self.unavailable is not None
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -237,28 +232,44 @@ def _rank(column: pa.ChunkedArray) -> Any:
     return pc.add(rank, pc.cast(pc.is_nan(column).fill_null(fill_value=False), pa.int8()))
 
 
-def fill_rows(older: pa.Table, newer: pa.Table, wins: Mask, *, apart: Mask | None = None) -> pa.Table:
-    """Merge rows in pairs.
+def fill_rows(
+    older: pa.Table,
+    newer: pa.Table,
+    wins: Mask,
+    *,
+    apart: Mask | None = None,
+    unavailable: Unavailable | None = None,
+) -> pa.Table:
+    """Merge rows in pairs: a null of the one that wins takes the value of the other.
 
     Args:
         older: The row of each pair that came first.
         newer: The other one, in the same schema.
         wins: Where the newer row wins.
         apart: Where nothing is filled, as where one of the two is a delete.
+        unavailable: Texts that take it in place of nulls.
     """
     rows, places = pa.concat_tables([older, newer]), np.arange(older.num_rows)
     first, second = places, places + older.num_rows
     high, low = np.where(wins, second, first), np.where(wins, first, second)
     joined = ~apart if apart is not None else np.ones(older.num_rows, dtype=np.bool_)
-    chosen = {name: _fill(rows.column(name), high, low, joined) for name in rows.column_names}
+    if unavailable is not None and not unavailable.fills_earlier:
+        joined = joined & wins
+    said = {name: _find_said(rows.column(name), unavailable) for name in rows.column_names}
+    chosen = {name: np.where(joined & ~known[high] & known[low], low, high) for name, known in said.items()}
     brought = np.any([wins, *(chosen[n] == second for n in chosen if n not in META_COLUMNS)], axis=0)
     chosen.update({name: np.where(brought, second, first) for name in META_COLUMNS if name in chosen})
     return pa.table([rows.column(name).take(pa.array(chosen[name])) for name in chosen], schema=rows.schema)
 
 
-def _fill(column: pa.ChunkedArray, high: Indices, low: Indices, joined: Mask) -> Indices:
-    valid: Any = column.is_valid().to_numpy()
-    return np.where(joined & ~valid[high] & valid[low], low, high)
+def _find_said(column: pa.ChunkedArray, unavailable: Unavailable | None) -> Mask:
+    """Where a row says something of the column."""
+    if unavailable is None:
+        return np.asarray(column.is_valid().to_numpy(), np.bool_)
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return np.ones(len(column), np.bool_)
+    is_marked = pc.equal(column, pa.scalar(unavailable.text.encode()).cast(column.type))
+    return ~np.asarray(pc.fill_null(is_marked, fill_value=False).to_numpy(), np.bool_)
 
 
 def fold_rows(rows: pa.Table, merge: Callable[[pa.Table, pa.Table], pa.Table]) -> pa.Table:
@@ -289,63 +300,3 @@ def _count_before(ordered: Indices) -> Indices:
     """How many of the same code come before each one of an ordered array."""
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     return np.arange(len(ordered)) - np.repeat(starts, np.diff(starts, append=len(ordered)))
-
-
-def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]:
-    """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
-
-    Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0); those of
-    version 6 name it alone, and those of Hudi 0.15 that hold base files alone not even that: its writers take the class
-    of their options then, or the one that lets the later write win.
-    """
-    payload = (properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
-    mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
-    if version < MERGE_MODE_SINCE and mode is None:
-        return _PAYLOADS.get(payload or _IN_0_15, {})
-    if version >= _SINCE or (mode or "").upper() != _CUSTOM or strategy != BY_PAYLOAD:
-        return {}
-    return _PAYLOADS.get(payload, {})
-
-
-def describe_payload(options: Options, version: int) -> dict[str, str]:
-    """The properties of a table that is made with the payload class of the options; none if they name none.
-
-    Raises:
-        ConfigError: See `read_payload`.
-    """
-    meant = read_payload(options)
-    if version >= _SINCE or len(meant) <= 1:
-        return meant
-    payload = (options.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
-    return {
-        table_keys.RECORD_MERGE_MODE.name: _CUSTOM,
-        table_keys.RECORD_MERGE_STRATEGY_ID.name: BY_PAYLOAD,
-        table_keys.PAYLOAD_CLASS.name: f"{_PACKAGE}{payload}",
-    }
-
-
-def read_payload(options: Options) -> dict[str, str]:
-    """The properties that mean what the payload class of a writer's options means; none if they name none.
-
-    Raises:
-        ConfigError: The class has no such meaning, or contradicts another option.
-    """
-    key = table_keys.PAYLOAD_CLASS
-    asked = options.find(key)
-    if not asked:
-        return {}
-    told = f"{options.name_used(key)}={asked}"
-    meant = _PAYLOADS.get(asked.removeprefix(_PACKAGE))
-    if meant is None:
-        known = ", ".join(_PAYLOADS)
-        raise ConfigError(f"{told} is Java code that is not run here; use one of {known}", key=key.name, value=asked)
-    _refuse_contradiction(options, meant, told)
-    return dict(meant)
-
-
-def _refuse_contradiction(options: Options, meant: Mapping[str, str], told: str) -> None:
-    for key in (table_keys.RECORD_MERGE_MODE, table_keys.PARTIAL_UPDATE_MODE):
-        given = options.name_used(key)
-        if given is not None and options[given].upper() != meant.get(key.name, ""):
-            message = f"{told} and {given}={options[given]} contradict each other; leave one of them out"
-            raise ConfigError(message, key=given)

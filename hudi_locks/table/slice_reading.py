@@ -152,7 +152,7 @@ def read_slice(
     base = BaseRows(storage, piece, part, rule.virtual_keys)
     if base.is_left_out:
         return
-    encoded = () if rule.fills_nulls or not piece.logs else _find_idle(schema, rule)
+    encoded = () if rule.fills or not piece.logs else _find_idle(schema, rule)
     columns = _list_columns(schema, rule)
     with reading_ahead(base.read(columns, encoded=encoded, batch_rows=piece_rows)) as pieces:
         if not piece.logs:
@@ -217,7 +217,7 @@ def _find_undone(read: list[tuple[LogFile, bytes]]) -> frozenset[str]:
 
 
 def _drop_done(read: list[tuple[LogFile, bytes]], rule: MergeRule) -> list[tuple[LogFile, bytes]]:
-    done = frozenset() if rule.fills_nulls else _find_done(read)
+    done = frozenset() if rule.fills else _find_done(read)
     return [(log, data) for log, data in read if log.instant not in done]
 
 

@@ -23,7 +23,7 @@ from hudi_locks.table.key_generator import (
     split_partition_fields,
 )
 from hudi_locks.table.limits import check_writable
-from hudi_locks.table.ordering import BY_PAYLOAD, MERGE_MODE_SINCE
+from hudi_locks.table.payloads import BY_PAYLOAD, MERGE_MODE_SINCE
 
 __all__ = ["VERSIONS", "read_current_properties", "take_writer_options", "translate_properties"]
 
@@ -39,6 +39,15 @@ _NAMED_IN_8: Final = {
     "OverwriteNonDefaultsWithLatestAvroPayload": (
         BY_COMMIT,
         {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS},
+    ),
+    "debezium.PostgresDebeziumAvroPayload": (
+        BY_TIME,
+        {
+            table_keys.PARTIAL_UPDATE_MODE.name: table_keys.FILL_UNAVAILABLE,
+            table_keys.UNAVAILABLE_VALUE.name: str(table_keys.UNAVAILABLE_VALUE.default),
+            table_keys.DELETE_FIELD.name: "_change_operation_type",
+            table_keys.DELETE_MARKER.name: "d",
+        },
     ),
     "AWSDmsAvroPayload": (
         BY_COMMIT,

@@ -20,10 +20,12 @@ Create = Callable[..., HoodieTable]
 Frame = Callable[..., Any]
 RowsOf = Callable[..., list[tuple[Any, ...]]]
 WIDE = "id string, month string, ts long, value double, label string"
+MODE = "hoodie.table.partial.update.mode"
+UNSENT = "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value"
 PARTIAL = {
     **shared_table.SHARED,
     "hoodie.write.table.version": "9",
-    "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+    MODE: "IGNORE_DEFAULTS",
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "1",
 }
@@ -82,9 +84,39 @@ def test_rows_of_one_write_fill_each_other(create: Create, frame: Frame, rows_of
     ("changes", "message"),
     [
         ({"hoodie.write.table.version": "8"}, "needs table version 9"),
-        ({"hoodie.table.partial.update.mode": "FILL_UNAVAILABLE"}, "those are merged in which null says nothing"),
     ],
 )
 def test_what_readers_would_merge_otherwise_is_not_made(create: Create, changes: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         create(options={**PARTIAL, **changes})
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_text_says_that_a_value_was_not_sent(create: Create, frame: Frame, rows_of: RowsOf, table_type: str) -> None:
+    said = {
+        MODE: "FILL_UNAVAILABLE",
+        UNSENT: "?",
+    }
+    table = create(table_type=table_type, options={**PARTIAL, **said})
+    table.upsert(frame([("a", "1", 5, 1.0, "kept"), ("b", "1", 5, 2.0, "?")], WIDE))
+    table.upsert(frame([("a", "1", 6, None, "?"), ("b", "1", 4, 9.0, "late")], WIDE))
+    assert rows_of(table) == [("a", "1", 6, None, "kept"), ("b", "1", 5, 2.0, "late")]
+
+
+DEBEZIUM = "org.apache.hudi.common.model.debezium."
+
+
+@pytest.mark.parametrize(
+    ("payload", "version", "ordering", "told"),
+    [
+        ("PostgresDebeziumAvroPayload", "9", "ts", "compares rows by _event_lsn, and not by ts"),
+        ("MySqlDebeziumAvroPayload", "9", None, "compares rows by _event_bin_file,_event_pos, and not by no column"),
+        ("MySqlDebeziumAvroPayload", "8", ["_event_bin_file", "_event_pos"], "needs table version 9"),
+    ],
+)
+def test_a_payload_class_of_debezium_compares_its_own_columns(
+    create: Create, payload: str, version: str, ordering: str | None, told: str
+) -> None:
+    options = {"hoodie.datasource.write.payload.class": DEBEZIUM + payload, "hoodie.write.table.version": version}
+    with pytest.raises(ConfigError, match=told):
+        create(ordering=ordering, options=options)

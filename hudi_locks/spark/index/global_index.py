@@ -136,7 +136,7 @@ class _Moves:
 
     def _move(self, is_moving: Column, groups: set[tuple[str, str]], operation: Operation) -> DataFrame:
         rule = self.index.settings.merge_rule(operation, self.snapshot.table.config)
-        if rule.fills_nulls:
+        if rule.fills:
             raise self._refuse_filling(groups)
         staying = self.found.where(~is_moving).withColumn(PARTITION_PATH, F.coalesce(PLACE, PARTITION_PATH))
         moving = self._drop_older(self.found.where(is_moving), groups, rule.ordering)

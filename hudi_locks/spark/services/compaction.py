@@ -101,4 +101,4 @@ class LogCompactionJob(CompactionJob):
         self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]
     ) -> LogCompactTask:
         config = self.table.config
-        return LogCompactTask(files, schema, self.settings.log_format(avro, config), config.merge_rule, slices)
+        return LogCompactTask(files, schema, self.settings.log_format(schema, avro, config), config.merge_rule, slices)

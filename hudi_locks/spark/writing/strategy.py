@@ -153,7 +153,7 @@ class WriteStrategy(ABC):
         return LogTask(
             files=files,
             schema=written,
-            form=self.settings.log_format(avro, self.config),
+            form=self.settings.log_format(written, avro, self.config),
             groups=groups,
             operation=operation,
             rule=MergeRule() if operation is Operation.DELETE else rule,

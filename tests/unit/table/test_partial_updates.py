@@ -20,6 +20,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.table.log_merging import merge_logs
 from hudi_locks.table.log_rows import LogEntry
+from hudi_locks.table.ordering import Unavailable
 
 SCHEMA = add_meta_schema(pa.schema([("ts", pa.int64()), ("v", pa.int64()), ("w", pa.list_(pa.int64()))]))
 EVENT_TIME, COMMIT_TIME_RULE = MergeRule(("ts",), fills_nulls=True), MergeRule(fills_nulls=True)
@@ -172,3 +173,40 @@ class TestPrecombine:
     def test_without_such_columns_rows_of_one_write_fill_each_other(self) -> None:
         shown = combine_rows(table(list(self.ROWS[:2])), COMMIT_TIME_RULE).select(["ts", "v", "w"]).to_pylist()
         assert shown == [{"ts": 3, "v": 1, "w": [3]}]
+
+
+UNSENT = "(not sent)"
+EVENTS = add_meta_schema(pa.schema([("lsn", pa.int64()), ("a", pa.string()), ("b", pa.binary())]))
+FILLED = MergeRule(("lsn",), unavailable=Unavailable(UNSENT))
+
+
+def events(*rows: tuple[int, str | None, bytes | None]) -> pa.Table:
+    return pa.Table.from_pylist([{RECORD_KEY: "k", "lsn": lsn, "a": a, "b": b} for lsn, a, b in rows], EVENTS)
+
+
+def merge_events(rule: MergeRule, old: pa.Table, new: pa.Table) -> list[tuple[Any, ...]]:
+    merge = UpsertMerge(new, rule)
+    merged = pa.concat_tables([merge.apply(old), *merge.remaining()])
+    logged = merge_logs([LogEntry("1", old), LogEntry("2", new)], EVENTS, rule).remaining()
+    shown = [tuple(row.values()) for row in merged.select(["lsn", "a", "b"]).to_pylist()]
+    if not rule.precombine:
+        assert [tuple(r.values()) for r in pa.concat_tables(logged).select(["lsn", "a", "b"]).to_pylist()] == shown
+    return shown
+
+
+def test_a_text_for_what_was_not_sent_takes_the_value_of_the_other_row_and_a_null_counts() -> None:
+    old = events((5, "a", b"b"))
+    assert merge_events(FILLED, old, events((6, UNSENT, None))) == [(6, "a", None)]
+    assert merge_events(FILLED, old, events((6, "new", UNSENT.encode()))) == [(6, "new", b"b")]
+    unsent = events((5, UNSENT, b"b"))
+    assert merge_events(FILLED, unsent, events((4, "late", b"late"))) == [(5, "late", b"b")]
+    assert merge_events(FILLED, unsent, events((6, UNSENT, b"new"))) == [(6, UNSENT, b"new")]
+    both = events((6, "first", b"x"), (7, UNSENT, b"y"))
+    assert merge_events(FILLED, old, both) == [(7, "first", b"y")]
+
+
+def test_below_version_9_only_the_row_that_wins_is_filled_and_rows_of_one_write_count_whole() -> None:
+    rule = replace(FILLED, precombine=("lsn",), unavailable=Unavailable(UNSENT, fills_earlier=False))
+    unsent = events((5, UNSENT, b"b"))
+    assert merge_events(rule, unsent, events((4, "late", b"late"))) == [(5, UNSENT, b"b")]
+    assert merge_events(rule, events((5, "a", b"b")), events((6, "first", b"x"), (7, UNSENT, b"y"))) == [(7, "a", b"y")]

@@ -14,6 +14,7 @@ from hudi_locks.errors import ConfigError, DamagedTable, NotATable, TableExists,
 from hudi_locks.format import CommitMetadata, Instant, State, avro_schema, decode_properties, encode_properties
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import IS_DELETED, PROPERTIES_PATH, DeleteMarker, MergeRule, Table, TableConfig, read_commit
+from hudi_locks.table.ordering import Unavailable
 from hudi_locks.timeline import LAYOUT_2, create_instant
 
 T1, T2, T3, T4 = (f"2026112103215960{n}" for n in (1, 2, 3, 4))
@@ -212,6 +213,15 @@ BY_PAYLOAD = {
             "OverwriteNonDefaultsWithLatestAvroPayload",
             MergeRule(fills_nulls=True, deletes=(IS_DELETED,), precombine=("ts",)),
         ),
+        (
+            "debezium.PostgresDebeziumAvroPayload",
+            MergeRule(
+                ("ts",),
+                deletes=(IS_DELETED, DeleteMarker("_change_operation_type", "d")),
+                precombine=("ts",),
+                unavailable=Unavailable("__debezium_unavailable_value", fills_earlier=False),
+            ),
+        ),
         ("AWSDmsAvroPayload", MergeRule(deletes=(IS_DELETED, DeleteMarker("Op", "D")), precombine=("ts",))),
     ],
 )
@@ -231,6 +241,7 @@ def test_a_table_of_version_8_merges_as_its_payload_class_means(
     "changes",
     [
         {**BY_PAYLOAD, "hoodie.compaction.payload.class": "com.example.Payload"},
+        {**BY_PAYLOAD, "hoodie.compaction.payload.class": PAYLOADS + "debezium.MySqlDebeziumAvroPayload"},
         {**BY_PAYLOAD, "hoodie.compaction.payload.class": ""},
         {**BY_PAYLOAD, "hoodie.record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"},
         {**BY_PAYLOAD, "hoodie.table.version": "9"},

@@ -1,0 +1,136 @@
+"""Payload classes: what those that Hudi ships say of rows of one key, as the properties of version 9 say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from hudi_locks.config import Options, table_keys
+from hudi_locks.errors import ConfigError
+
+__all__ = ["BY_PAYLOAD", "MERGE_MODE_SINCE", "describe_payload", "find_payload_meaning", "read_payload"]
+
+_EVENT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "EVENT_TIME_ORDERING"}
+_COMMIT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "COMMIT_TIME_ORDERING"}
+_FILLS: Final = {table_keys.PARTIAL_UPDATE_MODE.name: table_keys.IGNORE_DEFAULTS}
+_DEBEZIUM: Final = {
+    **_EVENT_TIME,
+    table_keys.DELETE_FIELD.name: "_change_operation_type",
+    table_keys.DELETE_MARKER.name: "d",
+}
+_POSTGRES: Final = {
+    **_DEBEZIUM,
+    table_keys.PARTIAL_UPDATE_MODE.name: table_keys.FILL_UNAVAILABLE,
+    table_keys.UNAVAILABLE_VALUE.name: str(table_keys.UNAVAILABLE_VALUE.default),
+}
+_DMS: Final = {table_keys.DELETE_FIELD.name: "Op", table_keys.DELETE_MARKER.name: "D"}
+_PACKAGE: Final = "org.apache.hudi.common.model."
+_PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "OverwriteWithLatestAvroPayload": _COMMIT_TIME,
+        "DefaultHoodieRecordPayload": _EVENT_TIME,
+        "EventTimeAvroPayload": _EVENT_TIME,
+        "PartialUpdateAvroPayload": {**_EVENT_TIME, **_FILLS},
+        "OverwriteNonDefaultsWithLatestAvroPayload": {**_COMMIT_TIME, **_FILLS},
+        "AWSDmsAvroPayload": {**_COMMIT_TIME, **_DMS},
+        "debezium.PostgresDebeziumAvroPayload": _POSTGRES,
+        "debezium.MySqlDebeziumAvroPayload": _DEBEZIUM,
+    }
+)
+_ORDERED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "debezium.PostgresDebeziumAvroPayload": "_event_lsn",
+        "debezium.MySqlDebeziumAvroPayload": "_event_bin_file,_event_pos",
+    }
+)
+"""Columns by which a class compares rows, whatever else is named."""
+_NEEDS_9: Final = ("debezium.MySqlDebeziumAvroPayload",)
+"""Classes that compare parts of a text below that version."""
+_IN_0_15: Final = "OverwriteWithLatestAvroPayload"
+_SINCE: Final = 9
+"""Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
+BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
+"""Hudi's strategy of a table whose payload class alone says how rows are merged."""
+_CUSTOM: Final = "CUSTOM"
+MERGE_MODE_SINCE: Final = 8
+"""Table version from which the merge mode is among the properties."""
+
+
+def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]:
+    """What other properties would say of a table that leaves to its payload class how rows are merged; none of others.
+
+    Tables of version 8 name such a class beside the merge mode CUSTOM (HoodieTableConfig of JVM Hudi 1.0); those of
+    version 6 name it alone, and those of Hudi 0.15 that hold base files alone not even that: its writers take the class
+    of their options then, or the one that lets the later write win.
+    """
+    payload = (properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
+    mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
+    if version >= _SINCE or payload in _NEEDS_9:
+        return {}
+    if version < MERGE_MODE_SINCE and mode is None:
+        return _PAYLOADS.get(payload or _IN_0_15, {})
+    return _PAYLOADS.get(payload, {}) if (mode or "").upper() == _CUSTOM and strategy == BY_PAYLOAD else {}
+
+
+def describe_payload(options: Options, version: int, *, ordering: Sequence[str]) -> dict[str, str]:
+    """The properties of a table that is made with the payload class of the options; none if they name none.
+
+    Args:
+        options: Of its writer.
+        version: Of the table.
+        ordering: Its ordering columns.
+
+    Raises:
+        ConfigError: See `read_payload`; or the class compares other columns, or needs another version.
+    """
+    meant = read_payload(options)
+    payload = (options.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
+    _refuse_other_ordering(payload, version, ordering)
+    if version >= _SINCE or len(meant) <= 1:
+        return meant
+    return {
+        table_keys.RECORD_MERGE_MODE.name: _CUSTOM,
+        table_keys.RECORD_MERGE_STRATEGY_ID.name: BY_PAYLOAD,
+        table_keys.PAYLOAD_CLASS.name: f"{_PACKAGE}{payload}",
+    }
+
+
+def _refuse_other_ordering(payload: str, version: int, ordering: Sequence[str]) -> None:
+    wanted, key = _ORDERED.get(payload), table_keys.ORDERING_FIELDS.name
+    if wanted is not None and ",".join(ordering) != wanted:
+        message = (
+            f"{payload} compares rows by {wanted}, and not by {','.join(ordering) or 'no column'}: name that there"
+        )
+        raise ConfigError(f"{key}: {message}", key=key, wanted=wanted)
+    if payload in _NEEDS_9 and version < _SINCE:
+        key = table_keys.PAYLOAD_CLASS.name
+        message = f"{key}={payload} needs table version {_SINCE}: give hoodie.write.table.version={_SINCE}"
+        raise ConfigError(message, key=key, value=payload)
+
+
+def read_payload(options: Options) -> dict[str, str]:
+    """The properties that mean what the payload class of a writer's options means; none if they name none.
+
+    Raises:
+        ConfigError: The class has no such meaning, or contradicts another option.
+    """
+    key = table_keys.PAYLOAD_CLASS
+    asked = options.find(key)
+    if not asked:
+        return {}
+    told = f"{options.name_used(key)}={asked}"
+    meant = _PAYLOADS.get(asked.removeprefix(_PACKAGE))
+    if meant is None:
+        known = ", ".join(_PAYLOADS)
+        raise ConfigError(f"{told} is Java code that is not run here; use one of {known}", key=key.name, value=asked)
+    _refuse_contradiction(options, meant, told)
+    return dict(meant)
+
+
+def _refuse_contradiction(options: Options, meant: Mapping[str, str], told: str) -> None:
+    for key in (table_keys.RECORD_MERGE_MODE, table_keys.PARTIAL_UPDATE_MODE):
+        given = options.name_used(key)
+        if given is not None and options[given].upper() != meant.get(key.name, ""):
+            message = f"{told} and {given}={options[given]} contradict each other; leave one of them out"
+            raise ConfigError(message, key=given)
