@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from hudi_locks.cli.doctor import doctor
+from hudi_locks.cli.init import init
 from hudi_locks.cli.listing import list_locks
 from hudi_locks.cli.options import (
     ConfigFile,
@@ -43,6 +44,7 @@ def add_lock_commands(app: typer.Typer) -> None:
     app.command("providers")(list_providers)
     app.command("config")(explain_config)
     app.command()(doctor)
+    app.command()(init)
     add_running_commands(app)
 
 

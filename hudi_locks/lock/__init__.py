@@ -17,6 +17,7 @@ from hudi_locks.lock.provider import (
     import_extra,
     load_provider_class,
 )
+from hudi_locks.lock.setup import SetupStep, SetupTerms
 from hudi_locks.lock.table_lock import table_lock
 
 __all__ = [
@@ -37,6 +38,8 @@ __all__ = [
     "OnLost",
     "Owner",
     "RetryPolicy",
+    "SetupStep",
+    "SetupTerms",
     "available_providers",
     "import_extra",
     "load_provider_class",
