@@ -19,7 +19,7 @@ from hudi_locks.config.options import Options
 from hudi_locks.config.registry import find_key, strip_member
 from hudi_locks.errors import ConfigError, NoEffectWarning
 
-__all__ = ["add_defaults", "find_defaults_file", "overlay", "read_option_file"]
+__all__ = ["add_defaults", "find_defaults_file", "overlay", "own_name", "read_option_file"]
 
 _FOLDER: Final = "HUDI_CONF_DIR"
 _USUAL_FOLDER: Final = "/etc/hudi/conf"
@@ -133,11 +133,11 @@ def overlay(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str
 
 
 def _leave_out(lower: Mapping[str, str], upper: Mapping[str, object]) -> dict[str, str]:
-    given = set(map(_own_name, upper))
-    return {name: value for name, value in lower.items() if _own_name(name) not in given}
+    given = set(map(own_name, upper))
+    return {name: value for name, value in lower.items() if own_name(name) not in given}
 
 
-def _own_name(name: str) -> str:
-    """The name without aliases; what is for one of two chained providers stays so."""
+def own_name(name: str) -> str:
+    """A key by its own name, whatever alias was given; what is for one of two chained providers stays so."""
     known, bare = find_key(name), strip_member(name)
     return name if known is None else name.removesuffix(bare) + known.name
