@@ -186,10 +186,7 @@ def _settle(row: ExplainedKey | None, own: str, value: str, origin: str) -> Expl
     if row.effect == _REFUSED or find_key(own) in _BY_WRITER:
         return replace(row, overruled=(OverruledValue(origin, own, value), *row.overruled))
     overruled = (*row.overruled, OverruledValue(row.origin, own, row.value))
-    if own != write_keys.FOREIGN_WRITERS.name or row.value.lower() == value.lower():
-        return ExplainedKey(own, value, origin, row.effect, row.note, overruled)
-    note = f"{own}={row.value} has no effect: it counts when a table is made, and this one has {value}"
-    return ExplainedKey(own, value, origin, _IDLE, note, overruled)
+    return ExplainedKey(own, value, origin, row.effect, row.note, overruled)
 
 
 def _list_defaults(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ from hudi_locks.clock import SystemClock
 from hudi_locks.config import Options, list_contradictions, lock_keys, table_keys
 from hudi_locks.errors import ConfigError, HudiLocksError, NotATable
 from hudi_locks.lock import Capability, LockProvider, RetryPolicy, explain_wait, load_provider_class
+from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.table import Table
 from hudi_locks.transaction.settings import WriterSettings, refuse_unusable
 from hudi_locks.verification import WriterTraces, trace_writers
@@ -121,7 +123,7 @@ def _find_table(options: Options) -> tuple[str, Table | None]:
     if storage is None:
         return f"{path} is out of reach with these options", None
     try:
-        table = Table.load(storage)
+        table = Table.load(storage).with_writer_options(options)
     except NotATable:
         return f"{path} holds no table yet", None
     settings = table.config
@@ -143,11 +145,25 @@ def _refuse_for_table(options: Options, table: Table | None) -> Iterator[str]:
     """What a writer of the table refuses, beyond the options alone."""
     if table is None:
         return
-    try:
+
+    def check_settings() -> None:
         settings = WriterSettings.of(options, table.config.extra)
         refuse_unusable(table, settings, has_lock=options.has(lock_keys.PROVIDER))
+
+    def check_rest() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of keys, which tell it themselves
+            check_pipeline(options, table.config, table.storage.base, for_writing=True)
+
+    yield from map(_say_refusal, (table.check_writable, check_settings, check_rest))
+
+
+def _say_refusal(check: Callable[[], object]) -> str:
+    try:
+        check()
     except HudiLocksError as error:
-        yield str(error)
+        return str(error)
+    return ""
 
 
 def _say_waits(options: Options, name: str, provider: LockProvider | None) -> tuple[float | None, str]:

@@ -205,6 +205,14 @@ def test_what_the_table_says_of_itself_is_compared(explain: Explain, tmp_path: P
     assert "hoodie.table.checksum" not in found
 
 
+def test_a_value_that_is_none_is_told_once(explain: Explain, tmp_path: Path) -> None:
+    base = str(tmp_path / "t")
+    make_table(base)
+    status, told = explain(base, "-p", "filesystem", "-o", "hoodie.client.heartbeat.interval_in_ms=soon")
+    assert (status, told["refusals"]) == (1, [])
+    assert rows(told)["hoodie.client.heartbeat.interval_in_ms"]["effect"] == "refused"
+
+
 def test_what_agrees_with_the_table_or_may_differ_is_honoured(explain: Explain, tmp_path: Path) -> None:
     base = str(tmp_path / "t")
     make_table(base, index="SIMPLE", foreign="false")
