@@ -86,6 +86,8 @@ def explain_wait(policy: RetryPolicy, *, waits_at_service: bool) -> str:
         f"A writer gives up after at most {_say_duration(longest_s)}: {policy.attempts} attempts of up to"
         f" {policy.wait_s:g} s, with pauses of up to {policy.client_pause_s:g} s between them; "
         + _explain_attempt(policy, waits_at_service=waits_at_service)
+        + " What the requests themselves take comes on top, and where other threads of the process want the lock too,"
+        f" up to {_say_duration(policy.worst_case_s)} in their line."
     )
 
 

@@ -177,6 +177,7 @@ def test_waits_are_those_of_the_provider(explain: Explain) -> None:
     _, told = explain("-p", "filesystem", *words, "-o", "hoodie.write.lock.num_retries=0")
     assert told["worst_case_s"] == 5.0
     assert "asks the lock service once, and does not wait" in told["waits"]
+    assert "up to 9 s in their line" in told["waits"]
     place = ("-o", "url=h:1", "-o", "base_path=/l", "-o", "lock_key=k")
     _, told = explain("-p", "zookeeper", *words, *place, "-o", "hoodie.write.lock.num_retries=0")
     assert told["worst_case_s"] == 9.0
