@@ -131,8 +131,12 @@ def _explain_given(given: Given, provider: LockProvider | None, table: Table | N
         own = own_name(name)
         effect, note = _judge(name, given.options[name], declared, table)
         origin = given.origins[name] if name == own else f"{given.origins[name]}, as {name}"
-        lost = tuple(one for one in given.overruled if own_name(one.name) == own)
+        lost = tuple(_veil(one, secret) for one in given.overruled if own_name(one.name) == own)
         yield ExplainedKey(own, HIDDEN if name in secret else shown, origin, effect, note, lost)
+
+
+def _veil(one: OverruledValue, secret: Collection[str]) -> OverruledValue:
+    return replace(one, value=HIDDEN) if one.name in secret else one
 
 
 def _judge(name: str, value: str, declared: Collection[str], table: Table | None) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.tables import find_storage
 from hudi_locks.clock import SystemClock
 from hudi_locks.config import Options, list_contradictions, lock_keys, table_keys
-from hudi_locks.errors import ConfigError, HudiLocksError, NotATable
+from hudi_locks.errors import ConfigError, HudiLocksError, NotATable, ProviderLoadError, StorageError
 from hudi_locks.lock import Capability, LockProvider, RetryPolicy, explain_wait, load_provider_class
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.table import Table
@@ -101,12 +101,12 @@ def run_explain(
 
 def _explain(given: Given) -> Explanation:
     options = Options(given.options)
-    said, table = _find_table(options)
+    said, table, failure = _find_table(options)
     provider, refusal = _open_provider(options)
     with provider or nullcontext():
         keys = explain_keys(given, provider, table)
     told = {key.note for key in keys}
-    whole = [refusal, *list_contradictions(options), *_refuse_for_table(options, table)]
+    whole = [failure, refusal, *list_contradictions(options), *_refuse_for_table(options, table)]
     refusals = tuple(dict.fromkeys(text for text in whole if text and text not in told))
     name = options.find(lock_keys.PROVIDER) or ""
     worst_s, waits = _say_waits(options, name, provider)
@@ -114,20 +114,22 @@ def _explain(given: Given) -> Explanation:
     return Explanation(said, name, keys, refusals, worst_s, waits, writers)
 
 
-def _find_table(options: Options) -> tuple[str, Table | None]:
-    """What is at the path, in words, and the table if there is one within reach."""
+def _find_table(options: Options) -> tuple[str, Table | None, str]:
+    """What is at the path, in words, the table if there is one within reach, and why the store does not tell."""
     path = options.find(table_keys.BASE_PATH)
     if not path:
-        return "", None
+        return "", None, ""
     storage = find_storage(path, options)
     if storage is None:
-        return f"{path} is out of reach with these options", None
+        return f"{path} is out of reach with these options", None, ""
     try:
         table = Table.load(storage).with_writer_options(options)
     except NotATable:
-        return f"{path} holds no table yet", None
+        return f"{path} holds no table yet", None, ""
+    except (StorageError, ProviderLoadError) as error:
+        return f"{path} cannot be looked at", None, str(error)
     settings = table.config
-    return f"{settings.name} at {path}, {settings.table_type}, version {settings.version}", table
+    return f"{settings.name} at {path}, {settings.table_type}, version {settings.version}", table, ""
 
 
 def _open_provider(options: Options) -> tuple[LockProvider | None, str]:

@@ -21,8 +21,8 @@ from hudi_locks.config import (
     lock_keys,
     nearest_key,
     overlay,
-    read_option_file,
     redact,
+    split_option_file,
     table_keys,
 )
 from hudi_locks.errors import ConfigError
@@ -119,13 +119,16 @@ class Given:
         return {name: value for name, value in self.options.items() if find_key(name) is not lock_keys.PROVIDER}
 
     def add(self, origin: str, values: Mapping[str, str]) -> Given:
-        """With values that win over those given so far."""
-        joined = overlay(self.options, values)
-        origins = {name: origin if name in values else self.origins[name] for name in joined}
-        shown = redact(self.options)
-        lost = [name for name in self.options if name in values or name not in joined]
+        """With values of one place that win over those given so far."""
+        return self.join(Given(values, dict.fromkeys(values, origin)))
+
+    def join(self, upper: Given) -> Given:
+        """With others that win over those given so far."""
+        joined, shown = overlay(self.options, upper.options), redact(self.options)
+        lost = [name for name in self.options if name in upper.options or name not in joined]
+        origins = {name: upper.origins.get(name) or self.origins[name] for name in joined}
         overruled = (OverruledValue(self.origins[name], name, shown[name]) for name in lost)
-        return Given(joined, origins, (*self.overruled, *overruled))
+        return Given(joined, origins, (*self.overruled, *overruled, *upper.overruled))
 
 
 def gather(key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None) -> Given:
@@ -177,12 +180,24 @@ def read_options(settings: list[str] | None, config: str | Path | None) -> dict[
 def _read_layers(config: str | Path | None) -> Given:
     found = Given({}, {})
     for path in filter(None, (find_defaults_file(), config)):
-        found = found.add(str(path), read_option_file(str(path)))
+        found = found.join(_read_file(str(path)))
     known = {name.upper().replace(".", "_"): name for name in KEYS if name.startswith(_OWN_PREFIXES)}
     for variable in sorted(name for name in os.environ if name in known or name.startswith(_VARIABLES)):
         name = known.get(variable) or variable.lower().replace("_", ".")
         found = found.add(variable, {name: os.environ[variable]})
     return found
+
+
+def _read_file(address: str) -> Given:
+    """The options of a file. Two names of one key stay both: a writer refuses them if they contradict each other."""
+    options, origins = dict[str, str](), dict[str, str]()
+    lost: list[OverruledValue] = []
+    for place, part in split_option_file(address):
+        shown = redact(options)
+        lost += [OverruledValue(origins[name], name, shown[name]) for name in part if name in options]
+        options |= part
+        origins |= dict.fromkeys(part, place)
+    return Given(options, origins, tuple(lost))
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -33,7 +33,14 @@ from hudi_locks.config.checks import (
 from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
-from hudi_locks.config.option_files import add_defaults, find_defaults_file, overlay, own_name, read_option_file
+from hudi_locks.config.option_files import (
+    add_defaults,
+    find_defaults_file,
+    overlay,
+    own_name,
+    read_option_file,
+    split_option_file,
+)
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key
 
@@ -72,6 +79,7 @@ __all__ = [
     "redact",
     "refuse_contradictions",
     "service_keys",
+    "split_option_file",
     "split_scheme",
     "table_keys",
     "time_partition_keys",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hudi_locks_providers.filesystem import FileSystemLockProvider
 
-from hudi_locks import LockManager, Owner
+from hudi_locks import LockManager, Owner, StorageError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
@@ -87,15 +87,38 @@ def test_an_alias_is_overruled_by_the_name(explain: Explain, tmp_path: Path) -> 
     ]
 
 
+def test_an_included_file_is_told_by_its_own_name(explain: Explain, tmp_path: Path) -> None:
+    job, shared = tmp_path / "job.properties", tmp_path / "shared.properties"
+    shared.write_text(f"{WAIT}=1\nhoodie.write.lock.num_retries=2\n")
+    job.write_text(f"hoodie.write.lock.num_retries=1\ninclude=shared.properties\n{WAIT}=3\n")
+    found = rows(explain("/t", "-p", "filesystem", "--props", str(job))[1])
+    assert (found[WAIT]["value"], found[WAIT]["origin"]) == ("3", str(job))
+    assert [(one["origin"], one["value"]) for one in found[WAIT]["overruled"]] == [(str(shared), "1")]
+    retries = found["hoodie.write.lock.num_retries"]
+    assert (retries["value"], retries["origin"]) == ("2", str(shared))
+
+
+def test_two_names_of_one_key_in_a_file_contradict_each_other(explain: Explain, tmp_path: Path) -> None:
+    job, shared = tmp_path / "job.properties", tmp_path / "shared.properties"
+    shared.write_text("hoodie.cleaner.policy.failed.writes=EAGER\n")
+    job.write_text("include=shared.properties\nhoodie.clean.failed.writes.policy=LAZY\n")
+    status, told = explain("/t", "-p", "filesystem", "--props", str(job))
+    assert status == 1
+    assert "are names of one key and were given different values" in told["refusals"][0]
+
+
 def test_secrets_are_hidden_wherever_they_are_given(
     hudi_locks: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tmp_path / "job.properties"
+    job, machine = tmp_path / "job.properties", tmp_path / "hudi-defaults.conf"
     job.write_text("hoodie.aws.secret.key=first\nacme.password=second\nacme.entrance=third\n")
+    machine.write_text("hoodie.aws.secret.key=fifth\nacme.password=sixth\nacme.entrance=seventh\n")
+    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
     monkeypatch.setattr(FileSystemLockProvider, "secret_options", frozenset({"acme.entrance"}))
     words = ("explain", "/t", "-p", "filesystem", "--props", str(job), "-o", "hoodie.aws.secret.key=fourth")
     for out in (hudi_locks(*words)[1], hudi_locks(*words, "--json")[1]):
         assert not [word for word in ("first", "second", "third", "fourth") if word in out]
+        assert not [word for word in ("fifth", "sixth", "seventh") if word in out]
         assert "***" in out
 
 
@@ -282,6 +305,19 @@ def test_a_table_that_is_not_there_yet_is_no_error(explain: Explain, hudi_locks:
     out = hudi_locks("explain", base, "-p", "filesystem", "-o", "hoodie.bulkinsert.sort.mode=GLOBAL_SORT")[1]
     assert out.startswith(f"{base} holds no table yet\n")
     assert "→ hoodie.bulkinsert.sort.mode=GLOBAL_SORT is not offered" in out
+
+
+def test_a_store_that_does_not_answer_is_told_and_the_options_explained(
+    explain: Explain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Table:
+        raise StorageError("the store does not answer")
+
+    monkeypatch.setattr(Table, "load", fail)
+    status, told = explain("s3://explained/t", "-p", "storage")
+    assert (status, told["table"]) == (1, "s3://explained/t cannot be looked at")
+    assert told["refusals"] == ["the store does not answer"]
+    assert rows(told)["hoodie.write.lock.storage.validity.timeout.secs"]["value"] == "300"
 
 
 def test_a_wrong_command_line_is_status_2(hudi_locks: Run, tmp_path: Path) -> None:
