@@ -52,6 +52,8 @@ from hudi_locks.lock import (
     LockScope,
     LossReason,
     Owner,
+    SetupStep,
+    SetupTerms,
     table_lock,
 )
 
@@ -94,6 +96,8 @@ __all__ = [
     "SavepointRefused",
     "SecondWriterRefused",
     "SessionRefused",
+    "SetupStep",
+    "SetupTerms",
     "StorageError",
     "SystemClock",
     "TableError",

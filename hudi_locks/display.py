@@ -1,12 +1,15 @@
-"""How values are shown to people: moments, and the cards of notebooks."""
+"""How values are shown to people: moments, and in notebooks cards, and lines that tell what is being done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import importlib
+import sys
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from html import escape
+from typing import Any
 
-__all__ = ["make_card", "say_time"]
+__all__ = ["make_card", "open_notebook_line", "say_time"]
 
 
 def say_time(ms: int | None) -> str:
@@ -30,3 +33,22 @@ def _cell(value: object) -> str:
     """A value as text, several of a tuple one below the other."""
     many = value if isinstance(value, tuple) else (value,)
     return "<br>".join(escape(str(one)) for one in many)
+
+
+def open_notebook_line() -> Callable[[str], None] | None:
+    """A line in the cell of a notebook that runs now: what it is called with stands there in place of the text before.
+
+    Returns:
+        The function; None where no kernel of a notebook runs. IPython is loaded by nobody but the kernel.
+    """
+    find_shell: Callable[[], Any] = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
+    if getattr(find_shell(), "kernel", None) is None:
+        return None
+    display = importlib.import_module("IPython.display").display
+    line = display(_make_line(""), raw=True, display_id=True)
+    return lambda text: line.update(_make_line(text), raw=True)
+
+
+def _make_line(text: str) -> dict[str, str]:
+    """A text in the forms between which a front end chooses."""
+    return {"text/plain": text, "text/html": f"<pre>{escape(text)}</pre>" if text else ""}

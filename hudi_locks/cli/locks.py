@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from hudi_locks.cli.doctor import doctor
+from hudi_locks.cli.init import init
 from hudi_locks.cli.listing import list_locks
 from hudi_locks.cli.options import (
     ConfigFile,
@@ -26,9 +27,9 @@ from hudi_locks.cli.options import (
 from hudi_locks.cli.output import open_console, print_json, prints
 from hudi_locks.cli.running import add_running_commands
 from hudi_locks.cli.tables import refuse_no_table
-from hudi_locks.config import Options, check_writer_options, find_key, lock_keys, redact
+from hudi_locks.config import Options, check_writer_options, lock_keys, own_name, redact
 from hudi_locks.errors import ProviderLoadError
-from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, load_provider_class
+from hudi_locks.lock import Capability, Holder, RetryPolicy, available_providers, explain_wait, load_provider_class
 
 __all__ = ["add_lock_commands"]
 
@@ -43,6 +44,7 @@ def add_lock_commands(app: typer.Typer) -> None:
     app.command("providers")(list_providers)
     app.command("config")(explain_config)
     app.command()(doctor)
+    app.command()(init)
     add_running_commands(app)
 
 
@@ -172,7 +174,8 @@ def explain_config(
 ) -> None:
     """Print the options in effect, without secrets, and how long a writer may wait for its lock.
 
-    Says of each where it was given. Asks no lock service, and of a table its name alone.
+    Says of each where it was given. Asks no lock service, and of a table its name alone. `hudi-locks explain` tells
+    more: what was overruled, what has no effect, what the table says, and what is known of its other writers.
 
     Exit status: 0 the provider accepts them, and none is refused by every writer; 2 they are refused.
 
@@ -181,25 +184,26 @@ def explain_config(
     given = gather(key, provider, settings=option, config=config)
     with open_provider(given) as accepted:
         options = Options(accepted.options)
+        waits_at_service = Capability.TIMED_WAIT in accepted.capabilities
     check_writer_options(options)
     rows = _effective(options, given.origins)
     policy = RetryPolicy.from_options(options)
     if as_json:
         values, origins = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
-        print_json(EffectiveOptions(values, origins, policy.worst_case_s))
+        print_json(EffectiveOptions(values, origins, policy.longest_wait_s(waits_at_service=waits_at_service)))
         return
     table = Table("key", "value", "from", box=None)
     for row in rows:
         table.add_row(*row)
     open_console().print(table)
-    typer.echo(_say_waits(policy))
+    typer.echo(explain_wait(policy, waits_at_service=waits_at_service))
 
 
 def _effective(options: Options, origins: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Key, value, and where it was given; under which other name too, if it was another."""
     rows = {}
     for name, value in redact(options).items():
-        own = known.name if (known := find_key(name)) else name
+        own = own_name(name)
         rows[own] = (value, origins[name] if name == own else f"{origins[name]}, as {name}")
     for known in _wait_keys():
         rows.setdefault(known.name, (str(known.default), "default"))
@@ -215,11 +219,3 @@ def _wait_keys() -> list[Any]:
         lock_keys.CLIENT_NUM_RETRIES,
         lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
     ]
-
-
-def _say_waits(policy: RetryPolicy) -> str:
-    return (
-        f"A writer gives up after at most {policy.worst_case_s / 60:.1f} minutes: {policy.attempts} attempts of up to"
-        f" {policy.wait_s:g} s, with pauses of up to {policy.client_pause_s:g} s between them; one attempt asks the"
-        f" lock service up to {policy.num_retries + 1} times, {policy.pause_s:g} to {policy.max_pause_s:g} s apart."
-    )

@@ -21,21 +21,25 @@ from hudi_locks.config import (
     lock_keys,
     nearest_key,
     overlay,
-    read_option_file,
+    redact,
+    split_option_file,
     table_keys,
 )
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockProvider, LockScope, available_providers, load_provider_class
 
 __all__ = [
+    "TABLE_ITSELF",
     "ConfigFile",
     "FileGroup",
     "Given",
     "Json",
     "Key",
+    "OverruledValue",
     "Provider",
     "Settings",
     "gather",
+    "gather_any",
     "make_provider",
     "open_provider",
     "parse_scope",
@@ -68,9 +72,26 @@ FileGroup = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+TABLE_ITSELF: Final = "the table"
+"""The origin of what the table at the path says of itself."""
 _OWN_PREFIXES: Final = ("hoodie.", "hudi_locks.")
 _VARIABLES: Final = "HOODIE_"
 """Variables of the environment that begin so stand for keys, also for unknown ones, of which the user is told."""
+
+
+@dataclass(frozen=True)
+class OverruledValue:
+    """A value that does not count, since another place gives the key too.
+
+    Attributes:
+        origin: Where it was given.
+        name: Under which name.
+        value: What was given; hidden if it is a secret.
+    """
+
+    origin: str
+    name: str
+    value: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -80,10 +101,12 @@ class Given:
     Attributes:
         options: By the names under which they were given.
         origins: A file, a variable of the environment or a word of the command line, by the same names.
+        overruled: What was given in places of less weight too, the least one first.
     """
 
     options: Mapping[str, str] = field(repr=False)
     origins: Mapping[str, str]
+    overruled: tuple[OverruledValue, ...] = ()
 
     @property
     def provider(self) -> str:
@@ -96,9 +119,16 @@ class Given:
         return {name: value for name, value in self.options.items() if find_key(name) is not lock_keys.PROVIDER}
 
     def add(self, origin: str, values: Mapping[str, str]) -> Given:
-        """With values that win over those given so far."""
-        joined = overlay(self.options, values)
-        return Given(joined, {name: origin if name in values else self.origins[name] for name in joined})
+        """With values of one place that win over those given so far."""
+        return self.join(Given(values, dict.fromkeys(values, origin)))
+
+    def join(self, upper: Given) -> Given:
+        """With others that win over those given so far."""
+        joined, shown = overlay(self.options, upper.options), redact(self.options)
+        lost = [name for name in self.options if name in upper.options or name not in joined]
+        origins = {name: upper.origins.get(name) or self.origins[name] for name in joined}
+        overruled = (OverruledValue(self.origins[name], name, shown[name]) for name in lost)
+        return Given(joined, origins, (*self.overruled, *overruled, *upper.overruled))
 
 
 def gather(key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None) -> Given:
@@ -107,15 +137,25 @@ def gather(key: str | None, provider: str | None, *, settings: list[str] | None,
     Raises:
         ConfigError: No provider was named, or an option is not `key=value`.
     """
+    found = gather_any(key, provider, settings=settings, config=config)
+    if not Options(found.options).find(lock_keys.PROVIDER):
+        raise ConfigError("which lock provider? give --provider, such as --provider filesystem; there is no default")
+    return found
+
+
+def gather_any(key: str | None, provider: str | None, *, settings: list[str] | None, config: Path | None) -> Given:
+    """All options of a command that does without a lock provider too.
+
+    Raises:
+        ConfigError: An option is not `key=value`.
+    """
     found, pairs = _read_layers(config), dict(map(_split, settings or []))
     name = provider or pairs.get(lock_keys.PROVIDER.name) or Options(found.options).find(lock_keys.PROVIDER)
-    if not name:
-        raise ConfigError("which lock provider? give --provider, such as --provider filesystem; there is no default")
-    short = load_provider_class(name).short_options
+    short = load_provider_class(name).short_options if name else {}
     found = found.add("--option", {_full_key(word, short): value for word, value in pairs.items()})
-    found = found.add("--provider", {lock_keys.PROVIDER.name: name}) if provider else found
+    found = found.add("--provider", {lock_keys.PROVIDER.name: provider}) if provider else found
     found = found.add("KEY", {table_keys.BASE_PATH.name: key}) if key else found
-    return found.add("the table", _find_name(found.options))
+    return found.add(TABLE_ITSELF, _find_name(found.options))
 
 
 def _find_name(options: Mapping[str, str]) -> dict[str, str]:
@@ -140,12 +180,24 @@ def read_options(settings: list[str] | None, config: str | Path | None) -> dict[
 def _read_layers(config: str | Path | None) -> Given:
     found = Given({}, {})
     for path in filter(None, (find_defaults_file(), config)):
-        found = found.add(str(path), read_option_file(str(path)))
+        found = found.join(_read_file(str(path)))
     known = {name.upper().replace(".", "_"): name for name in KEYS if name.startswith(_OWN_PREFIXES)}
     for variable in sorted(name for name in os.environ if name in known or name.startswith(_VARIABLES)):
         name = known.get(variable) or variable.lower().replace("_", ".")
         found = found.add(variable, {name: os.environ[variable]})
     return found
+
+
+def _read_file(address: str) -> Given:
+    """The options of a file. Two names of one key stay both: a writer refuses them if they contradict each other."""
+    options, origins = dict[str, str](), dict[str, str]()
+    lost: list[OverruledValue] = []
+    for place, part in split_option_file(address):
+        shown = redact(options)
+        lost += [OverruledValue(origins[name], name, shown[name]) for name in part if name in options]
+        options |= part
+        origins |= dict.fromkeys(part, place)
+    return Given(options, origins, tuple(lost))
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -26,13 +26,21 @@ from hudi_locks.config.checks import (
     check_writer_options,
     has_buckets,
     is_lock_local,
+    list_contradictions,
     redact,
     refuse_contradictions,
 )
 from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
 from hudi_locks.config.named_class import import_class
-from hudi_locks.config.option_files import add_defaults, find_defaults_file, overlay, read_option_file
+from hudi_locks.config.option_files import (
+    add_defaults,
+    find_defaults_file,
+    overlay,
+    own_name,
+    read_option_file,
+    split_option_file,
+)
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key
 
@@ -60,15 +68,18 @@ __all__ = [
     "index_keys",
     "ingest_keys",
     "is_lock_local",
+    "list_contradictions",
     "local_path",
     "lock_keys",
     "metrics_keys",
     "nearest_key",
     "overlay",
+    "own_name",
     "read_option_file",
     "redact",
     "refuse_contradictions",
     "service_keys",
+    "split_option_file",
     "split_scheme",
     "table_keys",
     "time_partition_keys",

@@ -13,7 +13,15 @@ from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
 from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 
-__all__ = ["check_options", "check_writer_options", "has_buckets", "is_lock_local", "redact", "refuse_contradictions"]
+__all__ = [
+    "check_options",
+    "check_writer_options",
+    "has_buckets",
+    "is_lock_local",
+    "list_contradictions",
+    "redact",
+    "refuse_contradictions",
+]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
 _IN_PROCESS: Final = ("in_process", "inprocesslockprovider")
@@ -87,6 +95,19 @@ def refuse_contradictions(options: Options) -> None:
     """
     for check in _CONTRADICTIONS:
         check(options)
+
+
+def list_contradictions(options: Options) -> tuple[str, ...]:
+    """All that `refuse_contradictions` would refuse one after the other, in words."""
+    return tuple(dict.fromkeys(filter(None, (_try(check, options) for check in _CONTRADICTIONS))))
+
+
+def _try(check: Callable[[Options], None], options: Options) -> str:
+    try:
+        check(options)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _mode(options: Options) -> str:

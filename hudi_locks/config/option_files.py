@@ -9,6 +9,8 @@ import os
 import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from hudi_locks.config.options import Options
 from hudi_locks.config.registry import find_key, strip_member
 from hudi_locks.errors import ConfigError, NoEffectWarning
 
-__all__ = ["add_defaults", "find_defaults_file", "overlay", "read_option_file"]
+__all__ = ["add_defaults", "find_defaults_file", "overlay", "own_name", "read_option_file", "split_option_file"]
 
 _FOLDER: Final = "HUDI_CONF_DIR"
 _USUAL_FOLDER: Final = "/etc/hudi/conf"
@@ -41,10 +43,23 @@ def read_option_file(address: str) -> dict[str, str]:
     Raises:
         ConfigError: A file cannot be read, or includes itself.
     """
-    return dict(_read_pairs(address, above=()))
+    return {key: value for _, part in split_option_file(address) for key, value in part.items()}
 
 
-def _read_pairs(address: str, *, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def split_option_file(address: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The options of a file in the parts that one file after the other gives: its own lines, and those of each include.
+
+    Raises what `read_option_file` raises.
+
+    Yields:
+        Where the file of a part lies, and its options; those of later parts count before these.
+    """
+    for place, lines in groupby(_read_lines(address, above=()), key=itemgetter(0)):
+        yield place, {key: value for _, key, value in lines}
+
+
+def _read_lines(address: str, *, above: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Of each line the file, key and value."""
     path = os.path.realpath(local_path(address))
     by = f", which {above[-1]} includes," if above else ""
     if path in above:
@@ -53,9 +68,9 @@ def _read_pairs(address: str, *, above: tuple[str, ...]) -> Iterator[tuple[str, 
         key, value = _split(line, f"line {number} of {path}")
         if key == _INCLUDE:
             beside = os.path.join(os.path.dirname(path), local_path(value))  # noqa: PTH118, PTH120  # a text, as given
-            yield from _read_pairs(beside, above=(*above, path))
+            yield from _read_lines(beside, above=(*above, path))
         elif key:
-            yield key, value
+            yield address, key, value
 
 
 def _read_text(path: str, called: str) -> str:
@@ -133,11 +148,11 @@ def overlay(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str
 
 
 def _leave_out(lower: Mapping[str, str], upper: Mapping[str, object]) -> dict[str, str]:
-    given = set(map(_own_name, upper))
-    return {name: value for name, value in lower.items() if _own_name(name) not in given}
+    given = set(map(own_name, upper))
+    return {name: value for name, value in lower.items() if own_name(name) not in given}
 
 
-def _own_name(name: str) -> str:
-    """The name without aliases; what is for one of two chained providers stays so."""
+def own_name(name: str) -> str:
+    """A key by its own name, whatever alias was given; what is for one of two chained providers stays so."""
     known, bare = find_key(name), strip_member(name)
     return name if known is None else name.removesuffix(bare) + known.name

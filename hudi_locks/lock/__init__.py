@@ -3,7 +3,7 @@
 from hudi_locks.lock.acquisition import RetryPolicy
 from hudi_locks.lock.aliases import name_provider
 from hudi_locks.lock.capability import Capability
-from hudi_locks.lock.explanation import show_command
+from hudi_locks.lock.explanation import explain_wait, show_command
 from hudi_locks.lock.held import Held, HoldState, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Owner, name_job
@@ -17,6 +17,7 @@ from hudi_locks.lock.provider import (
     import_extra,
     load_provider_class,
 )
+from hudi_locks.lock.setup import SetupStep, SetupTerms
 from hudi_locks.lock.table_lock import table_lock
 
 __all__ = [
@@ -37,7 +38,10 @@ __all__ = [
     "OnLost",
     "Owner",
     "RetryPolicy",
+    "SetupStep",
+    "SetupTerms",
     "available_providers",
+    "explain_wait",
     "import_extra",
     "load_provider_class",
     "name_job",

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.config import Options, lock_keys
@@ -23,6 +24,9 @@ from hudi_locks.lock.lease import Lease, LockScope, Owner
 from hudi_locks.lock.provider import LockProvider
 
 __all__ = ["Acquisition", "LocalQueue", "RetryPolicy"]
+
+_DOUBLINGS: Final = 64
+"""After so many a pause of a millisecond is longer than any bound."""
 
 
 class Acquisition:
@@ -234,11 +238,26 @@ class RetryPolicy:
         """Longest wait before a lock is given up, apart from the time that requests themselves take."""
         return self.attempts * self.wait_s + self.client_num_retries * self.client_pause_s
 
+    def longest_wait_s(self, *, waits_at_service: bool) -> float:
+        """Longest wait before a lock is given up, with one kind of provider, apart from the time of requests.
+
+        Args:
+            waits_at_service: Whether the provider claims TIMED_WAIT. Others wait between requests alone, so that few of
+                them, with short pauses, end an attempt early.
+        """
+        doubling = min(self.num_retries, _DOUBLINGS)
+        pauses_s = sum(map(self._pause_bound_s, range(doubling)))
+        pauses_s += (self.num_retries - doubling) * self._pause_bound_s(_DOUBLINGS)
+        attempt_s = self.wait_s if waits_at_service else min(self.wait_s, pauses_s)
+        return self.attempts * attempt_s + self.client_num_retries * self.client_pause_s
+
+    def _pause_bound_s(self, retry: int) -> float:
+        return min(self.max_pause_s, math.ldexp(self.pause_s, min(retry, _DOUBLINGS)))
+
     def request_pauses(self, rng: random.Random) -> Iterator[float]:
         """Pauses between the requests of one attempt: jittered, doubling, within their bounds."""
         for retry in range(self.num_retries):
-            bound_s = min(self.max_pause_s, math.ldexp(self.pause_s, min(retry, 64)))
-            yield rng.uniform(self.pause_s, bound_s)
+            yield rng.uniform(self.pause_s, self._pause_bound_s(retry))
 
     def attempt_pause(self, rng: random.Random) -> float:
         """Pause before the next attempt, jittered so that contenders fall out of step."""

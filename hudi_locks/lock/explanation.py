@@ -1,4 +1,4 @@
-"""What a person is told who waited in vain."""
+"""What a person is told of waiting: how long it may take, and who waited in vain for what."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from hudi_locks.config import Options, find_key, lock_keys, table_keys
 from hudi_locks.errors import AcquireTimeout, LockError
-from hudi_locks.lock.acquisition import Acquisition
+from hudi_locks.lock.acquisition import Acquisition, RetryPolicy
 from hudi_locks.lock.held import Held
 from hudi_locks.lock.lease import Holder, LockScope
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.redaction import hide_secrets
 
-__all__ = ["explain_timeout", "show_command"]
+__all__ = ["explain_timeout", "explain_wait", "show_command"]
 
 _WAITS = {
     key.name
@@ -33,6 +33,7 @@ _WAITS = {
 _PASSWORD = re.compile(r"//[^/@:]*:[^/@]*@")
 """The user and password that an address may carry."""
 _MOST_ASKED = 10
+_MINUTES_FROM_S = 120
 _PLACES = (
     "hoodie.write.lock.",
     "hoodie.fs.atomic_creation.",
@@ -71,6 +72,38 @@ def explain_timeout(
         waited_s=waited_s,
         command=command,
     )
+
+
+def explain_wait(policy: RetryPolicy, *, waits_at_service: bool) -> str:
+    """How long a writer waits for its lock at most, and how that comes about.
+
+    Args:
+        policy: Its waits.
+        waits_at_service: Whether its provider claims TIMED_WAIT.
+    """
+    longest_s = policy.longest_wait_s(waits_at_service=waits_at_service)
+    return (
+        f"A writer gives up after at most {_say_duration(longest_s)}: {policy.attempts} attempts of up to"
+        f" {policy.wait_s:g} s, with pauses of up to {policy.client_pause_s:g} s between them; "
+        + _explain_attempt(policy, waits_at_service=waits_at_service)
+        + " What the requests themselves take comes on top, and where other threads of the process want the lock too,"
+        f" up to {_say_duration(policy.worst_case_s)} in their line."
+    )
+
+
+def _explain_attempt(policy: RetryPolicy, *, waits_at_service: bool) -> str:
+    if waits_at_service:
+        return f"one attempt waits at the lock service itself, so that {lock_keys.NUM_RETRIES.name} has no say."
+    if not policy.num_retries:
+        return "one attempt asks the lock service once, and does not wait."
+    return (
+        f"one attempt asks the lock service up to {policy.num_retries + 1} times, {policy.pause_s:g} to"
+        f" {policy.max_pause_s:g} s apart."
+    )
+
+
+def _say_duration(duration_s: float) -> str:
+    return f"{duration_s:g} s" if duration_s < _MINUTES_FROM_S else f"{duration_s / 60:.1f} minutes"
 
 
 def _find_held(

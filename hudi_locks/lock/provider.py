@@ -19,6 +19,7 @@ from hudi_locks.lock.aliases import BUNDLED, EXTRAS, JAVA_CLASSES
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.lease import Holder, Lease, LockScope, LossReason, Owner
 from hudi_locks.lock.probe import Finding
+from hudi_locks.lock.setup import SetupStep, SetupTerms
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -147,6 +148,18 @@ class LockProvider(ABC):
         Raises:
             BackendUnavailable: It does not answer.
             BackendRefused: It refuses the requests that locks need.
+        """
+        return ()
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:  # noqa: ARG002  # for subclasses
+        """Make what the lock service needs before the first lock, such as a table or a node: for `hudi-locks init`.
+
+        May be called again and again, by several at a time; takes no lock. What cannot be made is a step that failed,
+        and ends no other. Empty where a class has nothing to make.
+
+        Raises:
+            BackendUnavailable: The service does not answer.
+            BackendRefused: It refuses to be looked at.
         """
         return ()
 

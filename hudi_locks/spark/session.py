@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from hudi_locks import errors
 from hudi_locks.config import Options
 from hudi_locks.config.lock_keys import PROVIDER
+from hudi_locks.display import open_notebook_line
 from hudi_locks.errors import BadInput, DamagedTable, HudiLocksError, SessionRefused, StorageError, WriteAborted
 from hudi_locks.spark._compat import is_stopped
 from hudi_locks.spark.store_settings import add_store_settings
@@ -56,7 +57,14 @@ _BASE_FILE: Final = re.compile(r"[^\s:]+\.parquet\b")
 
 @contextmanager
 def show_progress(title: str) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what is being done, if that is a terminal; nothing otherwise."""
+    """A line that says what is being done: in the cell of a notebook, else on standard error if that is a terminal."""
+    if "IPython" in sys.modules and (line := open_notebook_line()) is not None:
+        line(title)
+        try:
+            yield lambda step: line(f"{title}: {step}")
+        finally:
+            line("")
+        return
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -204,7 +204,8 @@ def _find_record_key(options: Options) -> str:
 def refuse_other_table(options: Options, config: TableConfig, path: str) -> None:
     """Refuse options that mean another table than the one that is there: rows would be doubled, or lie elsewhere.
 
-    A database name that the table lacks is no other table, as in JVM Hudi, but a warning: no write adds it.
+    A database name that the table lacks is no other table, as in JVM Hudi, but a warning: no write adds it. Nor does
+    one change whether the table expects JVM writers.
 
     Raises:
         BadInput: Naming the option and what the table was made with.
@@ -220,6 +221,18 @@ def refuse_other_table(options: Options, config: TableConfig, path: str) -> None
             given = options.name_used(table_keys.PAYLOAD_CLASS) or name
             raise _other(given, options.get(given, value), present, path)
     _warn_of_database(options, config, path)
+    _warn_of_foreign_writers(options, config, path)
+
+
+def _warn_of_foreign_writers(options: Options, config: TableConfig, path: str) -> None:
+    key = write_keys.FOREIGN_WRITERS
+    kept = Options(config.extra).get_value(key)
+    if options.has(key) and options.get_value(key) is not kept:
+        message = (
+            f"{key.name}={str(not kept).lower()} has no effect on the table at {path}, which was made with"
+            f" {str(kept).lower()}: all of its writers go by what it says; leave the option out"
+        )
+        warnings.warn(message, NoEffectWarning, stacklevel=5)
 
 
 def _warn_of_database(options: Options, config: TableConfig, path: str) -> None:

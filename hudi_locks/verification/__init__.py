@@ -8,6 +8,7 @@ from hudi_locks.verification.grants import Grant, GrantAudit, Overlap, audit_gra
 from hudi_locks.verification.lock_migration import JobLock, LockMigration, follow_migration
 from hudi_locks.verification.report import TableFinding, VerificationRecord, VerificationReport
 from hudi_locks.verification.verifier import verify_table
+from hudi_locks.verification.writer_traces import WriterTrace, WriterTraces, trace_writers
 
 __all__ = [
     "Grant",
@@ -18,10 +19,13 @@ __all__ = [
     "TableFinding",
     "VerificationRecord",
     "VerificationReport",
+    "WriterTrace",
+    "WriterTraces",
     "audit_grants",
     "find_other_lock",
     "follow_migration",
     "list_grants",
+    "trace_writers",
     "verify_table",
 ]
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.lock import name_provider
+from hudi_locks.lock import name_job, name_provider
 from hudi_locks.storage import Storage
 from hudi_locks.table import Table
 from hudi_locks.timeline.claims import find_last_claim, read_claims
 
-__all__ = ["Grant", "GrantAudit", "Overlap", "audit_grants", "find_other_lock", "list_grants"]
+__all__ = [
+    "Grant",
+    "GrantAudit",
+    "Overlap",
+    "audit_grants",
+    "find_other_lock",
+    "group_by_job",
+    "list_grants",
+    "list_unclaimed",
+]
 
 _CHAIN: Final = "chain"
 _COUNTED_ANEW: Final = ("in_process", "noop")
@@ -97,6 +107,31 @@ def list_grants(storage: Storage, *, last: int) -> tuple[Grant, ...]:
     """
     number = find_last_claim(storage)
     return tuple(_describe(claim) for claim, _ in read_claims(storage, max(1, number - last + 1), number))
+
+
+def group_by_job(grants: Sequence[Grant]) -> Mapping[str, Sequence[Grant]]:
+    """The entries of each job, its newest one first; the job that made the newest of all comes first."""
+    found: dict[str, list[Grant]] = {}
+    for grant in reversed(grants):
+        found.setdefault(name_job(grant.owner), []).append(grant)
+    return found
+
+
+def list_unclaimed(table: Table, grants: Sequence[Grant]) -> tuple[str, ...]:
+    """Requested times of completed writes that no entry published: those of JVM writers.
+
+    Args:
+        table: The table.
+        grants: The newest entries; looked at are writes since the oldest of them, or all if there is none.
+
+    Raises:
+        DamagedTable: The timeline cannot be read.
+        StorageError: The store failed.
+    """
+    since = min((grant.instant for grant in grants), default="")
+    claimed = {grant.instant for grant in grants}
+    written = [one.requested for one in table.timeline().completed(WRITE_ACTIONS)]
+    return tuple(one for one in written if one >= since and one not in claimed)
 
 
 def find_other_lock(storage: Storage, provider: str, *, last: int) -> Grant | None:

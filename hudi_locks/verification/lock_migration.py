@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.errors import ConfigError
-from hudi_locks.format import WRITE_ACTIONS
-from hudi_locks.lock import load_provider_class, name_job, name_provider
+from hudi_locks.lock import load_provider_class, name_provider
 from hudi_locks.table import Table
-from hudi_locks.verification.grants import Grant, list_grants
+from hudi_locks.verification.grants import Grant, group_by_job, list_grants, list_unclaimed
 
 __all__ = ["JobLock", "LockMigration", "follow_migration"]
 
@@ -103,7 +102,7 @@ def follow_migration(table: Table, *, old: str, new: str, last: int) -> LockMigr
     grants = list_grants(table.storage, last=last)
     jobs = tuple(_follow_jobs(grants, left, entered))
     stage = _STAGES.get(frozenset(one.holds for one in jobs), _UNSAFE)
-    return LockMigration(left, entered, stage, jobs, _list_unclaimed(table, grants))
+    return LockMigration(left, entered, stage, jobs, list_unclaimed(table, grants))
 
 
 def _name_known(provider: str) -> str:
@@ -123,17 +122,7 @@ def _refuse_no_way(old: str, new: str) -> None:
 
 
 def _follow_jobs(grants: Sequence[Grant], old: str, new: str) -> Iterable[JobLock]:
-    kinds, entries = {old: "old", new: "new", _CHAIN: "both"}, dict[str, list[Grant]]()
-    for grant in reversed(grants):
-        entries.setdefault(name_job(grant.owner), []).append(grant)
-    for job, own in entries.items():
+    kinds = {old: "old", new: "new", _CHAIN: "both"}
+    for job, own in group_by_job(grants).items():
         newest, provider = own[0], name_provider(own[0].provider)
         yield JobLock(job, provider, kinds.get(provider, "other"), newest.instant, newest.time, len(own))
-
-
-def _list_unclaimed(table: Table, grants: Sequence[Grant]) -> tuple[str, ...]:
-    """Of the writes since the oldest entry that was looked at; of all if there are no entries."""
-    since = min((grant.instant for grant in grants), default="")
-    claimed = {grant.instant for grant in grants}
-    written = [one.requested for one in table.timeline().completed(WRITE_ACTIONS)]
-    return tuple(one for one in written if one >= since and one not in claimed)

@@ -21,6 +21,8 @@ from hudi_locks.lock import (
     LossCallback,
     LossReason,
     Owner,
+    SetupStep,
+    SetupTerms,
 )
 from hudi_locks_providers._chain.hooks import ChainHooks
 from hudi_locks_providers._chain.members import NEEDED, combine_claims, find_members, merge_policies
@@ -190,6 +192,14 @@ class ChainLockProvider(LockProvider):
             for finding in member.probe()
         )
 
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:
+        """See `LockProvider.set_up`: what both need."""
+        return tuple(
+            replace(step, name=f"{name}: {step.name}")
+            for name, member in zip(self._names, self.members, strict=True)
+            for step in _set_up(member, terms)
+        )
+
     def close(self) -> None:
         """See `LockProvider.close`: the new one first."""
         with ExitStack() as stack:
@@ -205,6 +215,14 @@ class ChainLockProvider(LockProvider):
     def conformance_hooks(cls) -> Any:
         """See `LockProvider.conformance_hooks`."""
         return ChainHooks
+
+
+def _set_up(member: LockProvider, terms: SetupTerms) -> tuple[SetupStep, ...]:
+    """The steps of one; that it cannot be reached keeps nothing from the other."""
+    try:
+        return member.set_up(terms)
+    except LockError as error:
+        return (SetupStep.failed("reached", error),)
 
 
 def _listed(lease: Lease | None) -> list[Lease] | None:

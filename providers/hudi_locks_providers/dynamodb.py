@@ -24,7 +24,19 @@ from hudi_locks.errors import (
     LockLost,
     ProviderClosed,
 )
-from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks.lock import (
+    Capability,
+    Finding,
+    Holder,
+    Lease,
+    LockProvider,
+    LockScope,
+    LossCallback,
+    LossReason,
+    Owner,
+    SetupStep,
+    SetupTerms,
+)
 from hudi_locks_providers._dynamodb.attempt import DynamoAttempt
 from hudi_locks_providers._dynamodb.bulk import acquire_all, remove_holds
 from hudi_locks_providers._dynamodb.connection import ConditionFailed, Connection
@@ -288,6 +300,10 @@ class DynamoDBLockProvider(LockProvider):
         """See `LockProvider.probe`: conditional writes, alone, in a transaction and in a race, on scratch items."""
         self.table.ensure()
         return DynamoTruth(self._context.requests, self.keys.base).examine()
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:
+        """See `LockProvider.set_up`: the lock table, without time to live, which would remove counters of tokens."""
+        return (self.table.set_up(dry_run=terms.dry_run),)
 
     def close(self) -> None:
         """See `LockProvider.close`; requests whose outcome nobody knew are looked after a last time."""

@@ -18,7 +18,19 @@ from urllib.request import url2pathname
 from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.errors import AlreadyHeld, BackendRefused, ConfigError, LockLost, ProviderClosed
-from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks.lock import (
+    Capability,
+    Finding,
+    Holder,
+    Lease,
+    LockProvider,
+    LockScope,
+    LossCallback,
+    LossReason,
+    Owner,
+    SetupStep,
+    SetupTerms,
+)
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._files.hdfs import HdfsLockFolder
@@ -40,6 +52,7 @@ _MS_PER_MINUTE: Final = 60_000
 _BREAKS: Final = 100
 """So often a hold is looked at before it is removed: a renewal may come in between."""
 _GROUPS: Final = ".hudi_locks/file_groups"
+_STEP: Final = "lock-folder"
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -317,6 +330,24 @@ class FileSystemLockProvider(LockProvider):
         """See `LockProvider.probe`: races for scratch files beside the lock, and the clock of the file system."""
         with translate_errors(self._shown_url):
             return self._truth.examine()
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:
+        """See `LockProvider.set_up`: the folder, unless it is the table's own, which comes with the table."""
+        with translate_errors(self._shown_url):
+            if self._folder.is_there():
+                return (SetupStep.there(_STEP, self._shown_url),)
+            if self._lies_in_table:
+                return (SetupStep.not_needed(_STEP, f"{self._shown_url} comes with the table"),)
+            if terms.dry_run:
+                return (SetupStep.to_make(_STEP, self._shown_url),)
+            self._folder.make()
+        return (SetupStep.made(_STEP, self._shown_url),)
+
+    @property
+    def _lies_in_table(self) -> bool:
+        """Whether the folder is below `.hoodie`, by which JVM writers tell that there is a table."""
+        base = (self.options.find(table_keys.BASE_PATH) or "").rstrip("/")
+        return bool(base) and f"{self._folder_url}/".startswith(f"{base}/.hoodie/")
 
     def close(self) -> None:
         """See `LockProvider.close`: releases what this very client holds, and nothing else."""

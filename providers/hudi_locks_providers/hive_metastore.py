@@ -11,8 +11,20 @@ from typing import Any, ClassVar, Final
 
 from hudi_locks.clock import Clock
 from hudi_locks.config import lock_keys
-from hudi_locks.errors import AlreadyHeld, LockLost, ProviderClosed
-from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, LossReason, Owner
+from hudi_locks.errors import AlreadyHeld, LockError, LockLost, ProviderClosed
+from hudi_locks.lock import (
+    Capability,
+    Finding,
+    Holder,
+    Lease,
+    LockProvider,
+    LockScope,
+    LossCallback,
+    LossReason,
+    Owner,
+    SetupStep,
+    SetupTerms,
+)
 from hudi_locks_providers._hive.hold import HiveHold
 from hudi_locks_providers._hive.hooks import HiveHooks
 from hudi_locks_providers._hive.metastore import LockGone, Metastore
@@ -23,6 +35,7 @@ from hudi_locks_providers._wire.hive_lock import LockRow, decode_owner
 
 __all__ = ["HiveMetastoreLockProvider"]
 
+_STEP: Final = "metastore"
 _FRESH_S: Final = 1.0
 """Locks that were acquired together have one heartbeat: for so long after one it does for all of them."""
 
@@ -218,6 +231,16 @@ class HiveMetastoreLockProvider(LockProvider):
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: the metastore's own settings, and a race for a name that no table has."""
         return HiveTruth(self.metastore, self.settings.database, self._requests.find_timeout_s()).examine()
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:  # noqa: ARG002  # nothing is made
+        """See `LockProvider.set_up`: the metastore locks names, so neither database nor table has to be made."""
+        try:
+            self.metastore.find_locks(self.settings.database, self.settings.table)
+        except LockError as error:
+            return (SetupStep.failed(_STEP, error),)
+        locked = f"{self.settings.database}.{self.settings.table}"
+        said = f"the metastore ({self.metastore.place}) keeps locks; {locked} is a name there, and need not be a table"
+        return (SetupStep.not_needed(_STEP, said),)
 
     def close(self) -> None:
         """See `LockProvider.close`; requests whose outcome nobody knew are looked after a last time."""

@@ -13,7 +13,6 @@ from hudi_locks.clock import Clock
 from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import (
     AlreadyHeld,
-    ConfigError,
     DamagedLockRecord,
     LockError,
     LockLost,
@@ -29,18 +28,21 @@ from hudi_locks.lock import (
     LossCallback,
     LossReason,
     Owner,
+    SetupStep,
+    SetupTerms,
 )
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._crowd import run_all, unwrap
 from hudi_locks_providers._storage.audit import Audit
+from hudi_locks_providers._storage.bucket import BucketMaker
 from hudi_locks_providers._storage.hold import StorageHold, name_counter, name_file_group, name_hold
 from hudi_locks_providers._storage.hooks import StorageHooks
 from hudi_locks_providers._storage.iam import iam_policy
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects
 from hudi_locks_providers._storage.records import Gone, Records, Seen
-from hudi_locks_providers._storage.stores import check_settings
+from hudi_locks_providers._storage.stores import check_settings, find_lease_ms
 from hudi_locks_providers._storage.tokens import StorageTokens
 from hudi_locks_providers._storage.truth import StorageTruth
 from hudi_locks_providers._wire.storage_lock import StorageRecord, decode_named, encode_named
@@ -50,7 +52,6 @@ __all__ = ["StorageLockProvider"]
 _logger = open_log(__name__)
 _FOLDER: Final = ".hoodie/.locks"
 _DRIFT_MS: Final = 500
-_LEASES_PER_RENEWAL: Final = 10
 _BREAK_TRIES: Final = 5
 
 
@@ -91,7 +92,7 @@ class StorageLockProvider(LockProvider):
     def __init__(self, options: Mapping[str, object], *, clock: Clock, on_lost: LossCallback) -> None:
         super().__init__(options, clock=clock, on_lost=on_lost)
         self._location = parse_location(self.options.get_value(table_keys.BASE_PATH))
-        self._lease_ms = self._find_lease_ms()
+        self._lease_ms = find_lease_ms(self.options)
         check_settings(self.options, self._location)
         folder = self._location.key(_FOLDER)
         self._own_folder = f"{folder}/.hudi_locks"
@@ -104,17 +105,6 @@ class StorageLockProvider(LockProvider):
         self._lock = threading.Lock()
         self._holds: dict[LockScope, Lease] = {}
         self._closed = False
-
-    def _find_lease_ms(self) -> int:
-        lease_s = self.options.get_value(lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS)
-        renewal_s = self.options.get_value(lock_keys.STORAGE_RENEW_INTERVAL_SECS)
-        if lease_s < _LEASES_PER_RENEWAL * renewal_s:
-            raise ConfigError(
-                f"{lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name}={lease_s} is below ten times"
-                f" {lock_keys.STORAGE_RENEW_INTERVAL_SECS.name}={renewal_s}; a lease must outlast ten renewals",
-                key=lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name,
-            )
-        return lease_s * 1000
 
     @property
     def renewal_interval_s(self) -> float:
@@ -365,6 +355,11 @@ class StorageLockProvider(LockProvider):
     def probe(self) -> tuple[Finding, ...]:
         """See `LockProvider.probe`: conditional writes and the clock, on scratch keys below the table's locks."""
         return StorageTruth(self._objects, self.clock, f"{self._own_folder}/probe").examine()
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:
+        """See `LockProvider.set_up`: the bucket, and rules of it that suit locks and tables."""
+        kept = (self._table_key, f"{self._own_folder}/tokens/table")
+        return tuple(BucketMaker(self.options, self._objects, kept=kept).set_up(terms))
 
     def close(self) -> None:
         """See `LockProvider.close`: releases what this very client holds, and what failed attempts of it left."""

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hudi_locks.clock import Clock
 from hudi_locks.config import Options, lock_keys, table_keys
 from hudi_locks.errors import ConfigError, ProviderLoadError
-from hudi_locks.lock import Capability, Finding, Holder, Lease, LockProvider, LockScope, LossCallback, Owner
+from hudi_locks.lock import (
+    Capability,
+    Finding,
+    Holder,
+    Lease,
+    LockProvider,
+    LockScope,
+    LossCallback,
+    Owner,
+    SetupStep,
+    SetupTerms,
+)
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._wire.implicit_key import implicit_key
@@ -155,6 +166,12 @@ class ZooKeeperLockProvider(LockProvider):
         advice = f"set {lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS.name} to {granted_s * 1000:.0f}, or the server's bounds"
         found = f"a session lives {granted_s:g} s without a sign of its client; {asked_s:g} s were asked for"
         return (Finding("session-timeout", ok=True, found=found, advice="" if granted_s == asked_s else advice),)
+
+    def set_up(self, terms: SetupTerms) -> tuple[SetupStep, ...]:
+        """See `LockProvider.set_up`: the nodes above the lock's, those of the chroot too."""
+        from hudi_locks_providers._zookeeper.nodes import NodeMaker  # needs kazoo
+
+        return tuple(NodeMaker(self.client.session, self._settings.chroot).make(self._places.table, terms))
 
     def find_folder(self, scope: LockScope) -> str:
         """The node under which contenders for `scope` stand in line, the chroot included."""

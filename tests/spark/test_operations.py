@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from hudi_locks.errors import BadInput
 from hudi_locks.spark import HoodieTable, Operation
 
 pytestmark = pytest.mark.spark
@@ -203,3 +206,20 @@ def test_a_notebook_shows_a_table_and_what_a_write_did(create: Callable[..., Hoo
     assert f"<td>{table.path}</td>" in shown
     assert f"<td>{result.completion_time}</td>" in shown
     assert "<tr><th>partitioned by</th><td>month</td></tr>" in shown
+
+
+def test_a_notebook_shows_what_a_write_does(
+    create: Callable[..., HoodieTable], frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is gone at the end, also after a write that failed."""
+    table, shown = create(), list[str]()
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setattr("hudi_locks.spark.session.open_notebook_line", lambda: shown.append)
+    table.upsert(frame([("a", "1", 1, 1.0)]))
+    title = f"upsert into {table.path}"
+    assert (shown[0], shown[-1]) == (title, "")
+    assert len(shown) > 2
+    assert all(text.startswith(f"{title}: ") for text in shown[1:-1])
+    with pytest.raises(BadInput):
+        table.upsert(frame([("a", "1", 1, 1.0)]).drop("id"))
+    assert shown[-1] == ""

@@ -225,6 +225,16 @@ def test_what_is_said_of_another_index_is_warned_about(options: dict[str, str], 
     assert len(told) == 1
 
 
+@pytest.mark.parametrize(("kept", "asked"), [({}, "false"), ({"hudi_locks.foreign_writers": "false"}, "true")])
+def test_a_table_says_whether_it_expects_jvm_writers(kept: dict[str, str], asked: str) -> None:
+    key, config = "hudi_locks.foreign_writers", TableConfig("t", ("id",), extra=kept)
+    with pytest.warns(NoEffectWarning, match=f"{key}={asked} has no effect on the table at /lake/t") as told:
+        check_pipeline(Options({key: asked}), config, "/lake/t", for_writing=True)
+    assert len(told) == 1
+    same = {key: "false" if asked == "true" else "true"}
+    assert same.items() <= dict(check_pipeline(Options(same), config, "/lake/t", for_writing=True)).items()
+
+
 @pytest.mark.parametrize(
     "options",
     [

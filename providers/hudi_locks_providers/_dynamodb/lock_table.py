@@ -6,7 +6,9 @@ import threading
 from typing import Any, Final
 
 from hudi_locks.clock import Clock
+from hudi_locks.config import lock_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable
+from hudi_locks.lock import SetupStep
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._dynamodb.connection import Connection
 from hudi_locks_providers._dynamodb.failures import NO_TABLE
@@ -19,6 +21,8 @@ _USABLE: Final = frozenset({"ACTIVE", "UPDATING", "ARCHIVING"})
 _POLL_S: Final = 0.5
 _MORE_LOOKS: Final = 2
 _LATE: Final = "ReadTimeoutError"
+_PROVISIONED: Final = "PROVISIONED"
+_STEP: Final = "lock-table"
 
 
 class LockTable:
@@ -47,6 +51,39 @@ class LockTable:
     def forget(self) -> None:
         """Look again before the next use: somebody says that the table is gone."""
         self._ready = False
+
+    def set_up(self, *, dry_run: bool) -> SetupStep:
+        """Find the table, or make it; it is judged as by `ensure`."""
+        gives_up_s = self._clock.monotonic() + self._settings.creation_timeout_s
+        place, billing = self._settings.place, self._say_billing()
+        try:
+            found = self._describe_patiently()
+            if found is None and dry_run:
+                return SetupStep.to_make(_STEP, f"{place}, {billing}")
+            if found is None:
+                self._make()
+            usable = self._await_usable(found, gives_up_s)
+            self._check_schema(usable)
+        except (BackendRefused, BackendUnavailable) as error:
+            return SetupStep.failed(_STEP, error)
+        self._ready = True
+        if found is None:
+            return SetupStep.made(_STEP, f"{place}, {billing}")
+        return SetupStep.there(_STEP, f"{place}, {_read_billing(usable)}", self._advise_billing(usable))
+
+    def _say_billing(self) -> str:
+        settings = self._settings
+        if settings.billing_mode != _PROVISIONED:
+            return settings.billing_mode
+        return f"{_PROVISIONED} with {settings.read_capacity} read and {settings.write_capacity} write units"
+
+    def _advise_billing(self, found: dict[str, Any]) -> str:
+        """A table is made once: the option has no say over one that is there."""
+        asked, present = self._settings.billing_mode, _read_billing(found)
+        if asked == present:
+            return ""
+        key = lock_keys.DYNAMODB_BILLING_MODE.name
+        return f"{key}={asked} has no effect on a table that is there: change it by `aws dynamodb update-table`"
 
     def _find_or_make(self) -> None:
         gives_up_s = self._clock.monotonic() + self._settings.creation_timeout_s
@@ -89,7 +126,7 @@ class LockTable:
             "KeySchema": [{"AttributeName": KEY, "KeyType": "HASH"}],
             "BillingMode": settings.billing_mode,
         }
-        if settings.billing_mode == "PROVISIONED":
+        if settings.billing_mode == _PROVISIONED:
             request["ProvisionedThroughput"] = {
                 "ReadCapacityUnits": settings.read_capacity,
                 "WriteCapacityUnits": settings.write_capacity,
@@ -131,3 +168,8 @@ class LockTable:
                 table=self._settings.table,
                 schema=schema,
             )
+
+
+def _read_billing(found: dict[str, Any]) -> str:
+    """As DynamoDB describes it, which says nothing of a table that always was PROVISIONED."""
+    return str((found.get("BillingModeSummary") or {}).get("BillingMode") or _PROVISIONED)

@@ -151,6 +151,15 @@ class HdfsLockFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return HdfsLockFile(self.hdfs, f"{self._path}/{name}", f"{self._path}/.hudi_locks/expired")
 
+    def is_there(self) -> bool:
+        """See `LockFolder.is_there`."""
+        status = self.hdfs.find_status(self._path)
+        return status is not None and status.is_folder
+
+    def make(self) -> None:
+        """See `LockFolder.make`."""
+        self.hdfs.make_folders(self._path)
+
     def list_names(self, folder: str) -> list[str]:
         """See `LockFolder.list_names`."""
         with contextlib.suppress(FileNotFoundError):

@@ -170,6 +170,14 @@ class LocalLockFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return LocalLockFile(f"{self._path}/{name}")
 
+    def is_there(self) -> bool:
+        """See `LockFolder.is_there`."""
+        return Path(self._path).is_dir()
+
+    def make(self) -> None:
+        """See `LockFolder.make`."""
+        Path(self._path).mkdir(parents=True, exist_ok=True)
+
     def list_names(self, folder: str) -> list[str]:
         """See `LockFolder.list_names`."""
         with suppress(FileNotFoundError):

@@ -76,6 +76,14 @@ class LockFolder(ABC):
         """The lock file of that name, below this folder."""
 
     @abstractmethod
+    def is_there(self) -> bool:
+        """Whether the folder itself is there."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Make the folder, and those above it; quiet if it is there."""
+
+    @abstractmethod
     def list_names(self, folder: str) -> list[str]:
         """The names in a folder below this one; none if it is not there."""
 

@@ -64,6 +64,14 @@ class MeddledFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return _MeddledFile(self.inner.lock_file(name), self._meddle)
 
+    def is_there(self) -> bool:
+        """See `LockFolder.is_there`."""
+        return bool(self._meddle("find", self.inner.is_there))
+
+    def make(self) -> None:
+        """See `LockFolder.make`."""
+        self._meddle("create", self.inner.make)
+
     def list_names(self, folder: str) -> list[str]:
         """See `LockFolder.list_names`."""
         names: list[str] = self._meddle("list", lambda: self.inner.list_names(folder))

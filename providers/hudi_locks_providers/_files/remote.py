@@ -173,6 +173,14 @@ class RemoteLockFolder(LockFolder):
         """See `LockFolder.lock_file`."""
         return RemoteLockFile(self._opened, f"{self._path}/{name}", moves=self._moves)
 
+    def is_there(self) -> bool:
+        """See `LockFolder.is_there`."""
+        return bool(self._fs.isdir(self._path))
+
+    def make(self) -> None:
+        """See `LockFolder.make`."""
+        self._fs.makedirs(self._path, exist_ok=True)
+
     def list_names(self, folder: str) -> list[str]:
         """See `LockFolder.list_names`."""
         with contextlib.suppress(FileNotFoundError):

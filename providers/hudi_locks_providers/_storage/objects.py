@@ -21,6 +21,7 @@ __all__ = ["ObjectOutput", "Objects", "PreconditionFailed", "Stored", "stamp_ms"
 _STATUS: Final = re.compile(r"status(?: code:?)? (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist", "no such bucket")
+_BUCKET_MISSING: Final = _NO_BUCKET[0]
 _CREDENTIAL_SERVICES: Final = ("169.254.", "token request", "metadata.google", "/oauth2/", "AssumeRole")
 _FINAL_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 411, 501})
 _PASSING_CODES: Final = frozenset({"RequestTimeout", "RequestTimeTooSkewed", "SlowDown", "OperationAborted"})
@@ -161,6 +162,22 @@ class Objects:
 
         return self._ask(prefix, "list", fetch) or []
 
+    def has_bucket(self) -> bool:
+        """Whether the bucket itself is there, as a listing of one object tells."""
+
+        def look() -> Any:
+            return next(iter(import_obstore().list(self._store, self.location.prefix or None, chunk_size=1)), None)
+
+        try:
+            self.attempt("", "list", look, asked="list")
+        except FileNotFoundError:
+            return False
+        except BackendRefused as error:
+            if error.facts.get("code") != _BUCKET_MISSING:
+                raise
+            return False
+        return True
+
     def _ask(self, key: str, name: str, request: Callable[[], T]) -> T | None:
         """What a read gives; None if there is nothing under the key."""
         try:
@@ -278,9 +295,8 @@ class Objects:
 
     def _bucket_missing(self) -> BackendRefused:
         where = f"{self.location.url('')}{f' at {self.endpoint}' if self.endpoint else ''}"
-        return BackendRefused(
-            f"{where}: there is no such bucket; make it, or mend hoodie.base.path", key=self.location.bucket
-        )
+        message = f"{where}: there is no such bucket; make it, or mend hoodie.base.path"
+        return BackendRefused(message, key=self.location.bucket, code=_BUCKET_MISSING)
 
 
 class ObjectOutput:

@@ -16,10 +16,19 @@ from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
 from hudi_locks_providers._storage.location import Location
 
-__all__ = ["RequestPolicy", "check_settings", "find_endpoint", "find_region", "import_obstore", "open_store"]
+__all__ = [
+    "RequestPolicy",
+    "check_settings",
+    "find_endpoint",
+    "find_lease_ms",
+    "find_region",
+    "import_obstore",
+    "open_store",
+]
 
 _LONGEST_REQUEST_S: Final = 10.0
 _REQUESTS_PER_LEASE: Final = 5
+_LEASES_PER_RENEWAL: Final = 10
 _IDLE_S: Final = 3.0
 """Servers end idle connections after 5 s or more. A request sent just then is lost, and whether it arrived unknown."""
 _CLASSES: Final = {"s3": "S3Store", "gcs": "GCSStore", "azure": "AzureStore"}
@@ -85,6 +94,23 @@ def check_settings(options: Options, location: Location) -> None:
             key=lock_keys.STORAGE_ALLOW_HTTP.name,
         )
     azure_credentials(options)
+
+
+def find_lease_ms(options: Options) -> int:
+    """The lease of the lock, in milliseconds.
+
+    Raises:
+        ConfigError: It is too short for its renewals.
+    """
+    lease_s = options.get_value(lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS)
+    renewal_s = options.get_value(lock_keys.STORAGE_RENEW_INTERVAL_SECS)
+    if lease_s < _LEASES_PER_RENEWAL * renewal_s:
+        raise ConfigError(
+            f"{lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name}={lease_s} is below ten times"
+            f" {lock_keys.STORAGE_RENEW_INTERVAL_SECS.name}={renewal_s}; a lease must outlast ten renewals",
+            key=lock_keys.STORAGE_VALIDITY_TIMEOUT_SECS.name,
+        )
+    return lease_s * 1000
 
 
 def _allows_http(options: Options) -> bool:

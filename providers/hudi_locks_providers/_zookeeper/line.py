@@ -21,7 +21,7 @@ from hudi_locks_providers._wire.zookeeper import contender_prefix, is_worn, pars
 from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, is_lost, translate
 
-__all__ = ["Contender", "Line", "Orphan", "PlaceLost", "create_parents"]
+__all__ = ["Contender", "Line", "Orphan", "PlaceLost", "create_node", "create_parents"]
 
 _EPHEMERAL_SEQUENTIAL: Final = 3
 _PERSISTENT: Final = 0
@@ -293,14 +293,19 @@ def _judge_parents(place: NodePlace, made: list[Any]) -> None:
             raise translate(outcome, above or "/")
         if isinstance(outcome, NoNodeError) and above and above not in place.parents:
             raise BackendRefused(
-                f"the chroot {above} of the ZooKeeper url does not exist; create that node first", key=above
+                f"the chroot {above} of the ZooKeeper url does not exist; create that node first: `hudi-locks init`",
+                key=above,
             )
 
 
 def create_parents(place: NodePlace) -> list[Any]:
     """Requests that make the folder and all above it, outermost first; those that are there answer NodeExists."""
-    data = _address().encode()
-    return [Create(path, data, OPEN_ACL_UNSAFE, _PERSISTENT) for path in (*place.parents, place.folder)]
+    return [create_node(path) for path in (*place.parents, place.folder)]
+
+
+def create_node(path: str) -> Any:
+    """A request that makes a lasting node, as Curator makes those above its locks."""
+    return Create(path, _address().encode(), OPEN_ACL_UNSAFE, _PERSISTENT)
 
 
 @lru_cache(maxsize=1)

@@ -81,6 +81,18 @@ def test_an_attempt_lasts_wait_time_at_most(make_manager: Make, run: Any, clock:
     assert manager.provider.asked[-1][0] - began_s == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("native", [0, 2, 50])
+def test_nobody_waits_longer_than_is_told(make_manager: Make, run: Any, clock: ManualClock, native: int) -> None:
+    """The clock moves in steps, of which each of the pauses may take one more than it asked for."""
+    manager = make_manager(**{"num_retries": native, "client.num_retries": 2, "wait_time_ms": 20_000})
+    manager.provider.answers = [None] * 1000
+    began_s = clock.monotonic()
+    with pytest.raises(AcquireTimeout):
+        run(manager.lock, 0.05)
+    waited_s, told_s = clock.monotonic() - began_s, manager.policy.longest_wait_s(waits_at_service=False)
+    assert told_s / 2 <= waited_s <= told_s + 0.05 * len(manager.provider.asked)
+
+
 def test_pauses_within_an_attempt_double_within_their_bounds_and_are_jittered() -> None:
     policy = RetryPolicy.from_options(Options({}))
     pauses = [list(policy.request_pauses(random.Random(seed))) for seed in range(50)]
@@ -112,6 +124,25 @@ def test_a_first_pause_above_the_default_longest_stretches_it() -> None:
 
 def test_worst_case_of_the_defaults_is_most_of_an_hour() -> None:
     assert RetryPolicy.from_options(Options({})).worst_case_s == 51 * 60 + 50 * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "polled_s", "at_service_s"),
+    [
+        ({}, 51 * 60 + 50 * 5, 51 * 60 + 50 * 5),
+        ({"client.num_retries": 0}, 60, 60),
+        ({"client.num_retries": 1, "num_retries": 0}, 5, 125),
+        ({"client.num_retries": 0, "num_retries": 3}, 1 + 2 + 4, 60),
+        ({"client.num_retries": 0, "num_retries": 3, "wait_time_ms": 2_000}, 2, 2),
+        ({"client.num_retries": 0, "num_retries": 10**9, "wait_time_ms_between_retry": 0}, 0, 60),
+        ({"client.num_retries": 0, "num_retries": 10**9, "wait_time_ms_between_retry": 1}, 60, 60),
+    ],
+)
+def test_the_longest_wait_depends_on_who_waits(options: dict[str, int], polled_s: float, at_service_s: float) -> None:
+    policy = RetryPolicy.from_options(Options({f"hoodie.write.lock.{key}": value for key, value in options.items()}))
+    assert policy.longest_wait_s(waits_at_service=False) == polled_s
+    assert policy.longest_wait_s(waits_at_service=True) == at_service_s
+    assert max(polled_s, at_service_s) <= policy.worst_case_s
 
 
 @pytest.mark.parametrize(
