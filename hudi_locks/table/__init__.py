@@ -1,6 +1,7 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.format import add_meta_schema
+from hudi_locks.table.altered_columns import ALTER_SCHEMA, refuse_altered
 from hudi_locks.table.base_file import (
     BaseFileFormat,
     BaseFileWriter,
@@ -83,7 +84,7 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.payloads import describe_payload, read_payload
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
-from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_altered, refuse_inexact
+from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_inexact
 from hudi_locks.table.table import (
     Table,
     describe_properties,
@@ -97,6 +98,7 @@ from hudi_locks.table.versions import VERSIONS, read_current_properties, transla
 from hudi_locks.table.virtual_keys import EMPTY_KEY, NULL_KEY, VirtualKeys
 
 __all__ = [
+    "ALTER_SCHEMA",
     "COMMIT_SEQNO",
     "COMMIT_TIME",
     "COMPLEX",

@@ -7,23 +7,21 @@ archived is not looked up: types only ever widen, so where the oldest of these f
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import arrow_schema
-from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.base_file import read_file_schema
 from hudi_locks.table.data_files import BaseFile, LogFile
 from hudi_locks.table.table import read_commit_files
 from hudi_locks.timeline import Timeline
 
-__all__ = ["StoredTypes", "find_stored_types", "refuse_altered", "refuse_inexact"]
+__all__ = ["StoredTypes", "find_stored_types", "refuse_inexact"]
 
 StoredTypes = tuple[pa.Field, ...]
 """The columns that a file holds with another type than the table, as the file has them."""
@@ -41,10 +39,6 @@ _WIDER: Final[Mapping[pa.DataType, frozenset[pa.DataType]]] = {
 _ADVICE: Final = "read the other columns, by columns=[...], or copy the table to a new one with JVM Hudi"
 _MOST: Final = 10_000
 """Of so many files whose commits are archived the types are remembered."""
-_FOLDER: Final = ".hoodie/.schema"
-_COMPLETED: Final = ".schemacommit"
-
-_Fields = Sequence[Mapping[str, Any]]
 
 
 def find_stored_types(
@@ -181,50 +175,3 @@ def _can_become(old: pa.DataType, new: pa.DataType) -> bool:
 def _refuse(path: str, field: pa.Field, wanted: pa.DataType, why: str) -> UnsupportedTable:
     message = f"column {field.name!r} is {field.type} in {path} and {wanted} in the table now, {why}; {_ADVICE}"
     return UnsupportedTable(message, path=path, column=field.name, stored=str(field.type), wanted=str(wanted))
-
-
-def refuse_altered(storage: Storage) -> None:
-    """Refuse tables in which a column was renamed, dropped and added anew, or got another type: files have the old one.
-
-    Columns that were only added, dropped or moved are where their names say.
-
-    Raises:
-        UnsupportedTable: There is such a column; it is named.
-        DamagedTable: The history of columns cannot be read.
-    """
-    completed = sorted(one.name for one in storage.list(_FOLDER) if one.name.endswith(_COMPLETED) and "_" in one.name)
-    if not completed:
-        return
-    path = f"{_FOLDER}/{completed[-1]}"
-    with interpreting("history of columns", path):
-        versions = json.loads(storage.read(path) or b"")["schemas"]
-        newest, *older = sorted(versions, key=lambda one: int(one["version_id"]), reverse=True)
-        found = [change for one in older for change in _find_changes(one["fields"], newest["fields"], "")]
-    if found:
-        told = "; ".join(dict.fromkeys(found))
-        message = f"{storage.base}: ALTER TABLE changed columns that files have as they were: {told}"
-        raise UnsupportedTable(f"{message}. Such a table is read by JVM Hudi only; copy it to a new one", path=path)
-
-
-def _find_changes(old: _Fields, new: _Fields, where: str) -> Iterator[str]:
-    by_id, by_name = {one["id"]: one for one in new}, {one["name"]: one["id"] for one in new}
-    for before in old:
-        now, name = by_id.get(before["id"]), where + before["name"]
-        if now is None:
-            if before["name"] in by_name:
-                yield f"{name} was dropped and added anew"
-            continue
-        if now["name"] != before["name"]:
-            yield f"{name} was renamed to {where}{now['name']}"
-        yield from _find_retyped(before["type"], now["type"], name)
-
-
-def _find_retyped(old: Any, new: Any, name: str) -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "record":
-        yield from _find_changes(old["fields"], new["fields"], f"{name}.")
-    elif old != new:
-        yield f"{name} was {_show(old)} and is {_show(new)}"
-
-
-def _show(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind.get("type", kind))

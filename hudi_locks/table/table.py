@@ -24,6 +24,7 @@ from hudi_locks.format import (
     encode_properties,
 )
 from hudi_locks.storage import Storage, check_service, map_in_threads, refuse_unwritable
+from hudi_locks.table.altered_columns import NEWEST_COLUMNS, refuse_altered
 from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
@@ -122,6 +123,7 @@ class Table:
         (check_writable if for_writing else check_readable)(config, path)
         if for_writing:
             refuse_unwritable(storage)
+            refuse_altered(storage)
         _check_folders(storage, config, path)
         return cls(storage, config)
 
@@ -146,6 +148,7 @@ class Table:
         """
         check_writable(self.config)
         refuse_unwritable(self.storage)
+        refuse_altered(self.storage)
 
     @property
     def layout(self) -> TimelineLayout:
@@ -192,10 +195,14 @@ class Table:
 
         Raises:
             DamagedTable: That commit cannot be read.
+            UnsupportedTable: Files have columns under other names, or with other types, than it says.
         """
         for instant in reversed(timeline.completed_between("")):
-            if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
-                return arrow_schema(recorded, timeline.paths[instant])
+            commit = read_commit(self.storage, timeline, requested=instant.requested)
+            if commit.schema:
+                if commit.extra.get(NEWEST_COLUMNS):
+                    refuse_altered(self.storage)
+                return arrow_schema(commit.schema, timeline.paths[instant])
         return None
 
 

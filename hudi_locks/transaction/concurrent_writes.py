@@ -13,6 +13,7 @@ from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Claim
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
+from hudi_locks.table import ALTER_SCHEMA, refuse_altered
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
@@ -100,6 +101,7 @@ class ConcurrentWrites:
 
         Raises:
             DamagedTable: The metadata of a foreign instant, or a plan, is unreadable.
+            UnsupportedTable: ALTER TABLE changed columns meanwhile that files have as they were.
         """
         unclaimed = self._unclaimed(timeline, claims, known=self._state.timeline)
         if unclaimed and not self._table.expects_foreign_writers():
@@ -107,8 +109,10 @@ class ConcurrentWrites:
         if gone := self._find_withdrawn(timeline):
             return self._describe(gone)
         storage = self._table.storage
-        others = self._claimed(claims)
-        others += [completed_operation(storage, timeline, instant) for instant in unclaimed]
+        foreign = [completed_operation(storage, timeline, instant) for instant in unclaimed]
+        if any(other.operation == ALTER_SCHEMA for other in foreign):
+            refuse_altered(storage)
+        others = [*self._claimed(claims), *foreign]
         if self._table.expects_foreign_writers():
             others += self._archived(claims)
         others += self._under_way(timeline)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from other_readers import OURS
 
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.interop
+
+WIDENED = "id string, ts bigint, x bigint, later string"
+DROPS = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
 
 
 @pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])
@@ -30,8 +35,37 @@ def test_a_changed_type_is_refused_before_the_first_row_and_an_added_column_is_n
         jvm.sql("alter table altered alter column x type bigint")
         with pytest.raises(UnsupportedTable, match="x was int and is long"):
             HoodieTable.load(spark, path).read()
+        with pytest.raises(UnsupportedTable, match="x was int and is long"):
+            HoodieTable.load(spark, path, options=OURS).upsert(spark.createDataFrame([("a", 2, 8, "b")], WIDENED))
         assert jvm.sql("select x from altered") == [[7]]
     finally:
         jvm.sql("set hoodie.schema.on.read.enable=false")
         jvm.sql("reset hoodie.metadata.enable")  # of the session, which other tests share
         jvm.sql("drop table if exists altered")
+
+
+@pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])
+def test_a_column_that_is_renamed_while_we_write_is_not_emptied(
+    spark: Any, jvm: Any, path: str, after_job: Callable[..., None]
+) -> None:
+    for setting in ("hoodie.metadata.enable=false", "hoodie.schema.on.read.enable=true", f"{DROPS}=true"):
+        jvm.sql(f"set {setting}")
+    try:
+        jvm.sql(
+            f"create table renamed (id string, ts bigint, x string) using hudi location '{path}' "
+            "tblproperties (primaryKey = 'id', preCombineField = 'ts')"
+        )
+        jvm.sql("insert into renamed values ('a', 1, 'x1'), ('b', 1, 'x2')")
+        ours = HoodieTable.load(spark, path, options=OURS)
+        ours.upsert(spark.createDataFrame([("a", 2, "x3")], "id string, ts bigint, x string"))
+        after_job(lambda: jvm.sql("alter table renamed rename column x to y"))
+        for columns in ("id string, ts bigint, x string", "id string, ts bigint, y string"):
+            with pytest.raises(UnsupportedTable, match="x was renamed to y"):
+                ours.upsert(spark.createDataFrame([("a", 3, "later")], columns))
+        with pytest.raises(UnsupportedTable, match="x was renamed to y"):
+            ours.clustering.run()
+        assert sorted(map(tuple, jvm.sql("select id, y from renamed"))) == [("a", "x3"), ("b", "x2")]
+    finally:
+        for setting in ("hoodie.schema.on.read.enable", DROPS, "hoodie.metadata.enable"):
+            jvm.sql(f"reset {setting}")
+        jvm.sql("drop table if exists renamed")
