@@ -118,7 +118,7 @@ class Clustering(PlannedService[ClusteringPlan]):
             raise UnsupportedTable(message, path=files[0].path)
 
     def _check_columns(self, timeline: Timeline) -> None:
-        schema = self.table.schema(timeline)
+        schema = self.table.writable_schema(timeline)
         names = [] if schema is None else list(schema.names)
         missing = [column for column in self.settings.sort_columns if column not in names]
         if missing and schema is not None:

@@ -188,7 +188,7 @@ class MetadataMaker:
 
     def _measure(self, timeline: Timeline, config: TableConfig) -> tuple[list[_File], Mapping[str, ValueKind]]:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""
-        schema = Table(self._storage, config).schema(timeline)
+        schema = Table(self._storage, config).writable_schema(timeline)
         columns = {} if schema is None else choose_columns(schema, version=config.version)
         if columns != self._columns:
             self._columns, self._known = columns, {}
@@ -206,7 +206,7 @@ class MetadataMaker:
         if not self._indexes_keys:
             return None
         slices = latest_file_slices(self._storage, timeline)
-        schema = Table(self._storage, config).schema(timeline) or pa.schema([])
+        schema = Table(self._storage, config).writable_schema(timeline) or pa.schema([])
         new = [piece for piece in slices if piece not in self._keys]
         found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
         self._keys.update(zip(new, found, strict=True))

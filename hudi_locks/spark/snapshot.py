@@ -166,16 +166,21 @@ class Snapshot:
 
     @cached_property
     def schema(self) -> pa.Schema | None:
-        """The user's columns as files have them; None while nobody has written any."""
-        return self.table.schema(self.timeline)
+        """The user's columns as files have them; None while nobody has written any.
+
+        Raises:
+            UnsupportedTable: See `Table.writable_schema`.
+        """
+        return self.table.writable_schema(self.timeline)
 
     @cached_property
     def shown_schema(self) -> pa.Schema | None:
         """The user's columns as readers see them: those that files lack and folders tell come last, as texts."""
-        if self.schema is None:
+        schema = self.table.schema(self.timeline)
+        if schema is None:
             return None
-        told = [name for name in self.table.config.dropped_fields if name not in self.schema.names]
-        return pa.schema([*self.schema, *(pa.field(name, pa.string()) for name in told)])
+        told = [name for name in self.table.config.dropped_fields if name not in schema.names]
+        return pa.schema([*schema, *(pa.field(name, pa.string()) for name in told)])
 
     def merge_schema(self, incoming: pa.Schema) -> pa.Schema:
         """The columns after a write of `incoming`.

@@ -195,15 +195,23 @@ class Table:
 
         Raises:
             DamagedTable: That commit cannot be read.
-            UnsupportedTable: Files have columns under other names, or with other types, than it says.
         """
         for instant in reversed(timeline.completed_between("")):
-            commit = read_commit(self.storage, timeline, requested=instant.requested)
-            if commit.schema:
-                if commit.extra.get(NEWEST_COLUMNS):
-                    refuse_altered(self.storage)
-                return arrow_schema(commit.schema, timeline.paths[instant])
+            if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
+                return arrow_schema(recorded, timeline.paths[instant])
         return None
+
+    def writable_schema(self, timeline: Timeline) -> pa.Schema | None:
+        """The same for who writes files anew: what they have under other names would be lost.
+
+        Raises:
+            DamagedTable: That commit cannot be read.
+            UnsupportedTable: ALTER TABLE changed columns that files have as they were.
+        """
+        newest = next((instant.requested for instant in reversed(timeline.completed_between(""))), None)
+        if newest and read_commit(self.storage, timeline, requested=newest).extra.get(NEWEST_COLUMNS):
+            refuse_altered(self.storage)
+        return self.schema(timeline)
 
 
 def describe_properties(properties: Mapping[str, str]) -> bytes:

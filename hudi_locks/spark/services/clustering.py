@@ -85,7 +85,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
     def write(self, transaction: Transaction, plan: ClusteringPlan, logs: KeyLogs | None = None) -> CommitMetadata:
         """See `PlanJob.write`."""
         table, timeline = self.table, self.table.timeline()
-        schema = table.schema(timeline) or pa.schema([])
+        schema = table.writable_schema(timeline) or pa.schema([])
         parts = [
             self._arrange(group, number, plan, self._read(timeline, group, schema))
             for number, group in enumerate(plan.groups)

@@ -72,7 +72,7 @@ class CompactionJob(PlanJob[CompactionPlan]):
         """See `PlanJob.write`: one file for each slice, whose keys stay where they are."""
         del logs
         table = self.table
-        schema = table.schema(table.timeline()) or pa.schema([])
+        schema = table.writable_schema(table.timeline()) or pa.schema([])
         avro = avro_schema(schema, table.config.name, with_meta_columns=True)
         slices = tuple(map(planned_slice, plan.groups))
         task = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
