@@ -22,10 +22,12 @@ from hudi_locks.table import (
     PROPERTIES_PATH,
     RECORD_KEY,
     BaseFile,
+    ColumnHistory,
     DataFiles,
     FileSlice,
     LogFile,
     Table,
+    find_column_history,
     find_completions,
     latest_file_slices,
     read_commit,
@@ -72,6 +74,11 @@ class Snapshot:
             return None
         found = MetadataTable.of(self.table.storage, self.table.config)
         return None if found is None else found.view(self.timeline)
+
+    @cached_property
+    def history(self) -> ColumnHistory | None:
+        """How files have columns that ALTER TABLE changed; None where it changed none. See `find_column_history`."""
+        return find_column_history(self.table.storage)
 
     @property
     def has_record_index(self) -> bool:

@@ -1,7 +1,7 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.format import add_meta_schema
-from hudi_locks.table.altered_columns import ALTER_SCHEMA, refuse_altered
+from hudi_locks.table.altered_columns import ALTER_SCHEMA, ColumnHistory, find_column_history, refuse_altered
 from hudi_locks.table.base_file import (
     BaseFileFormat,
     BaseFileWriter,
@@ -84,7 +84,7 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.payloads import describe_payload, read_payload
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
-from hudi_locks.table.stored_types import StoredTypes, find_stored_types, refuse_inexact
+from hudi_locks.table.stored_types import StoredColumn, StoredTypes, find_stored_types, refuse_inexact
 from hudi_locks.table.table import (
     Table,
     describe_properties,
@@ -130,6 +130,7 @@ __all__ = [
     "BaseFileWriter",
     "ChangeFormat",
     "Changes",
+    "ColumnHistory",
     "Comparison",
     "Completion",
     "Condition",
@@ -150,6 +151,7 @@ __all__ = [
     "PartitionValues",
     "RowBuffers",
     "SliceChanges",
+    "StoredColumn",
     "StoredTypes",
     "Table",
     "TableConfig",
@@ -173,6 +175,7 @@ __all__ = [
     "files_changed",
     "find_bucket_counts",
     "find_changed",
+    "find_column_history",
     "find_completions",
     "find_deletes",
     "find_key_generator",

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import META_COLUMNS
+from hudi_locks.table.altered_columns import ColumnHistory
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.virtual_keys import VirtualKeys
 
@@ -134,6 +135,7 @@ class MergeRule:
             whole; empty: these are merged as rows of several writes are.
         virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
         unavailable: Texts that take the value of the other row; None where every value counts.
+        history: Of a table in which ALTER TABLE changed columns, as its files have them.
     """
 
     ordering: tuple[str, ...] = ()
@@ -143,6 +145,7 @@ class MergeRule:
     precombine: tuple[str, ...] = ()
     virtual_keys: VirtualKeys | None = None
     unavailable: Unavailable | None = None
+    history: ColumnHistory | None = None
 
     @property
     def within_write(self) -> MergeRule:

@@ -17,7 +17,6 @@ from hudi_locks.table.log_merging import JoinedLogs, join_logs, map_on_cores, me
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, find_undone, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
-from hudi_locks.table.virtual_keys import VirtualKeys
 
 __all__ = ["WHOLE", "BaseRows", "Part", "join_slice", "read_slice"]
 
@@ -33,13 +32,13 @@ class BaseRows:
         storage: Of the table.
         piece: The slice that it is of, which may have none.
         part: The share.
-        virtual_keys: See `MergeRule`.
+        rule: Says how its rows become those of the table.
     """
 
     storage: Storage
     piece: FileSlice
     part: Part
-    virtual_keys: VirtualKeys | None = None
+    rule: MergeRule
 
     @property
     def path(self) -> str | None:
@@ -74,12 +73,14 @@ class BaseRows:
         own = self._row_groups
         others = [] if own is None else [group for group in range(self._count) if group not in own]
         if self.path is not None and others:
-            columns = [RECORD_KEY] if self.virtual_keys is None else self.virtual_keys.columns
+            keys = self.rule.virtual_keys
+            columns = [RECORD_KEY] if keys is None else keys.columns
             found = read_base_file(self.storage, self.path, columns=columns, batch_rows=batch_rows, row_groups=others)
             yield from (self._fill(rows).column(RECORD_KEY) for rows in found)
 
     def _fill(self, rows: pa.Table) -> pa.Table:
-        return rows if self.virtual_keys is None else self.virtual_keys.fill(rows, self.piece.partition)
+        base = self.piece.base
+        return rows if base is None else _complete(rows, self.rule, partition=base.partition, instant=base.instant)
 
     @cached_property
     def _count(self) -> int:
@@ -149,7 +150,7 @@ def read_slice(
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    base = BaseRows(storage, piece, part, rule.virtual_keys)
+    base = BaseRows(storage, piece, part, rule)
     if base.is_left_out:
         return
     encoded = () if rule.fills or not piece.logs else _find_idle(schema, rule)
@@ -168,12 +169,13 @@ def read_slice(
 
 def _list_columns(schema: pa.Schema, rule: MergeRule) -> list[str]:
     keys = () if rule.virtual_keys is None else rule.virtual_keys.columns
-    return list(dict.fromkeys((*schema.names, *keys)))
+    older = () if rule.history is None else sorted(rule.history.all_names)
+    return list(dict.fromkeys((*schema.names, *keys, *older)))
 
 
 def _find_idle(schema: pa.Schema, rule: MergeRule) -> tuple[str, ...]:
-    """Columns that decide nothing; none where keys are made of some."""
-    if rule.virtual_keys is not None:
+    """Columns that decide nothing; none where rows are made of them, or have them under other names."""
+    if rule.virtual_keys is not None or rule.history is not None:
         return ()
     return tuple(name for name in schema.names if name not in (RECORD_KEY, *rule.deciding))
 
@@ -199,16 +201,22 @@ def _read_logs(
     def decode(log: LogFile, data: bytes) -> list[LogEntry]:
         takes = None if piece.blocks is None else piece.blocks.choose(log, undone)
         entries = read_log(data, log.path, columns=columns, idle=idle, takes=takes)
-        return [_fill_keys(entry, piece.partition, rule.virtual_keys) for entry in entries]
+        return [_complete_entry(entry, piece.partition, rule) for entry in entries]
 
     return (entry for entries in map_on_cores(lambda one: decode(*one), needed) for entry in entries)
 
 
-def _fill_keys(entry: LogEntry, partition: str, virtual_keys: VirtualKeys | None) -> LogEntry:
+def _complete_entry(entry: LogEntry, partition: str, rule: MergeRule) -> LogEntry:
     """Deletes name their keys, also where rows do not."""
-    if virtual_keys is None or entry.orderings is not None:
+    if (rule.virtual_keys is None and rule.history is None) or entry.orderings is not None:
         return entry
-    return replace(entry, rows=virtual_keys.fill(entry.rows, partition))
+    return replace(entry, rows=_complete(entry.rows, rule, partition=partition, instant=entry.instant))
+
+
+def _complete(rows: pa.Table, rule: MergeRule, *, partition: str, instant: str) -> pa.Table:
+    """Rows of a file as the table has them: under the names of today, and with their keys."""
+    named = rows if rule.history is None else rule.history.bring_up(rows, instant)
+    return named if rule.virtual_keys is None else rule.virtual_keys.fill(named, partition)
 
 
 def _find_undone(read: list[tuple[LogFile, bytes]]) -> frozenset[str]:

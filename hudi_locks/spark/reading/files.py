@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -26,9 +26,11 @@ from hudi_locks.table import (
     PARTITION_PATH,
     RECORD_KEY,
     BaseFile,
+    ColumnHistory,
     FileSlice,
     MergeRule,
     PartitionValues,
+    StoredColumn,
     StoredTypes,
     VirtualKeys,
     add_meta_schema,
@@ -173,13 +175,14 @@ def read_as_stored(
     columns: pa.Schema,
     *,
     read: Callable[[Sequence[BaseFile], pa.Schema], DataFrame],
+    history: ColumnHistory | None = None,
 ) -> DataFrame:
     """The rows of some files in the types of `columns`, where `read` reads files that all have the types it is given.
 
     Raises:
         UnsupportedTable: See `find_stored_types`.
     """
-    groups = find_stored_types(storage, timeline, files, columns)
+    groups = find_stored_types(storage, timeline, files, columns, history=history)
     frames = [_read_widened(some, stored, columns, read) for stored, some in groups.items()]
     return reduce(DataFrame.unionByName, frames)
 
@@ -192,12 +195,20 @@ def _read_widened(
 ) -> DataFrame:
     if not stored:
         return read(files, columns)
-    narrow = {field.name: field.type for field in stored}
-    rows = read(files, pa.schema([field.with_type(narrow.get(field.name, field.type)) for field in columns]))
-    changed = {
-        name: convert(column_named(name), kind, columns.field(name).type).alias(name) for name, kind in narrow.items()
-    }
-    return rows.select([changed.get(name, column_named(name)) for name in rows.columns])
+    there = {one.name: one.field for one in stored}
+    fields = [there.get(field.name, field) for field in columns]
+    rows = read(files, pa.schema([field for field in fields if field is not None]))
+    changed = {one.name: _bring_up(one, columns.field(one.name)) for one in stored}
+    names = rows.columns if set(rows.columns) == set(columns.names) else columns.names
+    return rows.select([changed.get(name, column_named(name)) for name in names])
+
+
+def _bring_up(stored: StoredColumn, column: pa.Field) -> Column:
+    """A column of a file as the table has it."""
+    if stored.field is None:
+        [field] = to_spark(pa.schema([column])).fields
+        return F.lit(None).cast(field.dataType).alias(column.name)
+    return convert(column_named(stored.field.name), stored.field.type, column.type).alias(column.name)
 
 
 def read_base_files(

@@ -49,6 +49,7 @@ from hudi_locks.timeline import end_before_holes
 __all__ = ["Reader"]
 
 _log = open_log(__name__)
+_ADVICE = "Read the table as it is now, or what you ask for with JVM Hudi"
 _NAMED = 5
 """So many partitions are named in an error."""
 _ATTEMPTS = 10
@@ -92,6 +93,8 @@ class Reader:
         """
         times = {"as_of": completed, "as_of_requested": requested}
         limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
+        if limits:
+            refuse_altered(self.table.storage, advice=_ADVICE)
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
@@ -161,7 +164,7 @@ class Reader:
     ) -> Sequence[Mapping[str, ColumnRange]]:
         """A metadata table that cannot be read tells nothing, and its owner is warned."""
         unknown: list[dict[str, ColumnRange]] = [{} for _ in slices]
-        if not self._skips_files():
+        if not self._skips_files() or snapshot.history is not None:  # ranges have the names of their time
             return unknown
         try:
             view = snapshot.metadata
@@ -227,6 +230,7 @@ class Reader:
 
     def _refuse_unmarked(self) -> None:
         """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""
+        refuse_altered(self.table.storage, advice=_ADVICE)
         if not self.table.config.has_meta_columns:
             told = f"{table_keys.POPULATE_META_FIELDS.name}=false"
             message = f"{told}: no row of the table tells which commit wrote it; compare two reads by as_of() instead"
@@ -322,12 +326,14 @@ class Reader:
         needed = self._narrow(snapshot.shown_schema)
         bases = [piece.base for piece in slices if piece.base is not None]
         logs = [log for piece in slices for log in piece.logs]
-        refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed)
+        history = snapshot.history
+        refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed, history=history)
         shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
         packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
         values = PartitionValues.of(self.table.config, needed)
-        return MergeTask(self.table.storage, packs, needed, self.table.config.merge_rule, sent, values)
+        rule = replace(self.table.config.merge_rule, history=history)
+        return MergeTask(self.table.storage, packs, needed, rule, sent, values)
 
     def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows, in types that Spark has."""
@@ -346,10 +352,11 @@ class Reader:
         def read(some: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             return read_base_files(self.spark, address, some, columns, PartitionValues.of(self.table.config, columns))
 
-        return read_as_stored(storage, snapshot.timeline, files, narrow, read=read)
+        return read_as_stored(storage, snapshot.timeline, files, narrow, read=read, history=snapshot.history)
 
     def _check(self, snapshot: Snapshot) -> None:
-        refuse_altered(self.table.storage)
+        if snapshot.history is not None and self.table.config.virtual_keys is not None:
+            refuse_altered(self.table.storage, advice=_ADVICE)
         found = [] if snapshot.shown_schema is None else snapshot.shown_schema.names
         lacking = [name for name in self.columns or () if name not in found]
         if lacking:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
 from hudi_locks.storage import LocalStorage
-from hudi_locks.table import refuse_altered
+from hudi_locks.table import ColumnHistory, find_column_history, refuse_altered
 
 NAME = ".hoodie/.schema/20260101000000000_20260101000000001.schemacommit"
 
@@ -49,7 +51,7 @@ def keep(tmp_path: Path, *versions: list[dict[str, Any]]) -> LocalStorage:
     ],
 )
 def test_a_changed_column_is_named(tmp_path: Path, old: Any, new: Any, told: str) -> None:
-    with pytest.raises(UnsupportedTable, match=rf"{told}.*JVM Hudi only") as caught:
+    with pytest.raises(UnsupportedTable, match=rf"{told}.*Write to such a table with JVM Hudi") as caught:
         refuse_altered(keep(tmp_path, old, new, [*new, column(9, "later")]))
     assert caught.value.path == NAME
 
@@ -66,3 +68,30 @@ def test_a_history_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     storage.create_if_absent(NAME, b'{"schemas": [{}]}')
     with pytest.raises(DamagedTable, match=r"\.schemacommit holds no history"):
         refuse_altered(storage)
+
+
+def test_each_file_has_columns_under_the_names_of_its_time(tmp_path: Path) -> None:
+    first = [column(1, "id"), column(2, "y"), column(3, "d")]
+    storage = keep(
+        tmp_path, first, [column(1, "id"), column(2, "z"), column(3, "d")], [*first[:1], column(2, "z"), column(4, "d")]
+    )
+    history = pickle.loads(pickle.dumps(find_column_history(storage)))
+    assert isinstance(history, ColumnHistory)
+    assert history.find_names("0") == {"id": "id", "z": "y", "d": None}
+    assert history.find_names("1") == {"id": "id", "z": "z", "d": None}
+    assert history.find_names("7") == {"id": "id", "z": "z", "d": "d"}
+    rows = pa.table({"id": [1], "y": [2], "d": [3], "unknown": [4]})
+    assert history.bring_up(rows, "0").to_pylist() == [{"id": 1, "z": 2, "unknown": 4}]
+    assert find_column_history(keep(tmp_path / "plain", first, [*first, column(5, "later")])) is None
+
+
+def test_two_columns_that_changed_their_names_with_each_other_are_told_apart() -> None:
+    history = ColumnHistory(((0, ((1, "a"), (2, "b"))), (5, ((1, "b"), (2, "a")))))
+    assert history.bring_up(pa.table({"a": [1], "b": [2]}), "3").to_pylist() == [{"b": 1, "a": 2}]
+    assert history.bring_up(pa.table({"a": [1], "b": [2]}), "5").to_pylist() == [{"a": 1, "b": 2}]
+
+
+def test_what_changed_inside_a_struct_is_refused(tmp_path: Path) -> None:
+    storage = keep(tmp_path, [column(1, "s", struct(column(2, "x")))], [column(1, "s", struct(column(2, "y")))])
+    with pytest.raises(UnsupportedTable, match=r"s\.x was renamed to s\.y.*read by JVM Hudi only"):
+        find_column_history(storage)
