@@ -23,6 +23,7 @@ __all__ = [
     "BY_BUCKET",
     "BY_KEY",
     "BY_RING",
+    "COPIED_BUCKETS",
     "FILTERS",
     "KINDS",
     "LOCKS",
@@ -57,6 +58,7 @@ BY_BUCKET = "MERGE_ON_READ by bucket"
 """As JVM Hudi makes one of a bucket index for a single writer."""
 BY_RING = "MERGE_ON_READ by ring"
 """The same with consistent hashing."""
+COPIED_BUCKETS = "COPY_ON_WRITE by bucket"
 RINGS = {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 OPTIONS = {
     "COPY_ON_WRITE": {},
@@ -64,6 +66,7 @@ OPTIONS = {
     BY_KEY: {},
     BY_BUCKET: BUCKETS,
     BY_RING: RINGS,
+    COPIED_BUCKETS: BUCKETS,
 }
 LOCKS = {**{kind: {} for kind in OPTIONS}, "MERGE_ON_READ": {"hoodie.write.lock.provider": "filesystem"}}
 """Of ours; those of the JVM by its class."""
@@ -180,7 +183,8 @@ class Shared:
 
     def read_by_rust(self) -> list[Any]:
         """Merge-on-read by a copy where a file group may have no base file."""
-        return read_rust(self.path) if self.kind in ("COPY_ON_WRITE", BY_KEY) else read_rust_by_listing(self.path)
+        has_bases = self.kind in ("COPY_ON_WRITE", COPIED_BUCKETS, BY_KEY)
+        return read_rust(self.path) if has_bases else read_rust_by_listing(self.path)
 
     def read(self, options: dict[str, str], where: str = "") -> list[Any]:
         told = {"path": self.path, "columns": list(COLUMNS), "options": options, **({"where": where} if where else {})}

@@ -125,8 +125,12 @@ class BucketIndex(Index):
                 )
 
     def _place(self, located: DataFrame, pieces: Iterable[BaseFile | FileSlice], *, instant: str) -> Placement:
-        known = {key: _name_group(piece) for key, piece in self._by_bucket(pieces).items()}
-        return Placement(located, BucketGroups(known, uuid.uuid5(uuid.NAMESPACE_OID, instant)), None)
+        seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
+        return Placement(located, BucketGroups(self._list_groups(pieces), seed), None)
+
+    def _list_groups(self, pieces: Iterable[BaseFile | FileSlice]) -> dict[tuple[str, int], FileGroup]:
+        """The file group that each bucket has; rows for one that has a slice go to its log, where there are logs."""
+        return {key: _name_group(piece) for key, piece in self._by_bucket(pieces).items()}
 
     def _bucket_of(self, key: str, partition: str) -> int:
         keys, partitions = pa.array([key]), pa.array([partition])
@@ -186,7 +190,9 @@ def _name_file(piece: BaseFile | FileSlice) -> str:
 
 
 def _name_group(piece: BaseFile | FileSlice) -> FileGroup:
-    return FileGroup(piece.partition, piece.file_id, piece if isinstance(piece, BaseFile) else piece.base)
+    if isinstance(piece, BaseFile):
+        return FileGroup(piece.partition, piece.file_id, piece)
+    return FileGroup(piece.partition, piece.file_id, piece.base, is_logged=True)
 
 
 def _merge_tasks(shuffled: DataFrame) -> DataFrame:
