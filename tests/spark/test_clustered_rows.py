@@ -11,7 +11,7 @@ import shared_table
 from pyspark.sql import DataFrame
 
 from hudi_locks.errors import WriteAborted, WriteConflict
-from hudi_locks.services import TableWriter
+from hudi_locks.services import TableWriter, upgrade_table
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.storage import LocalStorage
@@ -142,6 +142,49 @@ def test_new_rows_go_elsewhere_while_logs_are_planned_and_updates_meet_the_plan(
     assert logged.compaction.schedule() is None
     assert logged.clustering.execute(planned) is not None
     assert rows_of(logged, "id", "ts") == [("a", 5), ("c", 3), ("n", 1), ("x", 1), ("y", 2)]
+
+
+def test_a_restore_brings_logs_back_that_a_clustering_ended(logged: HoodieTable, frame: Frame, rows_of: RowsOf) -> None:
+    before, slices = rows_of(logged), slices_of(logged)
+    saved = logged.services.savepoints.create()
+    assert logged.clustering.run() is not None
+    logged.upsert(frame([("a", "1", 9, 9.0)]))
+    logged.services.restore(saved.instant)
+    assert (rows_of(logged), slices_of(logged)) == (before, slices)
+    logged.upsert(frame([("a", "1", 9, 9.0)]))
+    assert logged.clustering.run() is not None
+    assert rows_of(logged, "id", "ts")[0] == ("a", 9)
+
+
+def test_columns_that_later_rows_left_null_are_filled(create: Create, frame: Frame, rows_of: RowsOf) -> None:
+    options = {**shared_table.SHARED, "hoodie.write.table.version": "9", "hoodie.parquet.small.file.limit": "0"}
+    table = create(
+        table_type="MERGE_ON_READ", options={**options, "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+    )
+    table.upsert(frame([("a", "1", 5, 1.0)]))
+    table.upsert(frame([("b", "1", 5, 5.0)]))
+    table.upsert(frame([("a", "1", 6, None), ("b", "1", 4, 4.0)]))
+    assert table.clustering.run() is not None
+    assert rows_of(table.read(read_optimized=True), "id", "ts", "value") == [("a", 6, 1.0), ("b", 5, 5.0)]
+
+
+def test_logs_that_are_older_than_an_upgrade_are_clustered_by_their_blocks(
+    create: Create, load: Callable[..., HoodieTable], frame: Frame, rows_of: RowsOf
+) -> None:
+    """In version 6 a log is named by its base file, and holds the blocks of several writes."""
+    apart = {"hoodie.parquet.small.file.limit": "0", "hoodie.write.lock.provider": "in_process"}
+    old = create(table_type="MERGE_ON_READ", options={**apart, "hoodie.write.table.version": "6"})
+    old.upsert(frame(FIRST))
+    old.upsert(frame([("c", "1", 1, 1.0), ("a", "1", 2, 2.0)]))
+    old.upsert(frame([("a", "1", 3, 3.0)]))
+    old.close()
+    upgrade_table(old.path, {"hoodie.write.lock.provider": "in_process"}, to=9)
+    table = load(apart)
+    table.upsert(frame([("c", "1", 4, 4.0)]))
+    assert any(piece.blocks for piece in slices_of(table))
+    before = rows_of(table)
+    assert table.clustering.run(sort_by=["ts"]) is not None
+    assert rows_of(table) == before
 
 
 @pytest.mark.parametrize("name", ["v8_mor", "v9_mor"])
