@@ -22,14 +22,12 @@ META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_h
 
 
 @pytest.fixture
-def table(jvm: Any, spark: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> Shared:
+def table(jvm: Any, spark: Any, path: str) -> Shared:
     """Three file groups in eu, two of them with logs, and one of its own in us; checked once they are all there."""
     made = Shared(jvm, spark, path, BY_KEY)
-    with monkeypatch.context() as patch:
-        patch.setattr(Shared, "check", lambda _: None)
+    with made.unwatched():
         fill(made)
-    made.expected = [row for row in made.expected if row[0] != "e"]
-    made.check()
+        made.expected = [row for row in made.expected if row[0] != "e"]
     return made
 
 
@@ -70,21 +68,23 @@ def test_both_read_and_write_on_after_either_clustered_logs(table: Shared, jvm: 
     assert count_logs(ours) == [0, 0]
     assert sorted(map(tuple, ours.read().select(*META).collect())) == meta
     assert ours.incremental(last).count() == 0
-    table.theirs(("a", "eu", 4, 1.0, "theirs"), ("g", "eu", 4, 1.0, "theirs"), **APART)
-    table.ours(("b", "eu", 4, 2.0, "ours"), ("e", "eu", 4, 2.0, "again"))
-    jvm.cluster(ours, "scheduleAndExecute", order="ts")
-    table.check()
+    begin = {"hoodie.datasource.read.begin.instanttime": str(int(last) + 1)}
+    assert table.read({"hoodie.datasource.query.type": "incremental", **begin}) == []
+    with table.unwatched():
+        table.theirs(("a", "eu", 4, 1.0, "theirs"), ("g", "eu", 4, 1.0, "theirs"), **APART)
+        table.ours(("b", "eu", 4, 2.0, "ours"), ("e", "eu", 4, 2.0, "again"))
+        jvm.cluster(ours, "scheduleAndExecute", order="ts")
     assert count_logs(ours) == [0, 0]
-    table.ours(("g", "eu", 5, 3.0, "ours"), ("h", "us", 5, 3.0, "ours"))
-    table.theirs(("c", "us", 6, 4.0, "theirs"), ("h", "us", 6, 4.0, "theirs"))
-    waiting = ours.clustering.schedule(sort_by=["id"])
-    assert waiting is not None
-    jvm.cluster(ours, "execute", order="id", instants=waiting)
-    table.check()
-    table.ours(("a", "eu", 7, 5.0, "ours"))
-    assert ours.clustering.run(sort_by=["id"]) is not None
-    assert table.open(hoodie__clean__commits__retained="1").services.clean().deleted
-    table.check()
+    with table.unwatched():
+        table.ours(("g", "eu", 5, 3.0, "ours"), ("h", "us", 5, 3.0, "ours"))
+        table.theirs(("c", "us", 6, 4.0, "theirs"), ("h", "us", 6, 4.0, "theirs"))
+        waiting = ours.clustering.schedule(sort_by=["id"])
+        assert waiting is not None
+        jvm.cluster(ours, "execute", order="id", instants=waiting)
+    with table.unwatched():
+        table.ours(("a", "eu", 7, 5.0, "ours"))
+        assert ours.clustering.run(sort_by=["id"]) is not None
+        assert table.open(hoodie__clean__commits__retained="1").services.clean().deleted
     assert len(list_places(ours)) == len(table.expected)
 
 

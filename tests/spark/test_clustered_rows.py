@@ -16,6 +16,7 @@ from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import FileSlice, latest_file_slices
+from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.spark
 
@@ -119,6 +120,19 @@ def test_rows_of_logs_are_clustered_with_those_of_base_files(
     assert rows_of(logged, "id", "ts") == [("a", 6), ("b", 1), ("c", 3), ("x", 1), ("y", 2)]
     assert logged.clustering.run() is not None
     assert rows_of(logged, "id", "ts") == [("a", 6), ("b", 1), ("c", 3), ("x", 1), ("y", 2)]
+
+
+def test_file_groups_whose_rows_are_all_deleted_end_without_a_new_one(
+    logged: HoodieTable, frame: Frame, rows_of: RowsOf
+) -> None:
+    logged.delete(frame([("a", "1", 9, 9.0), ("c", "1", 9, 9.0)]))
+    result = logged.clustering.run(sort_by=["ts"])
+    assert result is not None
+    assert (result.rows_written, result.file_groups, result.file_groups_replaced) == (2, 1, 4)
+    assert rows_of(logged, "id") == [("x",), ("y",)]
+    logged.upsert(frame([("a", "1", 1, 1.0)]))
+    assert rows_of(logged, "id") == [("a",), ("x",), ("y",)]
+    assert verify_table(logged.table.storage).damages == ()
 
 
 def test_a_row_of_a_log_that_is_missed_is_found_by_the_count(
