@@ -132,3 +132,15 @@ PARTITION_REGEX = Key(
     "a regular expression; partitions whose whole path it matches alone are clustered",
     since="0.11.0",
 )
+UPDATES_STRATEGY = Key(
+    "hoodie.clustering.updates.strategy",
+    str,
+    "org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",
+    "what gives way where a write changes a file group that waits to be clustered",
+    since="0.7.0",
+    accepted=("org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",),
+    no_effect=(
+        "the write gives way; let the clustering do so by hoodie.write.lock.conflict.resolution.strategy=prefer_writer,"
+        " given to writers and clustering"
+    ),
+)

@@ -175,6 +175,12 @@ class CommitMetadata:
         return frozenset((partition, stat.file_id) for partition, group in by_key for stat in group if stat.file_id)
 
     @property
+    def based_file_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of each file group that gets a base file which no compaction makes."""
+        written = (stat for stat in self.stats if stat.path and stat.log_version is None and not self.compacted)
+        return frozenset((stat.partition_path, stat.file_id) for stat in written)
+
+    @property
     def replaced_file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition path, file id) of each file group replaced."""
         return frozenset((partition, file_id) for partition, ids in self.replaced_file_ids.items() for file_id in ids)

@@ -18,13 +18,13 @@ _MEGABYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class ClusteringSlice:
-    """The newest file of a file group that clustering reads.
+    """The newest files of a file group that clustering reads.
 
     Attributes:
         partition: Partition path.
         file_id: File group.
         path: Full path of its base file, as the JVM opens it; "" for a group of logs alone.
-        log_paths: Full paths of its log files.
+        log_paths: Full paths of its log files, that of the newest write first, as in JVM Hudi.
     """
 
     partition: str
@@ -35,7 +35,15 @@ class ClusteringSlice:
     @property
     def relative_path(self) -> str:
         """Its base file, relative to the base path."""
-        name = self.path.rpartition("/")[2]
+        return self._relative_to_base(self.path)
+
+    @property
+    def relative_paths(self) -> frozenset[str]:
+        """All its files, relative to the base path."""
+        return frozenset(self._relative_to_base(path) for path in (self.path, *self.log_paths) if path)
+
+    def _relative_to_base(self, path: str) -> str:
+        name = path.rpartition("/")[2]
         return f"{self.partition}/{name}" if self.partition else name
 
 
@@ -46,12 +54,14 @@ class ClusteringGroup:
     Attributes:
         slices: What is read.
         output_groups: How many file groups are to be written.
-        input_bytes: Size of what is read; for a person.
+        input_bytes: Size of the base files; for a person.
+        log_bytes: Size of the logs; for a person.
     """
 
     slices: tuple[ClusteringSlice, ...]
     output_groups: int = 1
     input_bytes: int = 0
+    log_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,11 @@ class ClusteringPlan:
     def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition path, file id) of every input."""
         return frozenset((piece.partition, piece.file_id) for group in self.groups for piece in group.slices)
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether some of the rows are in logs."""
+        return any(piece.log_paths for group in self.groups for piece in group.slices)
 
     def without(self, taken: Collection[tuple[str, str]]) -> ClusteringPlan:
         """The plan without the groups that have one of these (partition path, file id) among their inputs."""
@@ -120,15 +135,15 @@ def clustered_file_groups(data: bytes, path: str) -> frozenset[tuple[str, str]]:
 
 
 def _encode_group(group: ClusteringGroup) -> dict[str, Any]:
-    megabytes = float(group.input_bytes // _MEGABYTE)
+    read, written = (float(size // _MEGABYTE) for size in (group.input_bytes + group.log_bytes, group.input_bytes))
     return {
         "slices": [_encode_slice(piece) for piece in group.slices],
         "metrics": {
             "TOTAL_LOG_FILES": float(sum(len(piece.log_paths) for piece in group.slices)),
-            "TOTAL_IO_MB": 2 * megabytes,
-            "TOTAL_IO_READ_MB": megabytes,
-            "TOTAL_LOG_FILES_SIZE": 0.0,
-            "TOTAL_IO_WRITE_MB": megabytes,
+            "TOTAL_IO_MB": read + written,
+            "TOTAL_IO_READ_MB": read,
+            "TOTAL_LOG_FILES_SIZE": float(group.log_bytes),
+            "TOTAL_IO_WRITE_MB": written,
         },
         "numOutputFileGroups": group.output_groups,
         "extraMetadata": None,
@@ -149,8 +164,9 @@ def _encode_slice(piece: ClusteringSlice) -> dict[str, Any]:
 
 def _decode_group(record: Mapping[str, Any]) -> ClusteringGroup:
     slices = tuple(_decode_slice(piece) for piece in record["slices"] or ())
-    megabytes = (record.get("metrics") or {}).get("TOTAL_IO_READ_MB") or 0.0
-    return ClusteringGroup(slices, record.get("numOutputFileGroups") or 1, int(megabytes) * _MEGABYTE)
+    metrics = record.get("metrics") or {}
+    written, log_bytes = (int(metrics.get(name) or 0) for name in ("TOTAL_IO_WRITE_MB", "TOTAL_LOG_FILES_SIZE"))
+    return ClusteringGroup(slices, record.get("numOutputFileGroups") or 1, written * _MEGABYTE, log_bytes)
 
 
 def _decode_slice(record: Mapping[str, Any]) -> ClusteringSlice:

@@ -2,7 +2,7 @@
 
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
-from hudi_locks.services.clustering import Clustering
+from hudi_locks.services.clustering import Clustering, find_planned_slices
 from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.compaction import Compaction, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
@@ -47,6 +47,7 @@ __all__ = [
     "VersionChange",
     "downgrade_table",
     "drop_metadata_table",
+    "find_planned_slices",
     "identify_table",
     "planned_slice",
     "upgrade_table",

@@ -22,7 +22,7 @@ from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.storage import Storage, map_in_threads
-from hudi_locks.table import list_data_files, read_commit, slice_file_groups
+from hudi_locks.table import list_data_files, read_commit, read_commit_files, slice_file_groups
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import ArchivedHistory
@@ -68,7 +68,7 @@ class Archiver:
     always the oldest part of the timeline, without a gap.
 
     hudi-rs asks the history for nothing. So a write stays, and what is later with it, while its log lies on top of a
-    compaction that was planned after it began: until a later compaction takes that log, or it is removed.
+    compaction or bulk insert that began after it: until a later compaction takes that log, or it is removed.
 
     Args:
         coordinator: With the writers.
@@ -255,20 +255,22 @@ def find_overlapping(storage: Storage, timeline: Timeline, writes: Sequence[Inst
 
     A write that began before a compaction was planned and completed after it has its log in the newest slice until a
     later compaction takes it, or it is removed. hudi-rs asks the active timeline alone when a write completed, and
-    takes the log of one that is not there for part of what the compaction took.
+    takes the log of one that is not there for part of what the compaction took. So it is with a bulk insert that gave
+    the file group its base file.
 
-    Reads the commits that overlap a compaction, and lists their partitions once; nothing if there are none.
+    Reads the commits that overlap one of those, and lists their partitions once; nothing if there are none.
 
     Args:
         storage: The table's files.
-        timeline: Has the writes, and the compactions that were completed.
+        timeline: Has the writes, and what made base files.
         writes: Completed ones.
 
     Raises:
         DamagedTable: A commit cannot be read.
     """
-    compactions = [instant.requested for instant in timeline.completed(("commit",))]
-    beside = [i for i in writes if i.action == "deltacommit" and _overlaps(i, compactions)]
+    logged = [instant for instant in writes if instant.action == "deltacommit"]
+    barriers = _list_barriers(storage, timeline) if logged else []
+    beside = [instant for instant in logged if _overlaps(instant, barriers)]
     commits = map_in_threads(lambda i: read_commit(storage, timeline, requested=i.requested), beside)
     listed = list_data_files(storage, {p for commit in commits for p in commit.partition_to_write_stats})
     completions = {instant.requested: instant.completion for instant in beside}
@@ -281,7 +283,15 @@ def find_overlapping(storage: Storage, timeline: Timeline, writes: Sequence[Inst
     return frozenset(log.instant for piece in newest for log in piece.logs if log.instant < piece.barrier)
 
 
-def _overlaps(write: Instant, compactions: Sequence[str]) -> bool:
-    """Whether one of `compactions`, in order, was planned while the write was under way."""
-    after = bisect(compactions, write.requested)
-    return after < len(compactions) and compactions[after] <= str(write.completion)
+def _list_barriers(storage: Storage, timeline: Timeline) -> list[str]:
+    """Requested times of compactions, and of delta commits that made base files."""
+    named = read_commit_files(storage, timeline)
+    logged = (instant.requested for instant in timeline.completed(("deltacommit",)))
+    based = (requested for requested in logged if requested in named and named[requested].files.bases)
+    return sorted({*(instant.requested for instant in timeline.completed(("commit",))), *based})
+
+
+def _overlaps(write: Instant, barriers: Sequence[str]) -> bool:
+    """Whether one of `barriers`, in order, was begun while the write was under way."""
+    after = bisect(barriers, write.requested)
+    return after < len(barriers) and barriers[after] <= str(write.completion)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, Instant, is_bucket_file_id
 from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.planned import PendingPlan, PlannedService
-from hudi_locks.table import BaseFile, latest_base_files, list_partitions, read_commit
+from hudi_locks.table import (
+    BaseFile,
+    FileSlice,
+    LogFile,
+    latest_file_slices,
+    list_partitions,
+    read_commit,
+)
+from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
-__all__ = ["Clustering"]
+__all__ = ["Clustering", "find_planned_slices"]
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
@@ -34,21 +43,20 @@ class Clustering(PlannedService[ClusteringPlan]):
 
         Raises:
             BadInput: The table lacks a column to sort by.
-            UnsupportedTable: Its file groups are buckets, which must not be joined; or they have logs.
+            UnsupportedTable: Its file groups are buckets, which must not be joined.
         """
-        self._refuse_logs()
         return self.transactions.schedule_clustering(self.make_plan)
 
     def make_plan(self, timeline: Timeline) -> ClusteringPlan | None:
         """What is to be clustered of the table that `timeline` shows: JVM Hudi's size-based plan."""
         self._check_columns(timeline)
-        busy = {group for pending in self.list_pending(timeline) for group in pending.plan.file_groups}
-        by_partition: dict[str, list[BaseFile]] = {}
+        busy = self._find_busy(timeline)
+        by_partition: dict[str, list[FileSlice]] = {}
         partitions = self.settings.select(list_partitions(self.table.storage))
-        for file in latest_base_files(self.table.storage, timeline, partitions=partitions):
-            if file.size < self.settings.small_file_bytes and (file.partition, file.file_id) not in busy:
-                by_partition.setdefault(file.partition, []).append(file)
-        groups = [group for files in by_partition.values() for group in self._make_groups(files)]
+        for piece in latest_file_slices(self.table.storage, timeline, partitions=partitions):
+            if self._is_small(piece) and (piece.partition, piece.file_id) not in busy:
+                by_partition.setdefault(piece.partition, []).append(piece)
+        groups = [group for slices in by_partition.values() for group in self._make_groups(slices)]
         plan = ClusteringPlan(tuple(groups[: self.settings.most_groups]), self.settings.sort_columns)
         return plan if plan.groups else None
 
@@ -66,25 +74,14 @@ class Clustering(PlannedService[ClusteringPlan]):
     def _decode(self, data: bytes, path: str) -> ClusteringPlan | None:
         return ClusteringPlan.decode(data, path)
 
-    def _check_files(self, plan: ClusteringPlan) -> None:
-        self._refuse_logs()
-        super()._check_files(plan)
-
-    def _refuse_logs(self) -> None:
-        """A plan of ours names base files alone: what logs say of their rows would be lost."""
-        if self.table.is_merge_on_read:
-            message = (
-                f"{self.table.storage.base} is a merge-on-read table, and rows of its logs are not clustered here; let"
-                " JVM Hudi cluster it, or compact its logs"
-            )
-            raise UnsupportedTable(message, path=self.table.storage.base)
-
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""
         partitions = {partition for partition, _ in plan.file_groups}
-        current = {file.path for file in latest_base_files(self.table.storage, timeline, partitions=partitions)}
-        pieces = [piece for group in plan.groups for piece in group.slices]
-        return plan.without({(p.partition, p.file_id) for p in pieces if p.relative_path not in current})
+        slices = latest_file_slices(self.table.storage, timeline, partitions=partitions)
+        current = {(piece.partition, piece.file_id): frozenset(piece.paths) for piece in slices}
+        planned = [piece for group in plan.groups for piece in group.slices]
+        changed = [p for p in planned if p.relative_paths != current.get((p.partition, p.file_id))]
+        return plan.without({(piece.partition, piece.file_id) for piece in changed})
 
     def _is_clustering(self, timeline: Timeline, instant: Instant) -> bool:
         if instant.action == "clustering":
@@ -93,29 +90,39 @@ class Clustering(PlannedService[ClusteringPlan]):
             return False
         return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
 
-    def _make_groups(self, files: list[BaseFile]) -> list[ClusteringGroup]:
-        """Cut the files of a partition, the largest first, into groups of bounded size."""
-        self._refuse_buckets(files)
-        groups: list[list[BaseFile]] = [[]]
-        for file in sorted(files, key=lambda file: (-file.size, file.file_id)):
-            if groups[-1] and sum(f.size for f in groups[-1]) + file.size > self.settings.group_bytes:
+    def _is_small(self, piece: FileSlice) -> bool:
+        """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""
+        return piece.base is None or piece.base.size < self.settings.small_file_bytes
+
+    def _make_groups(self, slices: list[FileSlice]) -> list[ClusteringGroup]:
+        """Cut the slices of a partition, the largest first, into groups of bounded size."""
+        self._refuse_buckets(slices)
+        groups: list[list[FileSlice]] = [[]]
+        for piece in sorted(slices, key=lambda piece: (-_measure(piece), piece.file_id)):
+            if groups[-1] and sum(map(_measure, groups[-1])) + _measure(piece) > self.settings.group_bytes:
                 groups.append([])
-            groups[-1].append(file)
+            groups[-1].append(piece)
         return [self._make_group(group) for group in groups if len(group) > 1 or self.settings.sorts_single_files]
 
-    def _make_group(self, files: list[BaseFile]) -> ClusteringGroup:
-        storage, size = self.table.storage, sum(file.size for file in files)
-        slices = [ClusteringSlice(file.partition, file.file_id, storage.address(file.path)) for file in files]
-        return ClusteringGroup(tuple(slices), max(1, -(-size // self.settings.target_bytes)), size)
+    def _make_group(self, slices: list[FileSlice]) -> ClusteringGroup:
+        size, logged = sum(map(_measure, slices)), sum(log.size for piece in slices for log in piece.logs)
+        planned = tuple(map(self._plan_slice, slices))
+        return ClusteringGroup(planned, max(1, -(-size // self.settings.target_bytes)), size, logged)
 
-    def _refuse_buckets(self, files: list[BaseFile]) -> None:
-        bucket = next((file for file in files if is_bucket_file_id(file.file_id)), None)
-        if self.settings.is_bucketed or (bucket is not None and all(is_bucket_file_id(f.file_id) for f in files)):
+    def _plan_slice(self, piece: FileSlice) -> ClusteringSlice:
+        address = self.table.storage.address
+        base = "" if piece.base is None else address(piece.base.path)
+        logs = tuple(address(log.path) for log in reversed(piece.logs))
+        return ClusteringSlice(piece.partition, piece.file_id, base, logs)
+
+    def _refuse_buckets(self, slices: list[FileSlice]) -> None:
+        is_bucketed = self.settings.is_bucketed or all(is_bucket_file_id(piece.file_id) for piece in slices)
+        if is_bucketed or (self.table.is_merge_on_read and has_hash_rings(self.table.storage)):
             message = (
                 "the file groups of this table are the buckets of a bucket index, and joining them would put keys"
                 " where no writer looks for them: such a table is not clustered"
             )
-            raise UnsupportedTable(message, path=files[0].path)
+            raise UnsupportedTable(message, path=slices[0].paths[0])
 
     def _check_columns(self, timeline: Timeline) -> None:
         schema = self.table.writable_schema(timeline)
@@ -124,3 +131,29 @@ class Clustering(PlannedService[ClusteringPlan]):
         if missing and schema is not None:
             message = f"there is no column {', '.join(map(repr, missing))} to sort by; the table has {', '.join(names)}"
             raise BadInput(message, columns=missing, found=names)
+
+
+def find_planned_slices(plan: ClusteringGroup, current: Mapping[tuple[str, str], FileSlice]) -> tuple[FileSlice, ...]:
+    """What a group of a plan reads, with sizes where its files are still current; never what was logged since.
+
+    Args:
+        plan: Names the files.
+        current: The newest slices, by (partition path, file id).
+    """
+    return tuple(_find_planned(piece, current.get((piece.partition, piece.file_id))) for piece in plan.slices)
+
+
+def _find_planned(piece: ClusteringSlice, current: FileSlice | None) -> FileSlice:
+    partition, name = piece.partition, piece.path.rpartition("/")[2]
+    known = () if current is None else (*current.logs, current.base)
+    sizes = {file.path: file.size for file in known if file is not None}
+    base = BaseFile.parse(partition, name, sizes.get(piece.relative_path, 0))
+    named = sorted(filter(None, (LogFile.parse(partition, path.rpartition("/")[2], 0) for path in piece.log_paths)))
+    logs = tuple(replace(log, size=sizes.get(log.path, 0)) for log in named)
+    barrier = base.instant if base is not None else logs[0].instant
+    return FileSlice(partition, piece.file_id, barrier, base, logs, None if current is None else current.blocks)
+
+
+def _measure(piece: FileSlice) -> int:
+    """What a slice counts for: its base file, or its logs while there is none."""
+    return sum(log.size for log in piece.logs) if piece.base is None else piece.base.size

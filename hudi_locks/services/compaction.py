@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import BaseFileName, CompactionOperation, CompactionPlan, clustered_file_groups
-from hudi_locks.format.compaction_plan import compacted_file_groups
+from hudi_locks.format import BaseFileName, CompactionOperation, CompactionPlan
 from hudi_locks.services.planned import PendingPlan, PlannedService
 from hudi_locks.table import BaseFile, FileSlice, LogFile, latest_file_slices
 from hudi_locks.timeline import Timeline
@@ -63,14 +62,6 @@ class Compaction(PlannedService[CompactionPlan]):
 
     def _decode(self, data: bytes, path: str) -> CompactionPlan | None:
         return CompactionPlan.decode(data, path) if data else None
-
-    def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
-        readers = dict.fromkeys(("compaction", "logcompaction"), compacted_file_groups)
-        pending = timeline.pending((*readers, "clustering"))
-        paths = [
-            (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending
-        ]
-        return frozenset(group for path, read in paths for group in read(self.table.storage.read(path) or b"", path))
 
 
 def planned_slice(operation: CompactionOperation) -> FileSlice:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from hudi_locks.errors import WriteAborted
-from hudi_locks.format import Instant, State
+from hudi_locks.format import Instant, State, clustered_file_groups
+from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.table import Table, latest_file_slices
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Outcome, Transaction, Transactions
@@ -129,6 +130,15 @@ class PlannedService(ABC, Generic[P]):
         if found is None or not found.is_completed:
             self._choose_one(instant)
         return self.transactions.resolve(instant)
+
+    def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
+        """File groups that a plan has which was not run to its end, of whatever service."""
+        readers = dict.fromkeys(("compaction", "logcompaction"), compacted_file_groups)
+        pending = timeline.pending((*readers, "clustering"))
+        paths = [
+            (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending
+        ]
+        return frozenset(group for path, read in paths for group in read(self.table.storage.read(path) or b"", path))
 
     def _check_files(self, plan: P) -> None:
         """A plan has names alone: an empty log would be merged as one without rows, and a base file hide that."""

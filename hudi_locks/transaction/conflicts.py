@@ -37,6 +37,7 @@ class ConcurrentOperation:
         operation: Hudi's name of the operation, such as UPSERT, COMPACT or CLUSTER; None if it is not known.
         is_completed: Whether it is published; else it is a plan.
         groups: File groups that it changes or replaces.
+        based_groups: Of these those to which it brings a base file, and which it does not compact.
         paths: Base files that it wrote, relative to the base path; of a plan none.
         covers_table: Whether it concerns every file group, as a restore does.
         completion_time: When it was published, or None.
@@ -60,6 +61,7 @@ class ConcurrentOperation:
     overwrites_table: bool = False
     reads: frozenset[str] = frozenset()
     read_groups: frozenset[FileGroupId] = frozenset()
+    based_groups: frozenset[FileGroupId] = frozenset()
 
     def find_unseen(self, other: ConcurrentOperation) -> frozenset[FileGroupId]:
         """File groups that the completed `other` brought into partitions that this one overwrites without knowing them.
@@ -239,13 +241,16 @@ class NonBlocking(ConflictResolutionStrategy):
 
     What both wrote is merged by readers and compactions. A write still meets what ends or rewrites its file groups:
     clustering that is planned, replacing writes, and base files that were made beside a compaction, such as by a bulk
-    insert of the JVM. JVM Hudi looks at none of these here.
+    insert of the JVM. JVM Hudi looks at none of these here. And a bulk insert that brings a base file meets what was
+    logged to its bucket since its snapshot: that would lie below the base file, or on top of it though it began before.
     """
 
     def is_candidate(self, this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
         """See `ConflictResolutionStrategy.is_candidate`."""
+        if other.is_completed and other.action == "deltacommit":
+            return bool(self._find_common(this.based_groups, other.groups))
         if other.is_completed:
-            return other.action != "deltacommit" and not other.is_compaction
+            return not other.is_compaction
         return other.action == "clustering" or (other.action == "replacecommit" and other.requested > this.requested)
 
 

@@ -221,6 +221,7 @@ def _operation(instant: Instant | ArchivedInstant, metadata: CommitMetadata) -> 
         "COMPACT" if metadata.compacted and metadata.operation != "LOG_COMPACT" else metadata.operation,
         is_completed=True,
         groups=file_groups(metadata),
+        based_groups=frozenset(map(_group, metadata.based_file_groups)),
         paths=metadata.paths,
         completion_time=instant.completion,
         overwrites=metadata.overwritten_partitions,

@@ -157,6 +157,9 @@ def test_logs_tell_which_keys_they_take_out(table: IndexedTable) -> None:
     back = ("c", "new", 10, 1.0, "theirs"), ("o", "eu", 10, 1.0, "theirs")
     table.theirs(("k", "eu", 10, 1.0, "theirs"), *back, **WITHOUT)
     assert table.places() == {"a": "eu", "c": "new", "k": "eu", "o": "us", "é": "eu"}
+    assert ours.clustering.run(sort_by=["ts"]) is not None
+    table.theirs(("a", "us", 11, 1.0, "theirs"), ("n", "us", 11, 1.0, "theirs"), **WITHOUT)
+    assert table.places() == {"a": "eu", "c": "new", "k": "eu", "n": "us", "o": "us", "é": "eu"}
 
 
 @pytest.mark.parametrize("table", [BY_KEY], indirect=True, ids=["MERGE_ON_READ"])

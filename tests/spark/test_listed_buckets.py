@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import shared_table
 
-from hudi_locks.errors import ConfigError
 from hudi_locks.format import bucket_of_file_id, fixed_bucket_file_id
 from hudi_locks.spark import HoodieTable
 from hudi_locks.table import latest_file_slices
@@ -71,8 +70,6 @@ def test_partitions_are_overwritten_and_deleted_and_written_again(
     table.upsert(frame([("c", "2", 1, 9.0)]))
     assert rows_of(table) == [("a", "1", 1, 8.0), ("c", "2", 1, 9.0), ("z", "1", 2, 7.0)]
     assert not set(before.values()) & set(groups_of(table).values())
-    with pytest.raises(ConfigError, match="bulk_insert is not offered"):
-        table.bulk_insert(frame(FIRST))
 
 
 @pytest.mark.parametrize("partition", ["1", "new"])

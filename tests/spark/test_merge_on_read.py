@@ -143,7 +143,7 @@ def test_the_index_is_remembered_by_the_table(create_mor: Create, load: Load, fr
         load({"hoodie.bucket.index.num.buckets": "7"}).upsert(frame(FIRST))
 
 
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite", "insert_overwrite_table"])
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
 def test_what_logs_cannot_do_is_refused(create_mor: Create, frame: Frame, operation: str, path: str) -> None:
     table = create_mor()
     with pytest.raises(ConfigError, match=rf"operation={operation} is not offered on a merge-on-read table: .*;"):
@@ -190,8 +190,9 @@ def test_deleted_partitions_and_dropped_duplicates_are_refused(create_mor: Creat
     with pytest.raises(ConfigError, match="delete_partition is not offered"):
         table.delete_partitions(["1"])
     dropping = load({"hoodie.datasource.write.insert.drop.duplicates": "true"})
-    with pytest.raises(ConfigError, match="look up its keys"):
-        dropping.insert(frame(FIRST))
+    for write in (dropping.insert, dropping.bulk_insert):
+        with pytest.raises(ConfigError, match="look up its keys"):
+            write(frame(FIRST))
 
 
 def test_a_jvm_table_of_non_blocking_writers_goes_on(spark: Any, golden: Any, frame: Frame, rows_of: RowsOf) -> None:

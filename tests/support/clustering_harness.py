@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from compaction_harness import CompactionHarness
 from transaction_harness import write_file
 
 from hudi_locks.format import BaseFileName, ClusteringPlan, CommitMetadata, IOType, WriteStat
-from hudi_locks.services import Clustering, ClusteringSettings
+from hudi_locks.services import Clustering, ClusteringSettings, find_planned_slices
 from hudi_locks.table import Table, TableConfig, create_partition_metadata, latest_base_files
 from hudi_locks.transaction import PublishResult, Transaction
 
@@ -65,3 +66,35 @@ class ClusteringHarness:
     def files(self) -> list[str]:
         """Every data file."""
         return [name for name in self.harness.names("p") if name.endswith(".parquet")]
+
+
+@dataclass
+class LogClusteringHarness(CompactionHarness):
+    """The same of a table whose file groups have logs; a row is the requested time of the write that it came with."""
+
+    mode: ClassVar[Mapping[str, str]] = {}
+
+    def clustering(self, **how: Any) -> Clustering:
+        """As a process of its own has it."""
+        settings = ClusteringSettings.of({}, table_properties={})
+        return Clustering(self.table, self.harness.open(**how), settings)
+
+    def make(self, *groups: str) -> str:
+        """A delta commit that brings file groups with a base file."""
+        tx = self.begin()
+        stats = [self._make(tx, group, str(BaseFileName(group, tx.instant)), [tx.instant], None) for group in groups]
+        assert tx.publish(CommitMetadata.of(stats, "UPSERT", schema=SCHEMA)).is_committed
+        return str(tx.instant)
+
+    def cluster(self, clustering: Clustering) -> PublishResult | None:
+        """Run the plan that waits."""
+        taken = clustering.take()
+        return None if taken is None else self.join(*taken)
+
+    def join(self, tx: Transaction, plan: ClusteringPlan) -> PublishResult:
+        """The rows of a plan go to `<instant>-0`."""
+        slices = [piece for group in plan.groups for piece in find_planned_slices(group, {})]
+        rows = [row for piece in slices for row in self.rows(piece)]
+        stat = self._make(tx, f"{tx.instant}-0", str(BaseFileName(f"{tx.instant}-0", tx.instant)), rows, None)
+        replaced = {"p": tuple(sorted(piece.file_id for piece in slices))}
+        return tx.publish(CommitMetadata.of([stat], "CLUSTER", schema=SCHEMA, replaced_file_ids=replaced))

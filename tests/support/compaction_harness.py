@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from transaction_harness import write_file
 
@@ -28,6 +29,8 @@ class CompactionHarness:
     harness: Any
     table: Table
 
+    mode: ClassVar[Mapping[str, str]] = NON_BLOCKING
+
     @classmethod
     def at(cls: type[D], harness: Any) -> D:
         harness.table_type = "MERGE_ON_READ"
@@ -38,10 +41,10 @@ class CompactionHarness:
 
     def compaction(self, **how: Any) -> Compaction:
         """As a process of its own has it."""
-        return Compaction(self.table, self.harness.open(**{**NON_BLOCKING, **how}))
+        return Compaction(self.table, self.harness.open(**{**self.mode, **how}))
 
     def begin(self, **how: Any) -> Transaction:
-        tx: Transaction = self.harness.open(**{**NON_BLOCKING, **how}).begin("deltacommit", "UPSERT")
+        tx: Transaction = self.harness.open(**{**self.mode, **how}).begin("deltacommit", "UPSERT")
         return tx
 
     def log(self, tx: Transaction, *groups: str) -> CommitMetadata:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from logging_simulator import LoggingSimulator
+from transaction_harness import write_file
 
 from hudi_locks.errors import StorageError, WriteError
-from hudi_locks.format import BaseFileName, CleanMetadata, LogFileName
+from hudi_locks.format import BaseFileName, CleanMetadata, CommitMetadata, LogFileName, WriteStat
 from hudi_locks.services import TableServices
 from hudi_locks.table import latest_file_slices
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import list_archived_since
+from hudi_locks.transaction import Outcome, Transaction
 
 _EPOCH = "20230101000000000"
 _KEEP = {
@@ -39,6 +42,27 @@ class KeptLogsSimulator(LoggingSimulator):
     def writers(self, name: str, group: str, **how: Any) -> None:
         for number in range(5):
             self.writer(f"{name}.{number}", group, **how)
+
+    def load(self, name: str, group: str, **how: Any) -> None:
+        """Bulk insert a row: to a base file if nobody else has brought the file group yet, else to a log."""
+        transactions = self.transactions(name, **how)
+        with contextlib.suppress(StorageError, WriteError):
+            tx = transactions.begin(self.action, "BULK_INSERT")
+            self.begun[name] = tx.instant
+            there = {piece.file_id for piece in latest_file_slices(tx.files.storage, tx.timeline)}
+            metadata = self.write(tx, group, name) if group in there else self._make_base(tx, group, name)
+            outcome = tx.publish(metadata).outcome  # it may meet whoever was faster
+            self.outcomes[name] = self._resolve(transactions, tx.instant) if outcome is Outcome.UNKNOWN else outcome
+
+    def _make_base(self, tx: Transaction, group: str, name: str) -> CommitMetadata:
+        file_name = str(BaseFileName(group, tx.instant))
+        ticket = write_file(tx.files, "p", file_name, json.dumps([name]).encode())
+        return CommitMetadata.of([WriteStat("p", group, f"p/{file_name}", ticket=ticket)], "BULK_INSERT", schema="{}")
+
+    def pioneers(self, name: str, bring: Callable[..., None], **how: Any) -> None:
+        """The same process brings file groups that others bring too."""
+        for number in range(4):
+            bring(f"{name}.{number}", f"n{number}-0", **how)
 
     def serve(self, name: str, work: Callable[[TableServices], object], *, rounds: int = 3, **how: Any) -> None:
         services = TableServices(self.transactions(name, **how), _KEEP)
@@ -165,6 +189,19 @@ def play_kept_logs(seed: int, *, rng: random.Random | None = None) -> KeptLogsSi
         simulator.spawn("janitor", partial(simulator.serve, "janitor", TableServices.sweep))
     if seed % 4 == 1:
         simulator.spawn("undertaker", simulator.cleaner)
+    simulator.run()
+    simulator.clean_up()
+    return simulator
+
+
+def play_loaded_logs(seed: int) -> KeptLogsSimulator:
+    """Two that bulk insert and a writer bring the same file groups; compactors and the other services beside them."""
+    simulator = KeptLogsSimulator(random.Random(seed), crash=(0.0, 0.002)[seed % 2], lost=(0.0, 0.1)[seed % 3 == 2])
+    for name, bring in (("l0", simulator.load), ("l1", simulator.load), ("w0", simulator.writer)):
+        body = partial(simulator.pioneers, name, bring, skew_ms=_skew(simulator))
+        simulator.spawn(name, body, may_crash=name == "l0")
+    simulator.spawn("compactor", partial(simulator.compactor, "compactor", rounds=8), may_crash=True)
+    _spawn_services(simulator)
     simulator.run()
     simulator.clean_up()
     return simulator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -19,12 +19,17 @@ from hudi_locks.format import (
     ClusteringPlan,
     ClusteringSlice,
     CommitMetadata,
+    CompactionPlan,
+    Instant,
     IOType,
+    LogFileName,
+    State,
     WriteStat,
 )
 from hudi_locks.format.claim import ClaimKind
+from hudi_locks.services import planned_slice
 from hudi_locks.storage import Storage
-from hudi_locks.table import BaseFile, latest_base_files
+from hudi_locks.table import FileSlice, latest_file_slices
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.transaction import Outcome, Transaction, Transactions
 from hudi_locks.transaction.operations import drop_void
@@ -33,12 +38,13 @@ from hudi_locks.transaction.operations import drop_void
 class RowsSimulator(Simulator):
     """Each writer brings one row, its name, to a file group of partition p: one that is there, or a new one."""
 
-    def visible(self, storage: Storage, timeline: Timeline) -> tuple[BaseFile, ...]:
-        return latest_base_files(storage, timeline, partitions=("p",))
+    action = "commit"
 
-    def rows_of(self, storage: Storage, path: str) -> list[str]:
-        rows: list[str] = json.loads(storage.read(path) or b"[]")
-        return rows
+    def visible(self, storage: Storage, timeline: Timeline) -> tuple[FileSlice, ...]:
+        return latest_file_slices(storage, timeline, partitions=("p",))
+
+    def rows_of(self, storage: Storage, paths: Iterable[str]) -> list[str]:
+        return [row for path in paths for row in json.loads(storage.read(path) or b"[]")]
 
     def put(self, tx: Transaction, group: str, rows: list[str]) -> WriteStat:
         name = str(BaseFileName(group, tx.instant))
@@ -70,11 +76,14 @@ class RowsSimulator(Simulator):
             storage = tx.files.storage
             files = self.visible(storage, tx.timeline)
             chosen = files[0] if files and self.rng.random() < share else None
-            rows = [*self.rows_of(storage, chosen.path), name] if chosen else [name]
-            stat = self.put(tx, chosen.file_id if chosen else f"{name}-0", rows)
+            stat = self.put(tx, f"{name}-0", [name]) if chosen is None else self.extend(tx, chosen, name)
             return CommitMetadata.of([stat], "UPSERT", schema="{}")
 
-        self.live(name, lambda transactions: transactions.begin("commit", "UPSERT"), work)
+        self.live(name, lambda transactions: transactions.begin(self.action, "UPSERT"), work)
+
+    def extend(self, tx: Transaction, chosen: FileSlice, name: str) -> WriteStat:
+        """A row to a file group that is there."""
+        return self.put(tx, chosen.file_id, [*self.rows_of(tx.files.storage, chosen.paths), name])
 
     def overwrite(self, name: str) -> None:
         """The partition by one row."""
@@ -97,47 +106,88 @@ class RowsSimulator(Simulator):
 
         def plan(timeline: Timeline) -> ClusteringPlan:
             files = self.visible(storage, timeline)
-            slices = tuple(ClusteringSlice("p", file.file_id, file.path) for file in files)
+            slices = tuple(self._plan_slice(piece) for piece in files)
             plans.append(ClusteringPlan((ClusteringGroup(slices),) if slices else ()))
             return plans[0]
 
         instant = transactions.schedule_clustering(plan)
         return None if instant is None else transactions.resume(instant)
 
+    @staticmethod
+    def _plan_slice(piece: FileSlice) -> ClusteringSlice:
+        base = "" if piece.base is None else piece.base.path
+        return ClusteringSlice("p", piece.file_id, base, tuple(log.path for log in piece.logs))
+
     def _join(self, plans: list[ClusteringPlan], tx: Transaction) -> CommitMetadata:
         pieces = plans[0].groups[0].slices
-        rows = [row for piece in pieces for row in self.rows_of(tx.files.storage, piece.relative_path)]
+        rows = [row for piece in pieces for row in self.rows_of(tx.files.storage, sorted(piece.relative_paths))]
         stat = self.put(tx, f"{tx.instant}-0", rows)
         replaced = {"p": tuple(piece.file_id for piece in pieces)}
         return CommitMetadata.of([stat], "CLUSTER", schema="{}", replaced_file_ids=replaced)
 
     def done(self) -> list[str]:
         timeline = Timeline.load(self.files, LAYOUT_2)
-        return [instant.requested for instant in timeline.completed(("commit", "replacecommit"))]
+        return [instant.requested for instant in timeline.completed(("commit", "deltacommit", "replacecommit"))]
 
     def replay(self) -> list[str]:
         """The rows that are there if everything is done one after the other, in the order of the claims."""
         names = {instant: name for name, instant in self.begun.items()}
         rows: list[str] = []
         for claim in drop_void(self.claims()):
-            if claim.kind is ClaimKind.PUBLISH and claim.action != "clustering":
-                rows = [*(rows if claim.action == "commit" else []), names[claim.instant]]
+            if claim.kind is ClaimKind.PUBLISH and claim.action not in ("clustering", "compaction"):
+                rows = [*(rows if claim.action == self.action else []), names[claim.instant]]
         return sorted(rows)
 
     def wrong(self) -> str:
-        files = self.visible(self.files, Timeline.load(self.files, LAYOUT_2))
-        found = sorted(row for file in files for row in self.rows_of(self.files, file.path))
+        slices = self.visible(self.files, Timeline.load(self.files, LAYOUT_2))
+        found = sorted(row for piece in slices for row in self.rows_of(self.files, piece.paths))
         if found != self.replay():
             return f"visible are {found}, and a serial replay gives {self.replay()}"
         return self._wrong_answers() or self._wrong_order()
 
 
-def play_replacing(seed: int) -> RowsSimulator:
+class LoggedRowsSimulator(RowsSimulator):
+    """A row for a file group that is there goes to a log of it; somebody compacts."""
+
+    table_type = "MERGE_ON_READ"
+    action = "deltacommit"
+
+    def extend(self, tx: Transaction, chosen: FileSlice, name: str) -> WriteStat:
+        file_name = str(LogFileName(chosen.file_id, tx.instant))
+        ticket = write_file(tx.files, "p", file_name, json.dumps([name]).encode(), io_type=IOType.CREATE)
+        return WriteStat("p", chosen.file_id, f"p/{file_name}", log_version=1, ticket=ticket)
+
+    def compact(self, name: str) -> None:
+        """All file groups with logs that nobody else is about to rewrite, twice."""
+        for turn in range(2):
+            self.live(f"{name}{turn}", self._begin_compaction, self._compact)
+
+    def _begin_compaction(self, transactions: Transactions) -> Transaction | None:
+        storage = transactions.coordinator.storage
+
+        def plan(timeline: Timeline) -> CompactionPlan:
+            pieces = [piece for piece in self.visible(storage, timeline) if piece.logs]
+            return CompactionPlan(tuple(piece.plan(piece.partition) for piece in pieces))
+
+        instant = transactions.schedule_compaction(plan)
+        return None if instant is None else transactions.resume_compaction(instant)
+
+    def _compact(self, tx: Transaction) -> CommitMetadata:
+        path = LAYOUT_2.path(Instant(tx.instant, "compaction", State.REQUESTED))
+        plan = CompactionPlan.decode(tx.files.storage.read(path) or b"", path)
+        stats = [self._merge(tx, planned_slice(operation)) for operation in plan.groups]
+        return CommitMetadata.of(stats, "COMPACT", schema="{}", compacted=True)
+
+    def _merge(self, tx: Transaction, piece: FileSlice) -> WriteStat:
+        return self.put(tx, piece.file_id, self.rows_of(tx.files.storage, piece.paths))
+
+
+def play_replacing(seed: int, kind: type[RowsSimulator] = RowsSimulator) -> RowsSimulator:
     """Three writers, an overwriter, a clusterer, and a cleaner that takes the living for dead; no lock at all.
 
-    Two rows are there before.
+    Two rows are there before. Logs are compacted too.
     """
-    simulator = RowsSimulator(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
+    simulator = kind(random.Random(seed), crash=(0.0, 0.004, 0.01)[seed % 3], lost=(0.0, 0.1, 0.2)[seed % 3])
     lost, simulator.lost = simulator.lost, 0.0
     for name in ("one", "two"):
         simulator.append(name, share=0.0)
@@ -148,6 +198,8 @@ def play_replacing(seed: int) -> RowsSimulator:
     if seed % 2:
         simulator.spawn("overwriter", partial(simulator.overwrite, "overwriter"), may_crash=seed % 4 == 1)
     simulator.spawn("clusterer", partial(simulator.cluster, "clusterer"), may_crash=seed % 4 == 2)
+    if isinstance(simulator, LoggedRowsSimulator):
+        simulator.spawn("compactor", partial(simulator.compact, "compactor"), may_crash=seed % 4 == 3)
     if seed % 5 == 0:
         simulator.spawn("cleaner", simulator.cleaner)
     simulator.run()

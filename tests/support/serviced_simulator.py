@@ -17,7 +17,7 @@ from hudi_locks.format import WRITE_ACTIONS, BaseFileName, CommitMetadata, Insta
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.services import TableServices
 from hudi_locks.storage import Storage
-from hudi_locks.table import PARTITION_METADATA, BaseFile
+from hudi_locks.table import PARTITION_METADATA, FileSlice
 from hudi_locks.timeline import LAYOUT_2, Timeline
 from hudi_locks.timeline.archive import list_archived_since
 from hudi_locks.transaction import ReadSet, Transaction
@@ -43,8 +43,7 @@ class SimulatorKeys:
 
     def find_among(self, paths: Collection[str], instant: str) -> tuple[str, ...]:
         del instant  # a file that holds the key was made by whoever brought it, or after that
-        storage = self.simulator.files
-        return (self.key,) if any(self.key in self.simulator.rows_of(storage, path) for path in paths) else ()
+        return (self.key,) if self.key in self.simulator.rows_of(self.simulator.files, paths) else ()
 
 
 def _append(name: str, rows: list[str]) -> list[str]:
@@ -85,8 +84,8 @@ class ServicedSimulator(RowsSimulator):
         """Take `row` out if it is there."""
         self.effects[name] = lambda rows: [other for other in rows if other != row]
 
-        def take_out(tx: Transaction, holder: BaseFile | None) -> Iterable[Any]:
-            rows = self.rows_of(tx.files.storage, holder.path) if holder else []
+        def take_out(tx: Transaction, holder: FileSlice | None) -> Iterable[Any]:
+            rows = self.rows_of(tx.files.storage, holder.paths) if holder else []
             return (self.put(tx, holder.file_id, [other for other in rows if other != row]),) if holder else ()
 
         self._rest_on(name, row, take_out)
@@ -94,7 +93,7 @@ class ServicedSimulator(RowsSimulator):
     def _rest_on(self, name: str, row: str, write: Callable[..., Iterable[Any]]) -> None:
         def work(tx: Transaction) -> tuple[CommitMetadata, ReadSet]:
             files = self.visible(tx.files.storage, tx.timeline)
-            holder = next((f for f in files if row in self.rows_of(tx.files.storage, f.path)), None)
+            holder = next((f for f in files if row in self.rows_of(tx.files.storage, f.paths)), None)
             groups = frozenset({FileGroupId("p", holder.file_id)} if holder else ())
             reads = ReadSet(frozenset({"p"}), groups, None if holder else SimulatorKeys(self, row))
             return CommitMetadata.of(write(tx, holder), "UPSERT", schema="{}"), reads
@@ -149,7 +148,7 @@ class ServicedSimulator(RowsSimulator):
     def read_slice(self, storage: Storage, timeline: Timeline, group: str) -> list[str]:
         files = [file for file in self.visible(storage, timeline) if file.file_id == group]
         self.doze((1, 1, 100, 300))
-        return self.rows_of(storage, files[0].path) if files else []
+        return self.rows_of(storage, files[0].paths) if files else []
 
     def jvm_stream(self, lock: SimulatorLock, writes: int) -> None:
         for number in range(writes):

@@ -13,7 +13,16 @@ import pyarrow.parquet as pq
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import AcquireTimeout, LockLost, StorageError
-from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, decode_properties
+from hudi_locks.format import (
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    IOType,
+    LogFileName,
+    State,
+    WriteStat,
+    decode_properties,
+)
 from hudi_locks.format.claim import Claim, claim_path, decode_claim
 from hudi_locks.lock import Owner
 from hudi_locks.markers import StagedFiles
@@ -108,6 +117,15 @@ class Harness:
     def open_single(self, **options: Any) -> Transactions:
         """A single writer without a lock."""
         return self.open(**{"locks": None, MODE: "SINGLE_WRITER", **options})
+
+    def log(self, tx: Transaction, *groups: str) -> CommitMetadata:
+        """The same to logs."""
+        stats = []
+        for group in groups:
+            name = str(LogFileName(group, tx.instant))
+            ticket = write_file(tx.files, "p", name, b"rows")
+            stats.append(WriteStat("p", group, f"p/{name}", log_version=1, ticket=ticket))
+        return CommitMetadata.of(stats, "UPSERT", schema="{}")
 
     def write(self, tx: Transaction, *groups: str, partition: str = "p", data: bytes = b"rows") -> CommitMetadata:
         stats = []

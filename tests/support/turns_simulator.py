@@ -64,10 +64,10 @@ class TurnsSimulator(RowsSimulator):
         return now, touched
 
     def _newest(self, storage: Storage, timeline: Timeline) -> dict[str, BaseFile]:
-        return {file.file_id: file for file in self.visible(storage, timeline)}
+        return {piece.file_id: piece.base for piece in self.visible(storage, timeline) if piece.base is not None}
 
     def _add(self, tx: Transaction, name: str, group: str, base: BaseFile | None) -> WriteStat:
-        rows = [*(self.rows_of(tx.files.storage, base.path) if base else []), f"{name} in {group}"]
+        rows = [*(self.rows_of(tx.files.storage, (base.path,)) if base else []), f"{name} in {group}"]
         file_name, files = str(BaseFileName(group, tx.instant)), tx.files
         if self.rng.random() < 0.5 and self.mine() is not None:
             self.spawn("late task", partial(self._write_late, files, file_name, rows))

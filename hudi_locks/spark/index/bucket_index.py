@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -27,6 +27,11 @@ from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice, Lo
 
 __all__ = ["BucketIndex"]
 
+_RIGHT_NUMBER: Final = "hoodie.bucket.index.num.buckets to the number that the table was written with"
+_OUT_OF_RANGE: Final = f"is out of range; set {_RIGHT_NUMBER}"
+_SERVED_TWICE: Final = f"""\
+another file group serves too; set {_RIGHT_NUMBER}, or, if a bulk insert of JVM Hudi came to a bucket that was there, \
+load all rows of the table into a new one"""
 _Piece = TypeVar("_Piece", BaseFile, FileSlice, BaseFile | FileSlice)
 
 
@@ -125,8 +130,12 @@ class BucketIndex(Index):
                 )
 
     def _place(self, located: DataFrame, pieces: Iterable[BaseFile | FileSlice], *, instant: str) -> Placement:
-        known = {key: _name_group(piece) for key, piece in self._by_bucket(pieces).items()}
-        return Placement(located, BucketGroups(known, uuid.uuid5(uuid.NAMESPACE_OID, instant)), None)
+        seed = uuid.uuid5(uuid.NAMESPACE_OID, instant)
+        return Placement(located, BucketGroups(self._list_groups(pieces), seed), None)
+
+    def _list_groups(self, pieces: Iterable[BaseFile | FileSlice]) -> dict[tuple[str, int], FileGroup]:
+        """The file group that each bucket has; rows for one that has a slice go to its log, where there are logs."""
+        return {key: _name_group(piece) for key, piece in self._by_bucket(pieces).items()}
 
     def _bucket_of(self, key: str, partition: str) -> int:
         keys, partitions = pa.array([key]), pa.array([partition])
@@ -151,10 +160,10 @@ class BucketIndex(Index):
         for piece in pieces:
             key, count = (piece.partition, _read_bucket(piece)), self.buckets.count(piece.partition)
             if key in found or key[1] >= count:
+                fault = _SERVED_TWICE if key in found else _OUT_OF_RANGE
                 raise UnsupportedTable(
                     f"partition {piece.partition!r} holds {_name_file(piece)} for bucket {key[1]} of {count}, which"
-                    f" {'another file group serves too' if key in found else 'is out of range'}; set"
-                    " hoodie.bucket.index.num.buckets to the number that the table was written with",
+                    f" {fault}",
                     path=_name_file(piece),
                     partition=piece.partition,
                     bucket=key[1],
@@ -186,7 +195,9 @@ def _name_file(piece: BaseFile | FileSlice) -> str:
 
 
 def _name_group(piece: BaseFile | FileSlice) -> FileGroup:
-    return FileGroup(piece.partition, piece.file_id, piece if isinstance(piece, BaseFile) else piece.base)
+    if isinstance(piece, BaseFile):
+        return FileGroup(piece.partition, piece.file_id, piece)
+    return FileGroup(piece.partition, piece.file_id, piece.base, is_logged=True)
 
 
 def _merge_tasks(shuffled: DataFrame) -> DataFrame:

@@ -60,9 +60,11 @@ class ConsistentIndex(Index):
         _refuse_replaced(rings, snapshot)
         ids = frozenset(file_id for ring in rings.values() for file_id in ring.file_ids)
         bases = {(piece.partition, piece.file_id): piece.base for piece in slices if piece.base is not None}
+        is_load = operation is Operation.BULK_INSERT  # to new file groups it brings base files
+        logged = frozenset(piece.file_id for piece in slices) if is_load else ids
         located = keyed.frame.withColumn(GROUP, self._group_column(rings))
         tasks = self.settings.count_tasks(located.sparkSession, len(ids), operation=operation)
-        yield Placement(spread_rows(located, keyed.columns, tasks=tasks), ListedGroups(bases, logged=ids), None)
+        yield Placement(spread_rows(located, keyed.columns, tasks=tasks), ListedGroups(bases, logged=logged), None)
 
     @contextmanager
     def replan(

@@ -34,7 +34,7 @@ __all__ = ["FixedBucketIndex"]
 
 @dataclass(frozen=True)
 class FixedBucketIndex(BucketIndex):
-    """Gives each bucket the file group whose id is the same for all writers; nothing is listed for it.
+    """Gives each bucket the file group whose id is the same for all writers; rows are logged without a listing.
 
     Where the table expects JVM writers, each of their commits is read once, for file groups of other ids. Not
     thread-safe.
@@ -48,16 +48,17 @@ class FixedBucketIndex(BucketIndex):
     def assign(
         self, operation: Operation, keyed: KeyedRows, snapshot: Snapshot, *, instant: str
     ) -> Iterator[Placement]:
-        """See `Index.assign`.
+        """See `Index.assign`: a bulk insert alone must know which buckets are new.
 
         Raises:
             UnsupportedTable: A write has replaced file groups of these partitions, or made one of another id.
         """
-        del operation, instant
+        del instant
         _check_not_replaced(snapshot, keyed.counts)
         if Options(snapshot.table.config.extra).get_value(write_keys.FOREIGN_WRITERS):
             self._check_new_commits(snapshot)
-        yield Placement(keyed.frame, FixedBuckets(), None)
+        slices = snapshot.file_slices(keyed.counts) if operation is Operation.BULK_INSERT else ()
+        yield Placement(keyed.frame, FixedBuckets(self._list_groups(slices)), None)
 
     def _check_rows(self, snapshot: Snapshot) -> None:
         """Lists the table."""

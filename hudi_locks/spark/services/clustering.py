@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
-from hudi_locks.services import TableWriter
+from hudi_locks.services import TableWriter, find_planned_slices
 from hudi_locks.spark.operation import WriteResult
-from hudi_locks.spark.reading.files import read_as_stored, read_by_arrow, read_files
+from hudi_locks.spark.reading.files import read_as_stored, read_files, read_stored
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
@@ -23,7 +23,15 @@ from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
 from hudi_locks.storage import map_in_threads
-from hudi_locks.table import RECORD_KEY, BaseFile, add_meta_schema, describe_base_file, refuse_inexact
+from hudi_locks.table import (
+    RECORD_KEY,
+    BaseFile,
+    FileSlice,
+    add_meta_schema,
+    describe_base_file,
+    latest_file_slices,
+    refuse_inexact,
+)
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction
 
@@ -33,6 +41,7 @@ __all__ = ["ClusteringJob", "ClusteringService"]
 class ClusteringService(ScheduledService[ClusteringPlan]):
     """Joining the small files of each partition into large ones, sorted. Otherwise as `ScheduledService`.
 
+    Of a merge-on-read table what logs say is in the new base files, and the logs end with their file groups.
     From the moment that a plan is on the timeline, a write that changes one of its file groups meets a conflict, until
     the plan was run or taken back. Readers see the same rows, and `incremental` none again.
 
@@ -86,12 +95,15 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         """See `PlanJob.write`."""
         table, timeline = self.table, self.table.timeline()
         schema = table.writable_schema(timeline) or pa.schema([])
+        current = self._find_current(timeline, plan)
+        read = [find_planned_slices(group, current) for group in plan.groups]
         parts = [
-            self._arrange(group, number, plan, self._read(timeline, group, schema))
-            for number, group in enumerate(plan.groups)
+            self._arrange(group, number, plan, self._read(timeline, slices, schema))
+            for number, (group, slices) in enumerate(zip(plan.groups, read, strict=True))
         ]
         stats = self._run_job(self._make_task(transaction, schema), parts, logs)
-        self._refuse_other_count(transaction, plan, sum(stat.num_writes for stat in stats))
+        expected = self._count([piece for slices in read for piece in slices], schema)
+        self._refuse_other_count(transaction, plan, sum(stat.num_writes for stat in stats), expected=expected)
         replaced: dict[str, tuple[str, ...]] = {}
         for partition, file_id in sorted(plan.file_groups):
             replaced[partition] = (*replaced.get(partition, ()), file_id)
@@ -120,15 +132,20 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
             spread = rows.repartition(group.output_groups, F.xxhash64(RECORD_KEY))
         return spread.sortWithinPartitions(*order) if order else spread
 
-    def _read(self, timeline: Timeline, group: ClusteringGroup, schema: pa.Schema) -> DataFrame:
-        storage, virtual_keys = self.table.storage, self.table.config.virtual_keys
-        named = [BaseFile.parse(one.partition, one.relative_path.rpartition("/")[2], 0) for one in group.slices]
+    def _find_current(self, timeline: Timeline, plan: ClusteringPlan) -> dict[tuple[str, str], FileSlice]:
+        if not plan.has_logs:
+            return {}
+        partitions = {partition for partition, _ in plan.file_groups}
+        slices = latest_file_slices(self.table.storage, timeline, partitions=partitions)
+        return {(piece.partition, piece.file_id): piece for piece in slices}
 
-        files = [file for file in named if file is not None]
-        if not storage.is_read_by_spark or virtual_keys is not None:
+    def _read(self, timeline: Timeline, slices: Sequence[FileSlice], schema: pa.Schema) -> DataFrame:
+        storage, files = self.table.storage, [piece.base for piece in slices if piece.base is not None]
+        logs = [log for piece in slices for log in piece.logs]
+        if logs or not storage.is_read_by_spark or self.table.config.virtual_keys is not None:
             columns = widen(add_meta_schema(schema))
-            refuse_inexact(storage, timeline, files, columns)
-            return read_by_arrow(self.spark, storage, files, columns, virtual_keys=virtual_keys)
+            refuse_inexact(storage, timeline, (*files, *logs), columns)
+            return self._merge(slices, columns)
 
         def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             """The values as they are: what a partition's path says of them is for readers."""
@@ -136,19 +153,34 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
 
         return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
 
-    def _refuse_other_count(self, transaction: Transaction, plan: ClusteringPlan, written: int) -> None:
+    def _merge(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+        return read_stored(self.spark, self.table.storage, slices, columns, rule=self.table.config.merge_rule)
+
+    def _count(self, slices: Sequence[FileSlice], schema: pa.Schema) -> int:
+        """The rows that slices show: by the footers of base files, and where there are logs by merging the keys."""
+        storage, rule = self.table.storage, self.table.config.merge_rule
+        plain = [piece.base.path for piece in slices if piece.base is not None and not piece.logs]
+        counted = sum(map_in_threads(lambda path: describe_base_file(storage, path)[0], plain))
+        logged = [piece for piece in slices if piece.logs]
+        if not logged:
+            return counted
+        keys = pa.schema([field for field in add_meta_schema(schema) if field.name in (RECORD_KEY, *rule.deciding)])
+        return counted + int(self._merge(logged, widen(keys)).count())
+
+    def _refuse_other_count(
+        self, transaction: Transaction, plan: ClusteringPlan, written: int, *, expected: int
+    ) -> None:
         """Readers go by the new files alone: a row that the job missed would be gone without a trace.
 
         Raises:
-            WriteAborted: So many rows are not those of the files that would be replaced, by the footers of these.
+            WriteAborted: So many rows are not those of the files that would be replaced.
         """
-        storage, path = self.table.storage, self.table.storage.base
-        files = [piece.relative_path for group in plan.groups for piece in group.slices]
-        expected = sum(map_in_threads(lambda file: describe_base_file(storage, file)[0], files))
+        path = self.table.storage.base
         if written == expected:
             return
+        files = sum(len(piece.relative_paths) for group in plan.groups for piece in group.slices)
         message = (
-            f"clustering {transaction.instant} of {path} wrote {written} rows, and the {len(files)} files that it was"
+            f"clustering {transaction.instant} of {path} wrote {written} rows, and the {files} files that it was"
             f" to replace have {expected}: nothing is replaced, and the table is as before. Look for damaged files with"
             " `hudi-locks verify`; if there are none, report it with the plan and the versions of Spark and hudi-locks"
         )

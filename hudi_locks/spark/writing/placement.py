@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_locks.format import bucket_file_id, fixed_bucket_file_id
@@ -105,11 +105,18 @@ class BucketGroups(Groups):
 
 @dataclass(frozen=True)
 class FixedBuckets(Groups):
-    """File groups whose ids follow from their buckets alone (RFC-66), so that nobody looks which there are."""
+    """File groups whose ids follow from their buckets alone (RFC-66), so that nobody needs to know which there are.
+
+    Attributes:
+        known: Those that are there by (partition path, bucket), for a write that treats new ones in another way.
+    """
+
+    known: Mapping[tuple[str, int], FileGroup] = field(default_factory=dict)
 
     def find(self, partition: str, group: Any) -> FileGroup:
         """See `Groups.find`."""
-        return FileGroup(partition, fixed_bucket_file_id(int(group)))
+        known = self.known.get((partition, int(group)))
+        return known or FileGroup(partition, fixed_bucket_file_id(int(group)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -27,9 +27,9 @@ from hudi_locks.transaction import ReadSet
 
 __all__ = ["CopyOnWrite", "LookedUpMergeOnRead", "MergeOnRead", "WriteStrategy", "open_strategy"]
 
+_OLD: Final = 6
 _ENDED: Final = "readers would hide the file groups of these partitions for good, and what is written there later too"
 _REFUSED: Final[Mapping[Operation, str]] = {
-    Operation.BULK_INSERT: "it makes base files beside the buckets; use insert, which goes to logs",
     Operation.INSERT_OVERWRITE: f"{_ENDED}; delete the rows that are to go, and insert the others",
     Operation.INSERT_OVERWRITE_TABLE: f"{_ENDED}; make a new table, or delete the rows",
     Operation.DELETE_PARTITION: f"{_ENDED}; delete the rows",
@@ -211,7 +211,11 @@ class CopyOnWrite(WriteStrategy):
 
 
 class MergeOnRead(WriteStrategy):
-    """Appends all rows to logs, whatever others log meanwhile: a bucket index says where a row goes."""
+    """Appends rows to logs, whatever others log meanwhile: a bucket index says where a row goes.
+
+    A bulk insert gives base files to buckets that have no file group yet. Nothing may be logged to one of them before
+    that, since it would lie below the base file: so it meets whoever did so since its snapshot.
+    """
 
     doing = "writing logs"
 
@@ -221,7 +225,13 @@ class MergeOnRead(WriteStrategy):
         if operation in _REFUSED and not (operation.replaces and self.index.may_replace):
             message = f"{key}={operation.value} is not offered on a merge-on-read table: {_REFUSED[operation]}"
             raise ConfigError(message, key=key, value=operation.value)
-        if operation is Operation.INSERT and self.settings.drop_duplicates:
+        if operation is Operation.BULK_INSERT and self.config.version == _OLD:
+            message = (
+                f"{key}={operation.value} is not offered on a merge-on-read table of version {_OLD} with buckets, whose"
+                " logs are named by the base file below them; use insert, which goes to logs, or upgrade the table"
+            )
+            raise ConfigError(message, key=key, value=operation.value)
+        if operation in (Operation.INSERT, Operation.BULK_INSERT) and self.settings.drop_duplicates:
             name = datasource_keys.INSERT_DROP_DUPLICATES.name
             message = (
                 f"{name}=true would have every append look up its keys; a key is there once anyway, so leave it out"
@@ -235,7 +245,13 @@ class MergeOnRead(WriteStrategy):
     def make_task(
         self, files: StagedFiles, operation: Operation, schema: pa.Schema, groups: Groups
     ) -> WriteTask | LogTask:
-        """See `WriteStrategy.make_task`: what overwrites a partition makes base files, as in JVM Hudi."""
+        """See `WriteStrategy.make_task`: what overwrites a partition makes base files, as in JVM Hudi.
+
+        So does a bulk insert for new buckets, otherwise as an insert does: with one row for each key, as logs have.
+        """
+        if operation is Operation.BULK_INSERT:
+            task = replace(self._make_write_task(files, Operation.INSERT, schema, groups), combine=True)
+            return LoggingWriteTask(**vars(task), logs=self._make_log_task(files, Operation.INSERT, schema, groups))
         make = self._make_write_task if operation.replaces else self._make_log_task
         return make(files, operation, schema, groups)
 

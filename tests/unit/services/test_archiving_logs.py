@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compaction_harness import NON_BLOCKING, CompactionHarness
+from compaction_harness import NON_BLOCKING, SCHEMA, CompactionHarness
 from service_harness import ServiceHarness
 
-from hudi_locks.format import CommitMetadata, LogFileName
+from hudi_locks.format import BaseFileName, CommitMetadata, LogFileName
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, TableServices
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2
@@ -271,3 +271,26 @@ def test_a_log_that_is_completed_and_archived_while_a_plan_is_made_is_never_hidd
     assert late.instant in service.seen()[ZERO]
     compact(service)
     assert late.instant in service.seen()[ZERO]
+
+
+def test_a_log_on_top_of_a_bulk_insert_that_began_after_it_stays_until_a_compaction_takes_it(
+    service: CompactionHarness,
+) -> None:
+    append(service, ONE)
+    early = service.begin()
+    draft = service.log(early, ZERO)
+    service.harness.clock.advance(1)
+    loading = service.begin()
+    base = service._make(loading, ZERO, str(BaseFileName(ZERO, loading.instant)), [loading.instant], None)
+    assert loading.publish(CommitMetadata.of([base], "BULK_INSERT", schema=SCHEMA)).is_committed
+    assert early.publish(draft).is_committed
+    for _ in range(6):
+        append(service, ONE)
+    archive(service)
+    assert early.instant in active(service)
+    compact(service)
+    for _ in range(6):
+        append(service, ONE)
+    archive(service)
+    assert early.instant not in active(service)
+    assert service.seen()[ZERO] == [loading.instant, early.instant]

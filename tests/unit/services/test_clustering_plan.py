@@ -10,8 +10,17 @@ import pytest
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import BadInput, ConfigError, UnsupportedTable
-from hudi_locks.format import BaseFileName, ClusteringPlan, CommitMetadata, Instant, State, WriteStat, bucket_file_id
-from hudi_locks.services import Clustering, ClusteringSettings
+from hudi_locks.format import (
+    BaseFileName,
+    ClusteringPlan,
+    CommitMetadata,
+    Instant,
+    LogFileName,
+    State,
+    WriteStat,
+    bucket_file_id,
+)
+from hudi_locks.services import Clustering, ClusteringSettings, find_planned_slices
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import Table, TableConfig, create_partition_metadata
 from hudi_locks.transaction import Transactions
@@ -145,6 +154,29 @@ def test_a_column_that_is_not_there_and_a_pattern_that_is_none_are_refused(table
 def test_buckets_are_not_joined(table: Table) -> None:
     ids = [bucket_file_id(number, uuid.UUID(int=1), partition="p") for number in range(2)]
     fill(table, p=dict.fromkeys(ids, 1))
+    with pytest.raises(UnsupportedTable, match="buckets of a bucket index"):
+        plan_of(table)
+
+
+def test_a_file_group_of_logs_alone_counts_for_its_logs(table: Table) -> None:
+    fill(table, p={"a": 10, "b": 30})
+    path = f"p/{LogFileName('c', '20261121000000001')}"
+    table.storage.replace(path, b"x" * 20)
+    plan = plan_of(table, hoodie__clustering__plan__strategy__max__bytes__per__group=55)
+    assert plan is not None
+    [group] = plan.groups
+    assert (taken(plan), group.input_bytes, group.log_bytes) == ([["b", "c"]], 50, 20)
+    [_, logged] = find_planned_slices(group, {})
+    assert (logged.base, [log.path for log in logged.logs]) == (None, [path])
+
+
+def test_file_groups_of_a_ring_are_not_joined() -> None:
+    config = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ")
+    table = Table.create(MemoryStorage(ManualClock()), config)
+    fill(table, p={"a": 1, "b": 1})
+    assert taken(plan_of(table)) == [["a", "b"]]
+    ring = ".hoodie/.bucket_index/consistent_hashing_metadata/p/00000000000000.hashing_meta"
+    table.storage.replace(ring, b"")
     with pytest.raises(UnsupportedTable, match="buckets of a bucket index"):
         plan_of(table)
 

@@ -11,12 +11,14 @@ import pytest
 from clean_breaks import judge_by_names, take_pending_for_completed
 from history_digest import do_one_step_at_a_time
 from hypothesis import strategies as st
-from kept_logs_simulator import play_kept_logs
+from kept_logs_simulator import KeptLogsSimulator, play_kept_logs, play_loaded_logs
 from transaction_plays import Dealt
 
 from hudi_locks.errors import TableError
 from hudi_locks.services import Archiver, archival
 from hudi_locks.timeline import Timeline
+from hudi_locks.transaction import Outcome
+from hudi_locks.transaction.conflicts import NonBlocking
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "12"))
 Patch = pytest.MonkeyPatch
@@ -35,6 +37,15 @@ def test_readers_see_every_promised_snapshot_whole_whatever_cleans_and_archives_
     assert sum(simulator.deleted() for simulator in simulators) > HISTORIES / 4
     assert sum(bool(simulator.archived()) for simulator in simulators) > HISTORIES / 2
     assert any(process.is_crashed for simulator in simulators for process in simulator.processes)
+
+
+@pytest.mark.histories
+def test_bulk_inserts_give_way_to_who_was_faster_and_hide_nothing() -> None:
+    simulators = [play_loaded_logs(seed) for seed in range(HISTORIES)]
+    for seed, simulator in enumerate(simulators):
+        assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
+    ends = {(name[0], outcome) for simulator in simulators for name, outcome in simulator.outcomes.items()}
+    assert ends >= {("l", Outcome.COMMITTED), ("l", Outcome.ABORTED), ("w", Outcome.COMMITTED)}
 
 
 @pytest.mark.histories
@@ -98,9 +109,22 @@ def test_a_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely:
     assert any(goes_wrong(seed) for seed in (likely, *range(1_400)))
 
 
-def goes_wrong(seed: int) -> bool:
+def let_bulk_inserts_meet_nobody(patch: Patch) -> None:
+    patch.setattr(NonBlocking, "is_candidate", lambda *_: False)
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize(("plant", "likely"), [(let_bulk_inserts_meet_nobody, 0), (archive_straddling_logs, 30)])
+def test_a_rule_of_bulk_inserts_that_is_dropped_is_found(
+    plant: Callable[[Patch], None], likely: int, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    assert any(goes_wrong(seed, play_loaded_logs) for seed in (likely, *range(400)))
+
+
+def goes_wrong(seed: int, play: Callable[[int], KeptLogsSimulator] = play_kept_logs) -> bool:
     """By what readers see, by an alarm of the product, or by a compaction whose files are gone."""
     try:
-        return bool(play_kept_logs(seed).wrong())
+        return bool(play(seed).wrong())
     except (AssertionError, TableError):
         return True

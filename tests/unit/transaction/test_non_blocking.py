@@ -40,7 +40,7 @@ def begin(mor: Any, mode: str = "non_blocking_concurrency_control") -> Any:
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
 def test_writers_of_one_file_group_complete_in_any_order(mor: Any, order: tuple[int, ...]) -> None:
     writes = [begin(mor) for _ in range(3)]
-    drafts = [mor.write(tx, BUCKET) for tx in writes]
+    drafts = [mor.log(tx, BUCKET) for tx in writes]
     results = [writes[number].publish(drafts[number]) for number in order]
     assert [result.outcome for result in results] == [Outcome.COMMITTED] * 3
     times = [result.completion_time for result in results]
@@ -50,7 +50,7 @@ def test_writers_of_one_file_group_complete_in_any_order(mor: Any, order: tuple[
 
 def test_the_same_writers_meet_a_conflict_where_they_are_optimistic(mor: Any) -> None:
     first, second = (begin(mor, "optimistic_concurrency_control") for _ in range(2))
-    drafts = mor.write(first, BUCKET), mor.write(second, BUCKET)
+    drafts = mor.log(first, BUCKET), mor.write(second, BUCKET)
     assert first.publish(drafts[0]).is_committed
     assert second.publish(drafts[1]).conflict.other == first.instant
 
@@ -125,7 +125,7 @@ def test_a_write_meets_what_ends_or_rewrites_its_file_groups(
 ) -> None:
     mor.foreign = True
     tx = begin(mor)
-    draft = mor.write(tx, BUCKET)
+    draft = mor.log(tx, BUCKET)
     foreign(mor, action, metadata)
     result = tx.publish(draft)
     assert result.is_committed is not is_met
@@ -152,7 +152,7 @@ def test_of_plans_for_its_file_groups_a_write_meets_those_that_end_them(
 
 def test_columns_that_two_writers_add_are_there_both(mor: Any) -> None:
     first, second = begin(mor), begin(mor)
-    drafts = [mor.write(tx, BUCKET) for tx in (first, second)]
+    drafts = [mor.log(tx, BUCKET) for tx in (first, second)]
     drafts = [replace(d, extra={"schema": columns(name)}) for d, name in zip(drafts, ("a", "b"), strict=True)]
     assert first.publish(drafts[0]).is_committed
     assert second.publish(drafts[1]).is_committed

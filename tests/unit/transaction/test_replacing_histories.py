@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable
 
 import pytest
-from rows_simulator import play_replacing
+from rows_simulator import LoggedRowsSimulator, RowsSimulator, play_replacing
 
+from hudi_locks.format import ClusteringSlice
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
 from hudi_locks.transaction.operations import drop_void
@@ -20,16 +21,23 @@ Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.histories
 
 
-def test_histories_of_replaced_file_groups_end_as_a_serial_replay_and_meet_what_they_are_for() -> None:
+@pytest.mark.parametrize(
+    ("kind", "actions"),
+    [(RowsSimulator, {"commit"}), (LoggedRowsSimulator, {"deltacommit", "compaction"})],
+    ids=["base files", "logs"],
+)
+def test_histories_of_replaced_file_groups_end_as_a_serial_replay_and_meet_what_they_are_for(
+    kind: type[RowsSimulator], actions: set[str]
+) -> None:
     done: list[Claim] = []
     for seed in range(HISTORIES):
-        simulator = play_replacing(seed)
+        simulator = play_replacing(seed, kind)
         assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
         done += drop_void(simulator.claims())
     published = {claim.action for claim in done if claim.kind is ClaimKind.PUBLISH}
     rolled_back = {claim.action for claim in done if claim.kind is ClaimKind.ROLLBACK}
-    assert published == {"commit", "replacecommit", "clustering"}
-    assert rolled_back >= {"commit", "clustering"}
+    assert published == {"replacecommit", "clustering", *actions}
+    assert rolled_back >= {"clustering", *actions}
 
 
 def let_the_unseen_stay(patch: Patch) -> None:
@@ -49,9 +57,23 @@ def let_clustering_win_always(patch: Patch) -> None:
     )
 
 
+def leave_logs_out(patch: Patch) -> None:
+    patch.setattr(ClusteringSlice, "relative_paths", property(lambda piece: frozenset({piece.relative_path})))
+
+
 @pytest.mark.parametrize(
-    ("plant", "likely"), [(let_the_unseen_stay, 309), (forget_what_is_replaced, 7), (let_clustering_win_always, 7)]
+    ("plant", "likely", "kind"),
+    [
+        (let_the_unseen_stay, 309, RowsSimulator),
+        (forget_what_is_replaced, 7, RowsSimulator),
+        (let_clustering_win_always, 7, RowsSimulator),
+        (forget_what_is_replaced, 13, LoggedRowsSimulator),
+        (let_clustering_win_always, 0, LoggedRowsSimulator),
+        (leave_logs_out, 1, LoggedRowsSimulator),
+    ],
 )
-def test_each_rule_that_is_dropped_is_found(plant: Callable[[Patch], None], likely: int, monkeypatch: Patch) -> None:
+def test_each_rule_that_is_dropped_is_found(
+    plant: Callable[[Patch], None], likely: int, kind: type[RowsSimulator], monkeypatch: Patch
+) -> None:
     plant(monkeypatch)
-    assert any(play_replacing(seed).wrong() for seed in (likely, *range(200)))
+    assert any(play_replacing(seed, kind).wrong() for seed in (likely, *range(200)))

@@ -45,7 +45,7 @@ class Writer:
             self._open = self._transactions.begin("deltacommit", "UPSERT")
             return self._open.instant
         tx, self._open = self._open, None
-        return str(tx.publish(self.harness.write(tx, "g-0")).completion_time)
+        return str(tx.publish(self.harness.log(tx, "g-0")).completion_time)
 
 
 @hypothesis.given(
