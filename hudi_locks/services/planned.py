@@ -10,7 +10,7 @@ from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State
 from hudi_locks.table import Table, latest_file_slices
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Outcome, Transaction, Transactions
+from hudi_locks.transaction import Outcome, Transaction, Transactions, Unless
 
 __all__ = ["PendingPlan", "Plan", "PlannedService"]
 
@@ -78,6 +78,10 @@ class PlannedService(ABC, Generic[P]):
     @abstractmethod
     def _decode(self, data: bytes, path: str) -> P | None:
         """The plan that a requested file holds; None if it is none of this service, or gone."""
+
+    def refuse_publish(self, transaction: Transaction, plan: P) -> Unless | None:  # noqa: ARG002  # for those who do
+        """What may come between a run that begins now and its publish; None if the publish looks for all of it."""
+        return None
 
     def list_pending(self, timeline: Timeline) -> list[PendingPlan[P]]:
         """Plans that were not run to their end, the oldest first.
@@ -167,5 +171,8 @@ class PlannedService(ABC, Generic[P]):
         plan = self._find_plan(instant.requested)
         if plan is None:
             return None  # rolled back since the timeline was loaded
-        is_ours = self.transactions.is_own_plan(instant.requested)
+        is_ours = self._is_ours(instant)
         return PendingPlan(instant.requested, plan, instant.state is State.INFLIGHT, is_alive, is_ours)
+
+    def _is_ours(self, instant: Instant) -> bool:
+        return self.transactions.is_own_plan(instant.requested)

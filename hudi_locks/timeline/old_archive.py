@@ -1,7 +1,7 @@
 """The archive of a table of version 6: a folder of logs, to which each archival adds one (HoodieArchivedMetaEntry).
 
-What left the active timeline stays there, and JVM Hudi may merge files into larger ones. Where an archiver died before it
-took an instant off the timeline, two files have it.
+What left the active timeline stays there, and JVM Hudi may merge files into larger ones. Where an archiver died before
+it took an instant off the timeline, two files have it.
 """
 
 from __future__ import annotations
