@@ -10,7 +10,7 @@ from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.planned import PendingPlan, PlannedService
 from hudi_locks.table import BaseFile, latest_base_files, list_partitions, read_commit
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Transaction
+from hudi_locks.transaction import Transaction, name_clustering
 
 __all__ = ["Clustering"]
 
@@ -86,11 +86,17 @@ class Clustering(PlannedService[ClusteringPlan]):
         pieces = [piece for group in plan.groups for piece in group.slices]
         return plan.without({(p.partition, p.file_id) for p in pieces if p.relative_path not in current})
 
+    @property
+    def _pending_action(self) -> str:
+        return name_clustering(self.table.layout)
+
     def _is_clustering(self, timeline: Timeline, instant: Instant) -> bool:
         if instant.action == "clustering":
             return True
-        if instant.action != "replacecommit" or not instant.is_completed:
+        if instant.action != "replacecommit":
             return False
+        if not instant.is_completed:  # of version 6 if it has a plan
+            return self._find_plan(instant.requested) is not None
         return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
 
     def _make_groups(self, files: list[BaseFile]) -> list[ClusteringGroup]:

@@ -89,7 +89,7 @@ class PlannedService(ABC, Generic[P]):
         Raises:
             DamagedTable: A plan cannot be read.
         """
-        pending = timeline.pending((self.action,))
+        pending = timeline.pending((self._pending_action,))
         dead = self.transactions.find_dead(instant.requested for instant in pending)
         found = [self._describe(instant, is_alive=instant.requested not in dead) for instant in pending]
         return [described for described in found if described is not None]
@@ -140,7 +140,7 @@ class PlannedService(ABC, Generic[P]):
         latest_file_slices(self.table.storage, self.table.timeline(), partitions=partitions)
 
     def _find_plan(self, requested: str) -> P | None:
-        path = self.table.layout.path(Instant(requested, self.action, State.REQUESTED))
+        path = self.table.layout.path(Instant(requested, self._pending_action, State.REQUESTED))
         return self._decode(self.table.storage.read(path) or b"", path)
 
     def _renew(self, pending: PendingPlan[P]) -> str | None:
@@ -173,6 +173,11 @@ class PlannedService(ABC, Generic[P]):
             return None  # rolled back since the timeline was loaded
         is_ours = self._is_ours(instant)
         return PendingPlan(instant.requested, plan, instant.state is State.INFLIGHT, is_alive, is_ours)
+
+    @property
+    def _pending_action(self) -> str:
+        """As files of plans are named."""
+        return self.action
 
     def _is_ours(self, instant: Instant) -> bool:
         return self.transactions.is_own_plan(instant.requested)

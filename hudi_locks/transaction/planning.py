@@ -21,7 +21,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.markers import drop_staged
-from hudi_locks.timeline import Timeline, create_instant, read_instant
+from hudi_locks.timeline import Timeline, TimelineLayout, create_instant, read_instant
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
 from hudi_locks.transaction.conflicts import ConcurrentOperation
@@ -46,6 +46,7 @@ __all__ = [
     "MakeCompactionPlan",
     "MakePlan",
     "ServicePlanning",
+    "name_clustering",
 ]
 
 P = TypeVar("P", ClusteringPlan, CompactionPlan)
@@ -55,10 +56,15 @@ MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 _ATTEMPT = "hudi_locks.attempt"
 
 
+def name_clustering(layout: TimelineLayout) -> str:
+    """The action of a clustering that is planned or under way."""
+    return "clustering" if layout.version > 1 else "replacecommit"
+
+
 class ServicePlanning(Generic[P]):
     """Schedules a service and begins what was scheduled. Runs on the driver; holds the lock for the decision alone."""
 
-    action: ClassVar[str]
+    action: str
     operation: ClassVar[str]
     is_for_old: ClassVar[bool] = False
     """Whether tables of version 6 have the service here."""
@@ -221,8 +227,12 @@ class ServicePlanning(Generic[P]):
 class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
     """Of clustering, which gives way to every write: a file group that changed meanwhile is left out."""
 
-    action = "clustering"
     operation = "CLUSTER"
+    is_for_old = True
+
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        super().__init__(coordinator)
+        self.action = name_clustering(coordinator.layout)
 
 
 class CompactionPlanning(ServicePlanning[CompactionPlan]):

@@ -14,7 +14,7 @@ from paused_writes import paused
 from small_tables import KEEP, THEIR_SERVICES, archive_now, archived
 from table_lives import merge
 
-from hudi_locks.errors import UnsupportedTable, WriteAborted
+from hudi_locks.errors import UnsupportedTable, WriteAborted, WriteConflict
 from hudi_locks.table import list_data_files
 from hudi_locks.transaction import StopPoint
 
@@ -156,3 +156,39 @@ def test_a_jvm_write_that_began_before_the_plan_is_waited_for(spark: Any, jvm: A
     assert table.open().compaction.execute(planned) is not None
     table.check()
     table.theirs(("a", "eu", 4, 4.0, "theirs"), **THEIRS)
+
+
+def test_our_clustering_is_respected_and_read_and_so_is_that_of_the_jvm(spark: Any, jvm: Any, path: str) -> None:
+    table = begin(jvm, spark, path, "COPY_ON_WRITE")
+    small = {"hoodie__parquet__small__file__limit": "0"}
+    for number in range(2):
+        table.theirs((f"n{number}", "eu", 3, 3.0, "theirs"), operation="insert", **small, **THEIRS)
+    planned = table.open().clustering.schedule()
+    assert planned is not None
+    assert Path(path, f".hoodie/{planned}.replacecommit.requested").exists()
+    table.theirs(("z", "other", 4, 4.0, "theirs"), **THEIRS)
+    with pytest.raises(JvmError, match=r"Clustering|ConcurrentModification|WriteConflict"):
+        table.theirs(("a", "eu", 4, 4.0, "theirs"), **THEIRS)
+    let_time_pass(path)
+    table.ours(("m", "us", 5, 5.0, "ours"))
+    done = table.open().clustering.execute(planned)
+    assert done is not None
+    assert done.file_groups_replaced >= 3
+    table.check()
+    table.theirs(("a", "eu", 6, 6.0, "theirs"), ("n1", "eu", 6, 6.0, "theirs"), **THEIRS)
+    table.theirs(("n2", "eu", 7, 7.0, "theirs"), operation="insert", **small, **THEIRS)
+    jvm.cluster(table.open(), "schedule", options="hoodie.write.table.version=6")
+    assert table.open().clustering.execute() is None, "a plan of the JVM is its own"
+    with pytest.raises(WriteConflict):
+        table.open(hoodie__write__num__retries__on__conflict__failures="0").upsert(
+            table.frame(("a", "eu", 8, 8.0, "ours"))
+        )
+    jvm.cluster(table.open(), "execute", options="hoodie.write.table.version=6")
+    table.check()
+    table.ours(("a", "eu", 9, 9.0, "ours"))
+    table.open(**OURS).services.clean()
+    for ts in range(10, 14):
+        table.theirs(("b", "eu", ts, 3.0, "theirs"), **THEIRS)
+    assert archive_now(table.open(**OURS)) > 0
+    assert jvm.archived(table.open()) == archived(table.open())
+    table.check()
