@@ -60,7 +60,9 @@ def resolve_instant(coordinator: TableCoordinator, requested: str) -> Outcome:
         found = view.timeline.get(requested)
         if found is not None and found.is_completed:
             return Outcome.COMMITTED
-        if (claimed := _find_decision(coordinator, requested, view.head)) is not None:
+        # Where a plan stays, what was decided about an attempt to run it says nothing of the next one.
+        is_again = found is not None and coordinator.rollback.keeps_plan(found.action)
+        if not is_again and (claimed := _find_decision(coordinator, requested, view.head)) is not None:
             return claimed
         if is_archived(coordinator.storage, coordinator.layout, requested=requested):
             return Outcome.COMMITTED

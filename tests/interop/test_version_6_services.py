@@ -26,7 +26,8 @@ pytestmark = [
 OURS = {key.replace(".", "__"): value for key, value in KEEP.items()}
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param(BY_KEY, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", BY_KEY])
 def test_both_archive_in_turns_and_know_what_the_other_archived(spark: Any, jvm: Any, path: str, kind: str) -> None:
     table = begin(jvm, spark, path, kind)
     replaced = [row for row in table.expected if row[1] == "new"]
@@ -114,30 +115,30 @@ def test_what_either_writes_while_our_compaction_waits_lies_on_top_of_it(
     table.ours(("b", "eu", 12, 12.0, "ours"))
 
 
+DEATHS = (StopPoint.RESUME_INFLIGHT, StopPoint.PUBLISH_CHECKED, StopPoint.PUBLISH_CLAIMED, StopPoint.PUBLISH_NAMED)
+
+
 @pytest.mark.nightly
-def test_a_compaction_that_died_is_run_again_under_its_time(spark: Any, jvm: Any, path: str) -> None:
+@pytest.mark.parametrize("point", DEATHS, ids=lambda point: point.value)
+def test_a_compaction_that_died_is_run_again_under_its_time(spark: Any, jvm: Any, path: str, point: StopPoint) -> None:
     table = begin(jvm, spark, path, BY_KEY)
-    points = (StopPoint.RESUME_INFLIGHT, StopPoint.PUBLISH_CHECKED, StopPoint.PUBLISH_CLAIMED, StopPoint.PUBLISH_NAMED)
-    for number, point in enumerate(points):
-        table.theirs(("a", "eu", 3 + number, 3.0, "theirs"), **THEIRS)
-        service = open_several(table)
-        dead = Shared(jvm, spark, f"{path}-{number}", BY_KEY, expected=table.expected)
-        with paused(service, point, service.compaction.run):
-            shutil.copytree(path, dead.path)
-        let_time_pass(dead.path)
-        begun = dead.open().table.timeline().pending(("compaction",))
-        dead.asks_rust = False
-        runs_it = {} if point is StopPoint.PUBLISH_NAMED else LOGS  # a JVM writer that compacts takes it over
-        dead.theirs(("a", "eu", 10, 4.0, "theirs"), ("b", "eu", 10, 4.0, "theirs"), **runs_it, **THEIRS)
-        dead.open().compaction.run()
-        assert [one.requested for one in dead.open().table.timeline().completed(("commit",))][-1] >= begun[0].requested
-        assert not dead.open().table.timeline().pending(("compaction",))
-        dead.asks_rust = True
-        dead.ours(("a", "eu", 11, 5.0, "ours"))
-        dead.theirs(("m", "us", 12, 6.0, "theirs"), **THEIRS)
-        table.check()
+    service = open_several(table)
+    dead = Shared(jvm, spark, f"{path}-dead", BY_KEY, expected=table.expected)
+    with paused(service, point, service.compaction.run):
+        shutil.copytree(path, dead.path)
+    let_time_pass(dead.path)
+    (begun,) = dead.open().table.timeline().pending(("compaction",))
+    dead.asks_rust = False
+    runs_it = {} if point is StopPoint.PUBLISH_NAMED else LOGS  # a JVM writer that compacts takes it over
+    dead.theirs(("a", "eu", 10, 4.0, "theirs"), ("b", "eu", 10, 4.0, "theirs"), **runs_it, **THEIRS)
+    dead.open().compaction.execute()
+    assert dead.open().table.timeline().is_completed(begun.requested)
+    assert not dead.open().table.timeline().pending(("compaction",))
+    dead.asks_rust = True
+    dead.ours(("a", "eu", 11, 5.0, "ours"))
 
 
+@pytest.mark.nightly
 def test_a_jvm_write_that_began_before_the_plan_is_waited_for(spark: Any, jvm: Any, path: str, gate: Any) -> None:
     table = begin(jvm, spark, path, BY_KEY)
     told = {"rows": [["a", "eu", 3, 3.0, "early"]], "schema": SCHEMA, "options": name_options(table, "upsert", THEIRS)}
@@ -158,6 +159,7 @@ def test_a_jvm_write_that_began_before_the_plan_is_waited_for(spark: Any, jvm: A
     table.theirs(("a", "eu", 4, 4.0, "theirs"), **THEIRS)
 
 
+@pytest.mark.nightly
 def test_our_clustering_is_respected_and_read_and_so_is_that_of_the_jvm(spark: Any, jvm: Any, path: str) -> None:
     table = begin(jvm, spark, path, "COPY_ON_WRITE")
     small = {"hoodie__parquet__small__file__limit": "0"}

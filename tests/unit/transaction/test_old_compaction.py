@@ -177,6 +177,20 @@ def test_a_plan_is_not_taken_back(old: OldCompactions) -> None:
     assert old.run(compaction, compaction.take()).is_committed
 
 
+def test_what_is_resolved_is_not_published_afterwards_whatever_ended_before(old: OldCompactions) -> None:
+    old.log()
+    compaction = old.compaction()
+    planned = str(compaction.schedule())
+    first = compaction.take()
+    assert first is not None
+    first[0].abort("a task failed")
+    again = compaction.take(planned)
+    assert old.compaction().transactions.resolve(planned) is Outcome.ABORTED
+    assert old.run(compaction, again).outcome is Outcome.ABORTED
+    assert old.run(compaction, compaction.take(planned)).is_committed
+    assert compaction.transactions.resolve(planned) is Outcome.COMMITTED
+
+
 def test_a_single_writer_plans_nothing_beside_a_write(old: OldCompactions) -> None:
     old.log()
     begun = Instant("20231114221322000", "deltacommit", State.REQUESTED)
