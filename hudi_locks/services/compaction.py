@@ -77,9 +77,9 @@ class Compaction(PlannedService[CompactionPlan]):
     def _is_old(self) -> bool:
         return self.table.layout.version == 1
 
-    def _is_ours(self, instant: Instant) -> bool:
-        is_begun = self._is_old and instant.state is State.INFLIGHT
-        return super()._is_ours(instant) and (not is_begun or self.transactions.is_own_attempt(instant.requested))
+    def _is_taken_over(self, instant: Instant) -> bool:
+        is_begun = instant.state is State.INFLIGHT and self._is_old
+        return is_begun and not self.transactions.is_own_attempt(instant.requested)
 
     def _renew(self, pending: PendingPlan[CompactionPlan]) -> str | None:
         """In version 6 it is run again under its own time."""

@@ -178,6 +178,10 @@ class OldLoggingSimulator(Simulator):
     # ---- what must hold, at any time ----
     def look(self) -> None:
         """Of a JVM reader and of ours, at this moment; no process does anything meanwhile."""
+        with contextlib.suppress(DamagedTable):  # see `compactor`
+            self._look()
+
+    def _look(self) -> None:
         timeline = Timeline.load(self.files, self.layout)
         names = {instant: name for name, instant in self.begun.items()}
         expected = sorted(names[time] for time in self.logged(timeline) if time in names)
