@@ -45,6 +45,7 @@ class StagedFiles:
             and lose; 0 without one.
         has_filters: Whether it has the bloom filters of base files; see `WriteStat.key_filter`.
         log_places: In a table of version 6 where the next log of a file group belongs, by (partition path, file id).
+        attempt: Tells the base files of this attempt to run a plan from those of others; 0 where there are no others.
     """
 
     storage: Storage
@@ -56,6 +57,12 @@ class StagedFiles:
     key_groups: int = 0
     has_filters: bool = False
     log_places: Mapping[tuple[str, str], LogPlace] | None = None
+    attempt: int = 0
+
+    def name_base(self, partition: str, file_id: str) -> BaseFileName:
+        """The base file of a file group."""
+        token = choose_token(partition, file_id) if not self.attempt else f"0-0-{self.attempt}"
+        return BaseFileName(file_id, self.requested, token)
 
     def name_log(self, partition: str, file_id: str, part: int = 1) -> tuple[LogFileName, MarkerName]:
         """The `part`-th log of a file group, and the marker that announces it.

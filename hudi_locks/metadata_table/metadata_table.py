@@ -349,7 +349,9 @@ class MetadataView:
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}
         takes = choose_blocks(self.table.storage, piece)
-        for changes in map_in_threads(lambda path: read_stored(self.table.storage, path, keys, takes), piece.paths):
+        for changes in map_in_threads(
+            lambda path: read_stored(self.table.storage, path, keys, takes.get(path)), piece.paths
+        ):
             for key, record in changes:
                 if record is None:
                     merged.pop(key, None)

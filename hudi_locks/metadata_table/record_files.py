@@ -26,7 +26,7 @@ from hudi_locks.format.names import BaseFileName, MetadataPartition
 from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage, map_in_threads, reporting
 from hudi_locks.table import FileSlice
-from hudi_locks.table.log_rows import find_undone
+from hudi_locks.table.log_rows import find_undone, list_kept, list_later
 
 __all__ = ["choose_blocks", "encode_log", "merge_base_file", "read_changes", "read_stored", "read_whole"]
 
@@ -54,8 +54,8 @@ def read_changes(
         file = HFile(data, path)
         yield from _read_hfile(file, _read_schema(file), path, keys)
         return
-    for block in decode_blocks(data, path):
-        if takes is None or (block.kind is not BlockType.COMMAND and takes(block.instant)):
+    for block in decode_blocks(data, path) if takes is None else list_kept(data, path):
+        if takes is None or takes(block.instant):
             yield from _read_block(block, path, keys)
 
 
@@ -76,16 +76,18 @@ def read_stored(storage: Storage, path: str, keys: frozenset[str] | None, takes:
         raise _miss(path) from None
 
 
-def choose_blocks(storage: Storage, piece: FileSlice) -> Takes | None:
-    """Which blocks of the logs of a slice count, by the requested time that each names; None if all do.
+def choose_blocks(storage: Storage, piece: FileSlice) -> dict[str, Takes]:
+    """Which blocks of each log of a slice count, by its path and the requested time that each names; none if all do.
 
     Raises:
         DamagedTable: A log is gone, or cannot be read.
     """
     if piece.blocks is None or not piece.logs:
-        return None
+        return {}
     told = map_in_threads(lambda log: find_undone(read_whole(storage, log.path), log.path), piece.logs)
-    return piece.blocks.choose(piece.logs[0], frozenset[str]().union(*told))
+    return {
+        log.path: piece.blocks.choose(log, undone) for log, undone in zip(piece.logs, list_later(told), strict=True)
+    }
 
 
 def read_whole(storage: Storage, path: str) -> bytes:

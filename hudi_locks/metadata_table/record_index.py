@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -180,7 +180,7 @@ def find_keys(storage: Storage, piece: FileSlice, keys: pa.Array) -> pa.Table:
         StorageError: The store failed.
     """
     wanted, takes = frozenset(keys.to_pylist()), choose_blocks(storage, piece)
-    found = map_in_threads(lambda path: (path, read_stored(storage, path, wanted, takes)), piece.paths)
+    found = map_in_threads(lambda path: (path, read_stored(storage, path, wanted, takes.get(path))), piece.paths)
     return _arrange(found)
 
 
@@ -189,12 +189,12 @@ class LocatedKeys:
 
     Args:
         files: Paths and contents of its base file, if it has one, and its logs, in the order in which they came.
-        takes: In version 6 whether the blocks of a delta commit count; None if all do.
+        takes: In version 6 whether the blocks of a delta commit count, by path; none if all do.
     """
 
-    def __init__(self, files: Iterable[tuple[str, bytes]], takes: Takes | None = None) -> None:
+    def __init__(self, files: Iterable[tuple[str, bytes]], takes: Mapping[str, Takes] | None = None) -> None:
         self._files = list(files)
-        self._takes = takes
+        self._takes = takes or {}
 
     @classmethod
     def open(cls, storage: Storage, piece: FileSlice) -> LocatedKeys:
@@ -213,7 +213,7 @@ class LocatedKeys:
             UnsupportedTable: A log holds what JVM Hudi does not write there.
         """
         wanted = frozenset(keys.to_pylist())
-        return _arrange((path, read_changes(data, path, wanted, self._takes)) for path, data in self._files)
+        return _arrange((path, read_changes(data, path, wanted, self._takes.get(path))) for path, data in self._files)
 
 
 def _arrange(files: Iterable[tuple[str, Iterable[tuple[str, MetadataRecord | None]]]]) -> pa.Table:

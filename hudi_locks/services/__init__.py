@@ -4,7 +4,7 @@ from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.clustering import Clustering, find_planned_slices
 from hudi_locks.services.clustering_settings import ClusteringSettings
-from hudi_locks.services.compaction import Compaction, planned_slice
+from hudi_locks.services.compaction import Compaction, choose_slices, planned_slice
 from hudi_locks.services.janitor import Janitor, SweepResult
 from hudi_locks.services.log_compaction import LogCompaction
 from hudi_locks.services.metadata_making import MetadataMade
@@ -45,6 +45,7 @@ __all__ = [
     "TableSettings",
     "TableWriter",
     "VersionChange",
+    "choose_slices",
     "downgrade_table",
     "drop_metadata_table",
     "find_planned_slices",

@@ -26,7 +26,8 @@ from hudi_locks.table import list_data_files, read_commit, read_commit_files, sl
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files, read_instant
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
 from hudi_locks.timeline.history import ArchivedHistory
-from hudi_locks.transaction import StopPoint, TableCoordinator, View, refuse_old
+from hudi_locks.timeline.old_archive import add_to_old_archive
+from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["ArchiveResult", "Archiver", "find_overlapping", "move_to_history"]
 
@@ -36,6 +37,8 @@ _BESIDE_WRITES: Final = ("clean", "rollback", "restore", "indexing", "schemacomm
 JVM Hudi does so with cleans and rollbacks, and leaves the last two for ever. Nobody reads them once they are done, in a
 table without a metadata table; and what stays makes its readers blind to the history from there on.
 """
+_BESIDE_OLD_WRITES: Final = ("clean", "rollback")
+"""The same in version 6, whose archive has no place for the others. They stay: there readers go by writes alone."""
 _HOUR_MS: Final = 3_600_000
 
 
@@ -68,7 +71,8 @@ class Archiver:
     always the oldest part of the timeline, without a gap.
 
     hudi-rs asks the history for nothing. So a write stays, and what is later with it, while its log lies on top of a
-    compaction or bulk insert that began after it: until a later compaction takes that log, or it is removed.
+    compaction or bulk insert that began after it: until a later compaction takes that log, or it is removed. In version
+    6 the names of logs tell where they lie.
 
     Args:
         coordinator: With the writers.
@@ -83,6 +87,7 @@ class Archiver:
         self._storage = coordinator.storage
         self._settings = settings
         self._clean_settings = clean_settings
+        self._beside = _BESIDE_WRITES if coordinator.layout.version > 1 else _BESIDE_OLD_WRITES
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether there are more commits than the settings allow."""
@@ -95,9 +100,7 @@ class Archiver:
             AcquireTimeout: The table lock could not be had.
             DamagedTable: An instant or the history cannot be read.
             StorageError: The store failed; another run goes on.
-            UnsupportedTable: The table is of version 6.
         """
-        refuse_old(self._table.layout, "archival")
         with self._table.hold():
             view = self._table.look()
             chosen = self._choose(view) if self.is_due(view.timeline) else []
@@ -125,14 +128,15 @@ class Archiver:
         if not going:
             return []
         last = going[-1].requested
-        beside = [i for i in view.timeline.completed(_BESIDE_WRITES) if i.requested < last]
+        beside = [i for i in view.timeline.completed(self._beside) if i.requested < last]
         return sorted([*going, *beside])
 
     def _list_staying(self, timeline: Timeline, kept: frozenset[str]) -> Iterator[str]:
         """Completed instants beside the writes that may not go: nothing later than one of them goes."""
-        for instant in timeline.completed():
+        is_old_layout = timeline.layout.version == 1
+        for instant in timeline.completed(self._beside if is_old_layout else None):
             if instant.action not in WRITE_ACTIONS:
-                may_go = instant.action in _BESIDE_WRITES and instant.requested not in kept and self._is_old(instant)
+                may_go = instant.action in self._beside and instant.requested not in kept and self._is_old(instant)
                 yield from () if may_go else (instant.requested,)
 
     def _find_limit(self, timeline: Timeline) -> str:
@@ -221,8 +225,14 @@ def move_to_history(
     """
     index = index_files(storage, timeline.layout)
     files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
+    rows = [_make_row(storage, timeline, instant, files[instant]) for instant in chosen]
+    if timeline.layout.version == 1:
+        add_to_old_archive(storage, timeline.layout, rows)
+        on_added()
+        _remove(storage, files, on_ended)
+        return
     history = ArchivedHistory(storage, timeline.layout)
-    history.add([_make_row(storage, timeline, instant, files[instant]) for instant in chosen])
+    history.add(rows)
     on_added()
     _remove(storage, files, on_ended)
     history.compact(batch=settings.batch, keep_versions=settings.keep_versions)
@@ -268,6 +278,8 @@ def find_overlapping(storage: Storage, timeline: Timeline, writes: Sequence[Inst
     Raises:
         DamagedTable: A commit cannot be read.
     """
+    if timeline.layout.version == 1:
+        return frozenset()
     logged = [instant for instant in writes if instant.action == "deltacommit"]
     barriers = _list_barriers(storage, timeline) if logged else []
     beside = [instant for instant in logged if _overlaps(instant, barriers)]

@@ -19,7 +19,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Transaction
+from hudi_locks.transaction import Transaction, name_clustering, refuse_old
 
 __all__ = ["Clustering", "find_planned_slices"]
 
@@ -43,8 +43,10 @@ class Clustering(PlannedService[ClusteringPlan]):
 
         Raises:
             BadInput: The table lacks a column to sort by.
-            UnsupportedTable: Its file groups are buckets, which must not be joined.
+            UnsupportedTable: Its file groups are buckets, which must not be joined; or it is a merge-on-read table of
+                version 6.
         """
+        self._refuse_old_logs()
         return self.transactions.schedule_clustering(self.make_plan)
 
     def make_plan(self, timeline: Timeline) -> ClusteringPlan | None:
@@ -74,6 +76,14 @@ class Clustering(PlannedService[ClusteringPlan]):
     def _decode(self, data: bytes, path: str) -> ClusteringPlan | None:
         return ClusteringPlan.decode(data, path)
 
+    def _check_files(self, plan: ClusteringPlan) -> None:
+        self._refuse_old_logs()
+        super()._check_files(plan)
+
+    def _refuse_old_logs(self) -> None:
+        if self.table.is_merge_on_read:
+            refuse_old(self.table.layout, "clustering of logs")
+
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""
         partitions = {partition for partition, _ in plan.file_groups}
@@ -83,11 +93,17 @@ class Clustering(PlannedService[ClusteringPlan]):
         changed = [p for p in planned if p.relative_paths != current.get((p.partition, p.file_id))]
         return plan.without({(piece.partition, piece.file_id) for piece in changed})
 
+    @property
+    def _pending_action(self) -> str:
+        return name_clustering(self.table.layout)
+
     def _is_clustering(self, timeline: Timeline, instant: Instant) -> bool:
         if instant.action == "clustering":
             return True
-        if instant.action != "replacecommit" or not instant.is_completed:
+        if instant.action != "replacecommit":
             return False
+        if not instant.is_completed:  # of version 6 if it has a plan
+            return self._find_plan(instant.requested) is not None
         return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
 
     def _is_small(self, piece: FileSlice) -> bool:

@@ -11,7 +11,7 @@ from hudi_locks.format import Instant, State, clustered_file_groups
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.table import Table, latest_file_slices
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Outcome, Transaction, Transactions
+from hudi_locks.transaction import Outcome, Transaction, Transactions, Unless
 
 __all__ = ["PendingPlan", "Plan", "PlannedService"]
 
@@ -80,13 +80,17 @@ class PlannedService(ABC, Generic[P]):
     def _decode(self, data: bytes, path: str) -> P | None:
         """The plan that a requested file holds; None if it is none of this service, or gone."""
 
+    def refuse_publish(self, transaction: Transaction, plan: P) -> Unless | None:  # noqa: ARG002  # for those who do
+        """What may come between a run that begins now and its publish; None if the publish looks for all of it."""
+        return None
+
     def list_pending(self, timeline: Timeline) -> list[PendingPlan[P]]:
         """Plans that were not run to their end, the oldest first.
 
         Raises:
             DamagedTable: A plan cannot be read.
         """
-        pending = timeline.pending((self.action,))
+        pending = timeline.pending((self._pending_action,))
         dead = self.transactions.find_dead(instant.requested for instant in pending)
         found = [self._describe(instant, is_alive=instant.requested not in dead) for instant in pending]
         return [described for described in found if described is not None]
@@ -134,7 +138,7 @@ class PlannedService(ABC, Generic[P]):
     def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
         """File groups that a plan has which was not run to its end, of whatever service."""
         readers = dict.fromkeys(("compaction", "logcompaction"), compacted_file_groups)
-        pending = timeline.pending((*readers, "clustering"))
+        pending = timeline.pending((*readers, "clustering", "replacecommit"))  # the last is a clustering of version 6
         paths = [
             (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending
         ]
@@ -146,7 +150,7 @@ class PlannedService(ABC, Generic[P]):
         latest_file_slices(self.table.storage, self.table.timeline(), partitions=partitions)
 
     def _find_plan(self, requested: str) -> P | None:
-        path = self.table.layout.path(Instant(requested, self.action, State.REQUESTED))
+        path = self.table.layout.path(Instant(requested, self._pending_action, State.REQUESTED))
         return self._decode(self.table.storage.read(path) or b"", path)
 
     def _renew(self, pending: PendingPlan[P]) -> str | None:
@@ -177,5 +181,14 @@ class PlannedService(ABC, Generic[P]):
         plan = self._find_plan(instant.requested)
         if plan is None:
             return None  # rolled back since the timeline was loaded
-        is_ours = self.transactions.is_own_plan(instant.requested)
+        is_ours = self.transactions.is_own_plan(instant.requested) and not self._is_taken_over(instant)
         return PendingPlan(instant.requested, plan, instant.state is State.INFLIGHT, is_alive, is_ours)
+
+    @property
+    def _pending_action(self) -> str:
+        """As files of plans are named."""
+        return self.action
+
+    def _is_taken_over(self, instant: Instant) -> bool:  # noqa: ARG002  # for those who look
+        """Whether a JVM writer runs a plan of ours."""
+        return False

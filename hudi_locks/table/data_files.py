@@ -201,7 +201,7 @@ class BlockScope:
     compactions: frozenset[str] = frozenset()
 
     def choose(self, log: LogFile, undone: Collection[str]) -> Callable[[str], bool]:
-        """Whether the blocks of a write in this log count, but for the writes that were taken back."""
+        """Whether the blocks of a write in this log count, but for the writes that a later log takes back."""
         return lambda requested: requested not in undone and (requested == log.instant or self._takes(requested))
 
     def _takes(self, requested: str) -> bool:

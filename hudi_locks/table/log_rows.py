@@ -27,6 +27,8 @@ __all__ = [
     "encode_rows",
     "find_stood_for",
     "find_undone",
+    "list_kept",
+    "list_later",
     "read_log",
 ]
 
@@ -131,26 +133,44 @@ def read_log(
         columns: Of Parquet blocks only these; all if None.
         idle: Of these, which decide nothing: Parquet blocks are read without them until rows of theirs are needed, and
             texts that they have as dictionaries stay dictionaries.
-        takes: Of a table of version 6: whether the blocks of a write count, which `find_undone` does not name. None
-            where all do.
+        takes: Of a table of version 6: whether the blocks of a write count, but for those that a rollback behind them
+            in this log takes back. None where all do.
 
     Raises:
         DamagedTable: A block cannot be read whole.
         UnsupportedTable: A block is of a kind that is not read here.
     """
-    for block in decode_blocks(data, path):
-        if takes is None or (not _is_rollback(block) and takes(block.instant)):
+    for block in decode_blocks(data, path) if takes is None else list_kept(data, path):
+        if takes is None or takes(block.instant):
             yield _interpret(block, path, columns, idle)
 
 
 def find_undone(data: bytes | memoryview, path: str) -> frozenset[str]:
     """Requested times of the writes whose blocks a rollback took back, by a block of its own; none since version 8.
 
+    It takes back what is before it, also in earlier logs: JVM Hudi may make an instant again under its time.
+
     Raises:
         DamagedTable: A block cannot be read whole.
     """
     rollbacks = filter(_is_rollback, decode_blocks(data, path))
     return frozenset(block.header.get(BlockHeader.TARGET_INSTANT_TIME, "") for block in rollbacks)
+
+
+def list_later(undone: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """For each log, in the order in which they are applied, what all later ones take back; see `find_undone`."""
+    return [frozenset[str]().union(*undone[place + 1 :]) for place in range(len(undone))]
+
+
+def list_kept(data: bytes | memoryview, path: str) -> list[LogBlock]:
+    """Blocks of a log but for those of rollbacks, and those that one behind them takes back.
+
+    Raises:
+        DamagedTable: A block cannot be read whole.
+    """
+    blocks = list(decode_blocks(data, path))
+    taken = {b.header.get(BlockHeader.TARGET_INSTANT_TIME, ""): n for n, b in enumerate(blocks) if _is_rollback(b)}
+    return [b for n, b in enumerate(blocks) if not _is_rollback(b) and n > taken.get(b.instant, -1)]
 
 
 def _is_rollback(block: LogBlock) -> bool:

@@ -14,7 +14,7 @@ from hudi_locks.storage import Storage, map_in_threads, reading_ahead
 from hudi_locks.table.base_file import count_row_groups, read_base_file
 from hudi_locks.table.data_files import FileSlice, LogFile
 from hudi_locks.table.log_merging import JoinedLogs, join_logs, map_on_cores, merge_logs
-from hudi_locks.table.log_rows import LogEntry, find_stood_for, find_undone, read_log
+from hudi_locks.table.log_rows import LogEntry, find_stood_for, find_undone, list_later, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
 
@@ -196,10 +196,10 @@ def _read_logs(
     Where nulls take values of other rows it would not be the same without them.
     """
     needed = _drop_done(map_in_threads(lambda log: _read_log(storage, log), piece.logs), rule)
-    undone = frozenset() if piece.blocks is None else _find_undone(needed)
+    undone = {} if piece.blocks is None else _find_undone(needed)
 
     def decode(log: LogFile, data: bytes) -> list[LogEntry]:
-        takes = None if piece.blocks is None else piece.blocks.choose(log, undone)
+        takes = None if piece.blocks is None else piece.blocks.choose(log, undone[log])
         entries = read_log(data, log.path, columns=columns, idle=idle, takes=takes)
         return [_complete_entry(entry, piece.partition, rule) for entry in entries]
 
@@ -219,9 +219,10 @@ def _complete(rows: pa.Table, rule: MergeRule, *, partition: str, instant: str) 
     return named if rule.virtual_keys is None else rule.virtual_keys.fill(named, partition)
 
 
-def _find_undone(read: list[tuple[LogFile, bytes]]) -> frozenset[str]:
-    """Writes whose blocks were taken back: by a rollback that may stand in another log than they."""
-    return frozenset[str]().union(*(find_undone(data, log.path) for log, data in read))
+def _find_undone(read: list[tuple[LogFile, bytes]]) -> dict[LogFile, frozenset[str]]:
+    """Writes whose blocks in a log are taken back by a rollback in a later one."""
+    later = list_later([find_undone(data, log.path) for log, data in read])
+    return {log: undone for (log, _), undone in zip(read, later, strict=True)}
 
 
 def _drop_done(read: list[tuple[LogFile, bytes]], rule: MergeRule) -> list[tuple[LogFile, bytes]]:

@@ -1,7 +1,7 @@
 """The archive of a table of version 6: a folder of logs, to which each archival adds one (HoodieArchivedMetaEntry).
 
-JVM Hudi alone adds to one that it has. What left the active timeline stays there, and files may be merged into larger
-ones.
+What left the active timeline stays there, and JVM Hudi may merge files into larger ones. Where an archiver died before
+it took an instant off the timeline, two files have it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
 
-from hudi_locks.format import ArchiveRow, TimelineLayout, epoch_ms
+from hudi_locks.format import WRITE_ACTIONS, ArchiveRow, TimelineLayout, convert_metadata, epoch_ms
 from hudi_locks.format.avro import (
     CLEAN_METADATA,
     COMMIT_METADATA,
@@ -29,12 +30,21 @@ from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode
 from hudi_locks.format.records import decode_record, encode_record, interpreting
 from hudi_locks.storage import Entry, Storage, map_in_threads
 
-__all__ = ["FIRST_OLD_FILE", "OldEntry", "encode_old_archive", "list_old_files", "read_old_archive"]
+__all__ = [
+    "FIRST_OLD_FILE",
+    "OldEntry",
+    "add_to_old_archive",
+    "encode_old_archive",
+    "list_old_files",
+    "read_old_archive",
+]
 
 OldEntry = tuple[str, str, str, bytes]
 """Requested time, completion time, action, and what its completed file held, as Avro; b"" where nobody asks for it."""
 FIRST_OLD_FILE: Final = ".commits_.archive.1_1-0-1"
-_NAME: Final = re.compile(r"\.commits_\.archive\.\d+_\d+-\d+-\d+")
+_NAME: Final = re.compile(r"\.commits_\.archive\.(\d+)_\d+-\d+-\d+")
+_AVRO_LAYOUT: Final = 2
+"""Whose files hold commits as the archive does."""
 _CONTENTS: Final[Mapping[str, tuple[str, Any]]] = {
     "commit": ("hoodieCommitMetadata", COMMIT_METADATA),
     "deltacommit": ("hoodieCommitMetadata", COMMIT_METADATA),
@@ -75,6 +85,37 @@ def read_old_archive(storage: Storage, layout: TimelineLayout, *, archived_after
             break
     found = (entry for data, path in zip(read, paths, strict=True) for entry in _read_file(data or b"", path))
     return sorted({entry[:3]: entry for entry in found}.values())
+
+
+def add_to_old_archive(storage: Storage, layout: TimelineLayout, rows: Iterable[ArchiveRow]) -> None:
+    """Make completed instants part of the archive by a file of their own, which is later than all that are there.
+
+    Args:
+        storage: Of the table.
+        layout: Of its timeline.
+        rows: What the completed files held; those of actions that the archive has no place for are left out.
+
+    Raises:
+        DamagedTable: What an instant did cannot be read.
+        StorageError: The store failed; the same call goes on.
+    """
+    data = encode_old_archive(_with_avro(row) for row in rows)
+    while data and not storage.create_if_absent(f"{layout.archive}/{_name_next(storage, layout)}", data):
+        """Somebody who lost the lock took the name."""
+
+
+def _name_next(storage: Storage, layout: TimelineLayout) -> str:
+    """JVM readers take the files in the order of their numbers."""
+    matches = (_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive))
+    number = max((int(match[1]) for match in matches if match), default=0) + 1
+    return f".commits_.archive.{number}_1-0-1"
+
+
+def _with_avro(row: ArchiveRow) -> ArchiveRow:
+    if row.action not in WRITE_ACTIONS:
+        return row
+    path = f"archived {row.action} {row.requested}"
+    return replace(row, metadata=convert_metadata(row.metadata, row.action, path, layout_version=_AVRO_LAYOUT))
 
 
 def encode_old_archive(rows: Iterable[ArchiveRow]) -> bytes:

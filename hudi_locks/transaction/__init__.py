@@ -18,6 +18,8 @@ from hudi_locks.transaction.coordinator import HeldLock, Locks, TableCoordinator
 from hudi_locks.transaction.foreign_writers import Notices
 from hudi_locks.transaction.hooks import STOP_AT, CommitParticipant, PreparedCommit, StopPoint, Tracer
 from hudi_locks.transaction.metadata_part import carry_out_clean, carry_out_restore
+from hudi_locks.transaction.operations import list_pending_writes
+from hudi_locks.transaction.planning import name_clustering
 from hudi_locks.transaction.publish import Unless
 from hudi_locks.transaction.settings import TransactionTable, refuse_old
 from hudi_locks.transaction.streams import StreamLog, StreamPosition
@@ -57,6 +59,8 @@ __all__ = [
     "carry_out_clean",
     "carry_out_restore",
     "convert_for",
+    "list_pending_writes",
+    "name_clustering",
     "promise_change",
     "refuse_old",
 ]

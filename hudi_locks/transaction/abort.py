@@ -20,16 +20,21 @@ def abort_write(
 
     It is rolled back, unless somebody did, and what its tasks staged is cancelled. That comes first: on a full disk it
     makes room for the claim. Failures are warnings: the next writer cleans up.
+
+    Where the plan stays, and somebody may run it again by now, only the claim is made: the rest might be theirs.
     """
     warnings: list[str] = []
+    is_shared = coordinator.rollback.keeps_plan(state.instant.action)
     try:
-        drop_staged(coordinator.storage, [state.requested])
+        if not is_shared:
+            drop_staged(coordinator.storage, [state.requested])
         _roll_back(coordinator, state)
-        coordinator.rollback.remove_traces(state.requested)
+        if not is_shared:
+            coordinator.rollback.remove_traces(state.requested)
     except (StorageError, TableError, WriteError) as error:
         warnings.append(f"not all of {state.requested} was removed, the next write goes on: {error}")
     try:
-        state.heartbeat.stop()
+        state.heartbeat.pause() if is_shared else state.heartbeat.stop()
     except StorageError as error:
         warnings.append(f"the heartbeat file of {state.requested} was not removed: {error}")
     return PublishResult(state.requested, Outcome.ABORTED, conflict=conflict, reason=reason, warnings=tuple(warnings))
@@ -43,7 +48,7 @@ def find_published(coordinator: TableCoordinator, state: WriteState) -> Claim | 
         StorageError: The store does not say.
         PossibleLostUpdate: It was undone outside the claim log.
     """
-    own = coordinator.find_own_claim(state.requested, since=state.claim_head)
+    own = coordinator.find_own_claim(state.requested, since=state.own_since)
     return own if own is not None and own.kind is ClaimKind.PUBLISH else None
 
 
@@ -55,7 +60,9 @@ def resolve_instant(coordinator: TableCoordinator, requested: str) -> Outcome:
         found = view.timeline.get(requested)
         if found is not None and found.is_completed:
             return Outcome.COMMITTED
-        if (claimed := _find_decision(coordinator, requested, view.head)) is not None:
+        # Where a plan stays, what was decided about an attempt to run it says nothing of the next one.
+        is_again = found is not None and coordinator.rollback.keeps_plan(found.action)
+        if not is_again and (claimed := _find_decision(coordinator, requested, view.head)) is not None:
             return claimed
         if is_archived(coordinator.storage, coordinator.layout, requested=requested):
             return Outcome.COMMITTED
@@ -66,16 +73,17 @@ def resolve_instant(coordinator: TableCoordinator, requested: str) -> Outcome:
 
 def _roll_back(coordinator: TableCoordinator, state: WriteState) -> None:
     """On a full disk the data files make room: nobody but its writer, which gives it up, can publish them."""
+    is_shared = coordinator.rollback.keeps_plan(state.instant.action)
     try:
         _claim_rollback(coordinator, state)
     except StorageError as error:
-        if not error.is_disk_full or not coordinator.rollback.remove_files(state.requested):
+        if is_shared or not error.is_disk_full or not coordinator.rollback.remove_files(state.requested):
             raise
         _claim_rollback(coordinator, state)
 
 
 def _claim_rollback(coordinator: TableCoordinator, state: WriteState) -> None:
-    while coordinator.find_own_claim(state.requested, since=state.claim_head) is None:
+    while coordinator.find_own_claim(state.requested, since=state.own_since) is None:
         if coordinator.rollback.run(coordinator.roll_forward(), state.instant):
             return
 

@@ -221,9 +221,17 @@ class ConcurrentWrites:
         return archived_operations(found, self._state.timeline, archived=self._state.archived, claimed=claimed)
 
     def _is_conflict(self, other: ConcurrentOperation) -> bool:
-        if other.requested == self._this.requested:
+        if other.requested == self._this.requested or self._is_hidden_by(other):
             return False
         return self._hides_logs(other) or self._strategy.is_conflict(self._this, other)
+
+    def _is_hidden_by(self, other: ConcurrentOperation) -> bool:
+        """Whether `other` ended file groups of this compaction: in version 6 that must be run to its end all the same.
+
+        Readers hide the base file, whose time is earlier.
+        """
+        is_old, is_later = self._table.layout.version == 1, other.requested > self._this.requested
+        return is_old and self._this.action == "compaction" and other.action == "replacecommit" and is_later
 
     def _hides_logs(self, other: ConcurrentOperation) -> bool:
         """Whether logs of this write are named by the base file that `other`, a compaction, is to replace without them.

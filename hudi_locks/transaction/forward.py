@@ -34,7 +34,7 @@ _COMPLETED: Final = "completed"
 _NAMING_THREADS: Final = 32
 """So many data files get their names at the same time: each waits for the store most of the time."""
 
-_HAVE_TASKS: Final = ("clustering", "compaction", "logcompaction")
+_HAVE_TASKS: Final = ("clustering", "compaction", "logcompaction", "replacecommit")
 
 _NO_CLAIM: Final = -1
 

@@ -20,7 +20,8 @@ from hudi_locks.format import (
     WriteStat,
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
-from hudi_locks.timeline import Timeline, create_instant, read_instant
+from hudi_locks.markers import drop_staged
+from hudi_locks.timeline import Timeline, TimelineLayout, create_instant, read_instant
 from hudi_locks.timeline.archive import list_archived_since, list_archived_times
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, find_expired, heartbeat_path
 from hudi_locks.transaction.conflicts import ConcurrentOperation
@@ -32,6 +33,7 @@ from hudi_locks.transaction.operations import (
     archived_operations,
     completed_operation,
     find_plan,
+    list_pending_writes,
     planned_operations,
 )
 from hudi_locks.transaction.settings import refuse_old
@@ -44,6 +46,7 @@ __all__ = [
     "MakeCompactionPlan",
     "MakePlan",
     "ServicePlanning",
+    "name_clustering",
 ]
 
 P = TypeVar("P", ClusteringPlan, CompactionPlan)
@@ -53,18 +56,26 @@ MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 _ATTEMPT = "hudi_locks.attempt"
 
 
+def name_clustering(layout: TimelineLayout) -> str:
+    """The action of a clustering that is planned or under way."""
+    return "clustering" if layout.version > 1 else "replacecommit"
+
+
 class ServicePlanning(Generic[P]):
     """Schedules a service and begins what was scheduled. Runs on the driver; holds the lock for the decision alone."""
 
-    action: ClassVar[str]
+    action: str
     operation: ClassVar[str]
+    is_for_old: ClassVar[bool] = False
+    """Whether tables of version 6 have the service here."""
 
     def __init__(self, coordinator: TableCoordinator) -> None:
         self._table = coordinator
 
     def schedule(self, make_plan: Callable[[Timeline], P | None]) -> str | None:
         """See `Transactions.schedule_clustering` and `Transactions.schedule_compaction`."""
-        refuse_old(self._table.layout, self.action)
+        if not self.is_for_old:
+            refuse_old(self._table.layout, self.action)
         since = self._find_since(self._table.load_timeline())
         archived = self._list_archived(since)  # first, so that nothing is among it that the snapshot lacks
         before = self._table.load_timeline()
@@ -85,10 +96,16 @@ class ServicePlanning(Generic[P]):
             timeline = self._look().timeline
             self._check(timeline, requested)
             claim = self._find_claim(requested)
+            attempt = self._end_attempts(requested)
             heartbeat = self._beat(requested)
             with heartbeat.pause_on_error():
                 state = self._start(claim, timeline, heartbeat)
-        return replace(state, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
+        return replace(state, attempt=attempt, lock_wait_ms=hold.wait_ms, lock_held_ms=hold.held_ms)
+
+    def _end_attempts(self, requested: str) -> int:
+        """Let no earlier attempt to run the plan publish any more; the number of a claim before this one."""
+        del requested
+        return 0
 
     def _look(self) -> View:
         view = self._table.look()
@@ -191,6 +208,10 @@ class ServicePlanning(Generic[P]):
         if not create_instant(self._table.storage, self._table.layout, instant=instant, data=mark):
             raise WriteAborted(f"another process made {claim.instant} inflight", instant=claim.instant)
         self._table.trace(StopPoint.RESUME_INFLIGHT)
+        return self._describe(claim, timeline, heartbeat, mark=mark)
+
+    def _describe(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat, *, mark: bytes) -> WriteState:
+        instant = Instant(claim.instant, self.action, State.INFLIGHT)
         known = [i for i in timeline.instants if not i.is_completed or (i.completion or "") < claim.instant]
         archived = self._list_foreign_archived(claim)
         shown = replace(timeline, instants=tuple(known))
@@ -206,29 +227,82 @@ class ServicePlanning(Generic[P]):
 class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
     """Of clustering, which gives way to every write: a file group that changed meanwhile is left out."""
 
-    action = "clustering"
     operation = "CLUSTER"
+    is_for_old = True
+
+    def __init__(self, coordinator: TableCoordinator) -> None:
+        super().__init__(coordinator)
+        self.action = name_clustering(coordinator.layout)
 
 
 class CompactionPlanning(ServicePlanning[CompactionPlan]):
     """Of compaction, which takes along what was logged until it is decided.
 
     Its requested time is a barrier: what completed before belongs to the base file that it makes, and would be hidden
-    by it otherwise; what completes later lies on top.
+    by it otherwise; what completes later lies on top. In version 6 what begins later lies on top, and its logs are
+    named by the plan. So the plan stays until it is run to its end, under the same time by whoever comes after one that
+    died.
     """
 
     action = "compaction"
     operation = "COMPACT"
+    is_for_old = True
+
+    def is_own_attempt(self, requested: str) -> bool:
+        """Whether this package made the instant inflight; a JVM writer that runs the plan makes that file anew."""
+        return _ATTEMPT.encode() in (self._read_mark(requested) or b"")
 
     def _stands(self, other: Instant) -> bool:
         return other.action == "deltacommit"
 
     def _bring_up_to_date(self, plan: CompactionPlan, before: Timeline, now: Timeline) -> CompactionPlan:
+        if self._is_old and not self._table.settings.is_multi_writer and list_pending_writes(self._table.storage, now):
+            return replace(plan, groups=())  # as JVM Hudi: a single writer looks for no plan that came meanwhile
         logged = [instant for instant in self._list_fresh(before, now) if self._stands(instant)]
         commits = (self._read_commit(now, instant) for instant in logged)
         stats = [stat for commit in commits for stat in commit.stats if stat.path]
         rewritten = {(stat.partition_path, stat.file_id) for stat in stats if stat.log_version is None}
         return _add_logs(plan.without(rewritten), [stat for stat in stats if stat.log_version is not None])
+
+    @property
+    def _is_old(self) -> bool:
+        return self._table.layout.version == 1
+
+    def _read_mark(self, requested: str) -> bytes | None:
+        layout = self._table.layout
+        return self._table.storage.read(layout.path(Instant(requested, self.action, State.INFLIGHT)))
+
+    def _check(self, timeline: Timeline, requested: str) -> None:
+        found = timeline.get(requested)
+        is_again = self._is_old and found is not None and found.state is State.INFLIGHT
+        if not is_again:
+            super()._check(timeline, requested)
+        elif not self.is_own_attempt(requested):
+            message = f"a JVM writer runs {self.action} {requested}, or died while it did: let that end it"
+            raise WriteAborted(message, instant=requested)
+
+    def _start(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat) -> WriteState:
+        mark = self._read_mark(claim.instant) if self._is_old else None
+        if mark is None:
+            return super()._start(claim, timeline, heartbeat)
+        self._table.trace(StopPoint.RESUME_HEARTBEAT)
+        drop_staged(self._table.storage, [claim.instant])
+        self._table.trace(StopPoint.RESUME_INFLIGHT)
+        return self._describe(claim, timeline, heartbeat, mark=mark)
+
+    def _end_attempts(self, requested: str) -> int:
+        if not self._is_old or self._read_mark(requested) is None:
+            return self._look().head.number if self._is_old else 0
+        limit_ms = self._table.settings.heartbeat_limit_ms
+        if not find_expired(self._table.storage, [requested], limit_ms=limit_ms):
+            raise WriteAborted(f"{self.action} {requested} is being run by another process", instant=requested)
+        instant, rollback = Instant(requested, self.action, State.INFLIGHT), self._table.rollback
+        while True:
+            view = self._look()
+            self._check(view.timeline, requested)
+            entry = rollback.append(rollback.draft(view, instant, kind=ClaimKind.ROLLBACK))
+            if entry is not None:
+                return entry.number
 
     def _read_commit(self, timeline: Timeline, instant: Instant) -> CommitMetadata:
         data = read_instant(self._table.storage, timeline, instant=instant)
@@ -244,6 +318,7 @@ class LogCompactionPlanning(CompactionPlanning):
 
     action = "logcompaction"
     operation = "LOG_COMPACT"
+    is_for_old = False
 
     def _bring_up_to_date(self, plan: CompactionPlan, before: Timeline, now: Timeline) -> CompactionPlan:
         if now.pending(INGESTION):

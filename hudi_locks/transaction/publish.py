@@ -181,7 +181,8 @@ class Publish:
         return seen if seen is not None and hold.wait_ms < _AT_ONCE_MS else self._table.forward.to_head()
 
     def _find_own(self, head: ClaimEntry, claims: list[Claim]) -> Claim | None:
-        own = next((claim for claim in reversed(claims) if claim.instant == self._instant), None)
+        later = (claim for claim in reversed(claims) if claim.number > self._state.own_since)
+        own = next((claim for claim in later if claim.instant == self._instant), None)
         return head.claim if own is not None and own.number == head.number else own
 
     def _check_alive(self, hold: TableHold, timeline: Timeline) -> str:

@@ -31,6 +31,7 @@ from hudi_locks.transaction.hooks import StopPoint
 
 __all__ = ["Rollback"]
 
+_COMPACTION = "compaction"
 _LISTED_ACTIONS = ("clustering", "commit", "compaction", "deltacommit", "logcompaction", "replacecommit")
 
 
@@ -57,8 +58,18 @@ class Rollback:
         self.execute(entry.claim)
         return True
 
+    def keeps_plan(self, action: str) -> bool:
+        """Whether what is rolled back is one attempt to run a plan, and the plan stays.
+
+        So it is with a compaction in version 6: logs of later writes are named by its requested time, and JVM readers
+        would take them for all there is of their file groups once the plan were gone.
+        """
+        return action == _COMPACTION and self._context.layout.version == 1
+
     def draft(self, view: View, instant: Instant, *, kind: ClaimKind) -> Claim:
         """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see.
+
+        It has none where the plan stays: then nothing is told on the timeline.
 
         A VOID takes over the tickets of the PUBLISH before it: only by them it is known what may have got its name.
 
@@ -67,10 +78,13 @@ class Rollback:
         """
         self._context.check_clock(view.timeline)
         earliest = self._context.time_after(view, instant.requested)
-        requested = self._context.reserve(earliest, is_beating=False).requested
-        claim = self._context.new_claim(kind, instant, time=add_ms(requested, 1))
         before = view.head.claim
         tickets = before.tickets if kind is ClaimKind.VOID and before is not None else None
+        if self.keeps_plan(instant.action):
+            claim = self._context.new_claim(kind, instant, time=earliest)
+            return self._context.log.draft(view.head, replace(claim, tickets=tickets))
+        requested = self._context.reserve(earliest, is_beating=False).requested
+        claim = self._context.new_claim(kind, instant, time=add_ms(requested, 1))
         return self._context.log.draft(view.head, replace(claim, rollback_instant=requested, tickets=tickets))
 
     def append(self, draft: Claim) -> ClaimEntry | None:
@@ -80,9 +94,9 @@ class Rollback:
             StorageError: No answer. A rollback that lands late is carried out by whoever finds it.
         """
         entry = self._context.log.append(draft)
-        if entry is None:
-            self._storage.delete(heartbeat_path(draft.rollback_instant or ""))
-        else:
+        if entry is None and draft.rollback_instant:
+            self._storage.delete(heartbeat_path(draft.rollback_instant))
+        elif entry is not None:
             self._context.trace(StopPoint.ROLLBACK_CLAIMED)
         return entry
 
@@ -93,6 +107,9 @@ class Rollback:
             PossibleLostUpdate: The instant is completed after all, by a writer outside the claim log: left as it is.
             StorageError: The store failed; the next writer goes on.
         """
+        if self.keeps_plan(claim.action):
+            self._end_attempt(claim)
+            return
         rollback = Instant(claim.rollback_instant or claim.time, "rollback", State.REQUESTED)
         timeline = self._context.load_timeline()
         if any(done.requested == rollback.requested for done in timeline.completed((rollback.action,))):
@@ -106,6 +123,21 @@ class Rollback:
         self._storage.create_if_absent(self._context.layout.path(rollback.as_completed(claim.time)), metadata.encode())
         self._storage.delete(heartbeat_path(rollback.requested))
         self._context.trace(StopPoint.ROLLBACK_COMPLETED)
+
+    def _end_attempt(self, claim: Claim) -> None:
+        """Of a VOID take away what may have got its name, which no other attempt gives; of a ROLLBACK nothing has.
+
+        The inflight file stays. Who was asleep does nothing once a later claim is there: another attempt may have
+        begun.
+        """
+        if claim.kind is not ClaimKind.VOID or self._context.log.read(claim.number + 1) is not None:
+            return
+        claimed = self._cancel(claim)
+        logs = {path for path in claimed if find_metadata_writer(path) is not None}
+        self._delete_files(claimed - logs)
+        self._context.trace(StopPoint.ROLLBACK_FILES_DELETED)
+        if self._context.log.read(claim.number + 1) is None:
+            self._take_back_metadata(claim, logs)
 
     def remove_traces(self, requested: str) -> None:
         """Remove what is left of an instant that surely was rolled back, also what its tasks staged since."""

@@ -96,7 +96,8 @@ class Transaction:
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
         told = self._state.indexed or Indexed()
         where = (self._table.storage, self._table.layout, instant.requested, instant.action, maker)
-        return StagedFiles(*where, told.columns, len(told.key_groups), told.has_filters)
+        told_of = (told.columns, len(told.key_groups), told.has_filters)
+        return StagedFiles(*where, *told_of, attempt=self._state.attempt)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:
         """What looks for conflicts before it makes `markers`; None if the write is not to look."""
@@ -260,7 +261,7 @@ class Transaction:
         What tasks staged goes before the lock is asked for, since a lock may need room on the same disk; not where a
         claim that was made may need it.
         """
-        if not self._is_publishing:
+        if not self._is_publishing and not self._table.rollback.keeps_plan(self.action):
             with suppress(StorageError):  # it is tried again inside the lock, and told
                 drop_staged(self._table.storage, [self.instant])
         with self._table.hold():

@@ -209,6 +209,10 @@ class Transactions:
         """Whether this package scheduled the plan, so that `resume` takes it."""
         return find_plan(self.coordinator.log, instant) is not None
 
+    def is_own_attempt(self, instant: str) -> bool:
+        """Whether this package began to run the compaction, and no JVM writer has taken it over since."""
+        return CompactionPlanning(self.coordinator).is_own_attempt(instant)
+
     def resolve(self, instant: str) -> Outcome:
         """What became of the write with requested time `instant`: COMMITTED or ABORTED, for good.
 

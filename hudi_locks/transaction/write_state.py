@@ -34,6 +34,7 @@ class WriteState:
         archived: Instants that had left the timeline before the snapshot was taken, as far as it may matter.
         mark: What its inflight file must hold at the publish; None if that does not matter.
         indexed: What the metadata table is to be told; None if there is no metadata table.
+        attempt: Where a plan may be run again, number of the last claim before this attempt; else 0.
     """
 
     instant: Instant
@@ -45,6 +46,12 @@ class WriteState:
     archived: frozenset[str] = frozenset()
     mark: bytes | None = None
     indexed: Indexed | None = None
+    attempt: int = 0
+
+    @property
+    def own_since(self) -> int:
+        """Claims after this number that are about the instant decide about this write."""
+        return max(self.claim_head, self.attempt)
 
     @property
     def requested(self) -> str:
@@ -73,7 +80,7 @@ def find_loss(context: TableContext, state: WriteState) -> str:
         DamagedTable: The claim log is unreadable.
         StorageError: The store failed.
     """
-    claims = context.log.since(state.claim_head, context.log.read_head())
+    claims = context.log.since(state.own_since, context.log.read_head())
     own = next((claim for claim in reversed(claims) if claim.instant == state.requested), None)
     if own is not None:
         return "" if own.kind is ClaimKind.PUBLISH else describe_rollback(own)

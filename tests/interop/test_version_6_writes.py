@@ -5,7 +5,6 @@ Names tell no completion time there, logs are named by the base file below them,
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hudi_locks_conformance.servers import Server
 from metadata_turns import BY_BUCKET, BY_KEY, OPTIONS, WITH_IT, Shared
+from old_turns import CLEANS, FIRST, OLD, THEIRS, begin, compact, let_time_pass, open_several
 from other_readers import read_rust
 from paused_writes import paused
 from soak.fleet import FleetPlan
@@ -30,8 +30,6 @@ from hudi_locks.timeline.archive import is_archived
 from hudi_locks.transaction import StopPoint
 from hudi_locks.verification import verify_table
 
-OLD = [pytest.param(("0.15.0", 6), marks=pytest.mark.nightly), ("1.2.0", 6)]
-"""The last release that knows no later version, and one that writes this one still."""
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.parametrize("jvm", OLD, indirect=True, ids=["0.15.0-v6", "1.2.0-v6"]),
@@ -39,28 +37,6 @@ pytestmark = [
 
 KINDS = ("COPY_ON_WRITE", BY_KEY, BY_BUCKET)
 LOGGED = (BY_KEY, BY_BUCKET)
-SEVERAL = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.clean.failed.writes.policy": "LAZY",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-}
-CLEANS = {"hoodie__clean__automatic": "true", "hoodie__clean__commits__retained": "20"}
-"""Release 0.15.0 looks for failed writes of others only where it cleans."""
-THEIRS = {key.replace(".", "__"): value for key, value in SEVERAL.items()}
-FIRST = (("a", "eu", 1, 1.0, "theirs"), ("b", "eu", 1, 2.0, None), ("c", "us", 1, None, "theirs"))
-
-
-def begin(jvm: Any, spark: Any, path: str, kind: str) -> Shared:
-    """A table of the JVM, to which both have written."""
-    table = Shared(jvm, spark, path, kind)
-    table.theirs(*FIRST, **THEIRS)
-    table.ours(("a", "eu", 2, 5000.0, "ours"), ("k", "new", 2, -7.5, "ours"), ("m", "us", 2, None, None))
-    assert table.open().table.config.version == 6
-    return table
-
-
-def open_several(table: Shared, **changes: str) -> HoodieTable:
-    return table.open(**THEIRS, **changes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,14 +86,6 @@ def test_a_write_of_either_that_died_is_rolled_back_by_the_other(spark: Any, jvm
         table.ours(("m", "us", 6 + number, 6.0, "ours"))  # which finishes what was claimed
 
 
-def let_time_pass(path: str) -> None:
-    """The heartbeat of a writer that died expires, and so does its lock."""
-    for file in Path(path, ".hoodie/.heartbeat").iterdir():
-        os.utime(file, (0, 0))
-    shutil.rmtree(Path(path, ".hoodie/.locks"), ignore_errors=True)
-    Path(path, ".hoodie/lock").unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_ours_rolls_back_what_a_jvm_left_and_tells_the_metadata_table(
     spark: Any, jvm: Any, path: str, kind: str
@@ -157,19 +125,6 @@ def test_a_compaction_that_a_write_did_not_know_of_is_a_conflict(spark: Any, jvm
     compact(table, "execute")
     table.check()
     table.ours(("a", "eu", 5, 5.0, "ours"))
-
-
-def compact(table: Shared, op: str) -> None:
-    given = {
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.compact.inline.max.delta.commits": "1",
-        "hoodie.write.table.version": "6",
-        **WITH_IT,
-        **SEVERAL,  # a single writer of JVM Hudi plans nothing while a write is pending
-    }
-    options = ",".join(f"{key}={value}" for key, value in given.items())
-    table.jvm.sql(f"call run_compaction(path => '{table.path}', op => '{op}', options => '{options}')")
 
 
 def test_what_the_jvm_archives_is_known_still(spark: Any, jvm: Any, path: str) -> None:
@@ -219,9 +174,8 @@ def test_cleans_savepoints_and_restores_are_understood(spark: Any, jvm: Any, pat
 def test_what_version_6_cannot_have_is_refused_by_name(spark: Any, jvm: Any, path: str) -> None:
     table = begin(jvm, spark, path, BY_BUCKET)
     opened = table.open()
-    for run in (opened.compaction.schedule, opened.log_compaction.schedule, opened.services.archive):
-        with pytest.raises(UnsupportedTable, match="of a table of version 6 is left to JVM Hudi"):
-            run()
+    with pytest.raises(UnsupportedTable, match="of a table of version 6 is left to JVM Hudi"):
+        opened.log_compaction.schedule()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,6 +57,7 @@ class Agent:
         self._answers = answers
         self._answering = threading.Lock()
         self._held: dict[str, Any] = {}
+        self._is_old = "-0." in Path(jar).name
         self.spark = _start(jar, more)
         # First of all: once another class holds the schema of its records, bundle 1.2.0 fails on every commit of a
         # table with a metadata table until the process ends (ArrayIndexOutOfBoundsException).
@@ -146,7 +147,9 @@ class Agent:
         conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
         builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
         client = builder.setConf(conf).setBasePath(path).build()
-        found = client.getArchivedTimeline().getInstants()
+        found = client.getArchivedTimeline().filterCompletedInstants().getInstants()
+        if self._is_old:
+            return [[i.getTimestamp(), i.getStateTransitionTime(), i.getAction()] for i in found]
         return [[i.requestedTime(), i.getCompletionTime(), i.getAction()] for i in found]
 
     def expected_skew(self, options: dict[str, str]) -> int:

@@ -125,7 +125,11 @@ def open_here(table: Turns, changes: Mapping[str, str]) -> HoodieTable:
 
 @dataclass
 class Shared:
-    """One table, and the rows that must be there."""
+    """One table, and the rows that must be there.
+
+    Attributes:
+        asks_rust: Whether hudi-rs judges too. In version 6 it leaves out what was logged above a plan of compaction.
+    """
 
     jvm: Any
     spark: Any
@@ -134,6 +138,7 @@ class Shared:
     partitioned_by: str = "region"
     expected: list[Any] = field(default_factory=list)
     turn: int = 0
+    asks_rust: bool = True
     looks: bool = True
 
     @contextmanager
@@ -174,11 +179,12 @@ class Shared:
         if (known := MetadataTable.of(storage, table.table.config)) is not None:
             listed = known.view(timeline).data_files()
             assert latest_file_slices(storage, timeline, listed=listed) == latest_file_slices(storage, timeline)
-        assert self.read_by_rust() == self.expected
+        assert not self.asks_rust or self.read_by_rust() == self.expected
         if NIGHTLY or self.turn % 2:
             assert self.read(WITH_IT) == self.read({"hoodie.metadata.enable": "false"}) == self.expected
         self.check_filters(self._name_filters())
-        assert verify_table(table.table.storage).damages == ()
+        damages = verify_table(table.table.storage).damages
+        assert damages == (), damages
 
     def check_filters(self, filters: Iterable[str] = tuple(FILTERS)) -> None:
         """What both find by these conditions, the JVM by the metadata table."""

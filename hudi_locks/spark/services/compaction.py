@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from hudi_locks.config import compaction_keys
 from hudi_locks.format import CommitMetadata, CompactionPlan, WriteStat, avro_schema
 from hudi_locks.markers import StagedFiles
-from hudi_locks.services import TableWriter, planned_slice
+from hudi_locks.services import TableWriter, choose_slices
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
 from hudi_locks.spark.settings import PipelineSettings
@@ -74,7 +74,7 @@ class CompactionJob(PlanJob[CompactionPlan]):
         table = self.table
         schema = table.writable_schema(table.timeline()) or pa.schema([])
         avro = avro_schema(schema, table.config.name, with_meta_columns=True)
-        slices = tuple(map(planned_slice, plan.groups))
+        slices = choose_slices(table, plan, transaction.instant)
         task = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
         recorded = avro_schema(schema, table.config.name) if schema.names else None
         return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)

@@ -194,9 +194,10 @@ class ScheduledService(Generic[P]):
             indexed, logs = transaction.indexed, None
             if indexed and indexed.key_groups:
                 logs = KeyLogs.of(transaction, self._job.table)
+            unless = self._planning.refuse_publish(transaction, plan)
             metadata = self._job.write(transaction, plan, logs)
             report("publishing")
-            published = transaction.publish(metadata, key_logs=None if logs is None else logs.staged)
+            published = transaction.publish(metadata, unless=unless, key_logs=None if logs is None else logs.staged)
         attempt = Attempt(
             transaction.instant, began_ms, self._clock.wall_ms(), published.outcome, conflict=published.conflict
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import WriteAborted
-from hudi_locks.format import BaseFileName, IOType, MarkerName, WriteStat, choose_token
+from hudi_locks.format import IOType, MarkerName, WriteStat
 from hudi_locks.markers import StagedFiles
 from hudi_locks.spark.operation import KeyReport
 from hudi_locks.spark.writing.change_log_writer import ChangeLogWriter
@@ -58,7 +58,7 @@ class GroupWriter:
         self._keys = keys or KeyReport()
         self._schema = schema
         self._group = group
-        marker = name_marker(group, files.requested)
+        marker = name_marker(group, files)
         self._name = marker.data_file
         self._staged = files.start(group.partition, self._name, io_type=marker.io_type, is_announced=is_announced)
         self._counts = {"num_writes": 0, "num_inserts": 0, "num_update_writes": 0, "num_deletes": 0}
@@ -205,8 +205,7 @@ def seqno_prefix(group: FileGroup) -> str:
     return str(zlib.crc32(f"{group.partition}/{group.file_id}".encode()))
 
 
-def name_marker(group: FileGroup, requested: str) -> MarkerName:
-    """The marker by which the write begun at `requested` announces its file of a file group."""
+def name_marker(group: FileGroup, files: StagedFiles) -> MarkerName:
+    """The marker by which a write announces its base file of a file group."""
     io_type = IOType.MERGE if group.base else IOType.CREATE
-    token = choose_token(group.partition, group.file_id)
-    return MarkerName(group.partition, str(BaseFileName(group.file_id, requested, token)), io_type)
+    return MarkerName(group.partition, str(files.name_base(group.partition, group.file_id)), io_type)

@@ -145,7 +145,7 @@ class WriteTask:
 
     def name(self, group: FileGroup) -> MarkerName:
         """The marker of the first file that a file group gets."""
-        return name_marker(group, self.files.requested)
+        return name_marker(group, self.files)
 
     def write(self, group: FileGroup, rows: pa.Table, moved: pa.Array | None, told: KeyReport) -> list[WriteStat]:
         """Write the rows of an announced file group, without those that are `moved` elsewhere."""

@@ -75,6 +75,25 @@ def test_a_block_of_a_rollback_counts_once_both_writes_are_archived(storage: Loc
     assert read(storage) == SHOWN
 
 
+@pytest.mark.parametrize("is_appended", [False, True])
+def test_what_a_write_logs_again_after_it_was_taken_back_counts(storage: LocalStorage, is_appended: bool) -> None:
+    """JVM Hudi runs a compaction that died again under its time, and tells its metadata table so again."""
+    logs = [log for piece in latest_file_slices(storage, Table.load(storage).timeline()) for log in piece.logs]
+    taking = next(log for log in logs if find_undone(storage.read(log.path) or b"", log.path))
+    taken = [log for log in logs if log.file_id == taking.file_id and log.instant == taking.instant and log != taking]
+    again = next(data for log in taken if is_of(data := storage.read(log.path) or b"", UNDONE))
+    data = storage.read(taking.path) or b""
+    later = taking.path.replace(f".log.{taking.version}_", f".log.{taking.version + 1}_")
+    storage.replace(taking.path if is_appended else later, data + again if is_appended else again)
+    done = next(Path(storage.base, ".hoodie").glob("*.deltacommit"))
+    Path(storage.base, ".hoodie", f"{UNDONE}.deltacommit").write_bytes(done.read_bytes())
+    assert "taken back" in {label for _, label in read(storage)}
+
+
+def is_of(data: bytes, requested: str) -> bool:
+    return {block.instant for block in decode_blocks(data, "a log")} == {requested}
+
+
 def test_without_a_word_of_the_rollback_its_log_cannot_be_read_as_a_later_version(storage: LocalStorage) -> None:
     [log] = [log for log in list_data_files(storage).logs if find_undone(storage.read(log.path) or b"", log.path)][:1]
     with pytest.raises(UnsupportedTable, match="COMMAND"):

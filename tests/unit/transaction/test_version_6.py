@@ -139,10 +139,8 @@ def test_writers_that_do_not_block_each_other_need_a_later_version(old: Harness)
 
 
 def test_a_plan_of_a_service_is_refused_by_name(old: Harness) -> None:
-    with pytest.raises(UnsupportedTable, match="compaction of a table of version 6 is left to JVM Hudi"):
-        old.open().schedule_compaction(lambda _: None)
-    with pytest.raises(UnsupportedTable, match="clustering of a table of version 6 is left to JVM Hudi"):
-        old.open().schedule_clustering(lambda _: None)
+    with pytest.raises(UnsupportedTable, match="logcompaction of a table of version 6 is left to JVM Hudi"):
+        old.open().schedule_log_compaction(lambda _: None)
     assert old.timeline().instants == ()
 
 
