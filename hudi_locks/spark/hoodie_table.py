@@ -182,7 +182,7 @@ class HoodieTable(Mergeable):
         return self.write(Operation.UPSERT, rows)
 
     def bulk_insert(self, rows: DataFrame) -> WriteResult:
-        """Add many rows to new files: the fast way to load a table. Otherwise as `insert`."""
+        """Add many rows to new files, or to logs of buckets that are there: the fast way to load. Else as `insert`."""
         return self.write(Operation.BULK_INSERT, rows)
 
     def delete(self, rows: DataFrame) -> WriteResult:
