@@ -100,8 +100,9 @@ def add_to_old_archive(storage: Storage, layout: TimelineLayout, rows: Iterable[
         StorageError: The store failed; the same call goes on.
     """
     data = encode_old_archive(_with_avro(row) for row in rows)
-    while data and not storage.create_if_absent(f"{layout.archive}/{_name_next(storage, layout)}", data):
-        """Somebody who lost the lock took the name."""
+    is_added = not data
+    while not is_added:  # somebody who lost the lock may take the name first
+        is_added = storage.create_if_absent(f"{layout.archive}/{_name_next(storage, layout)}", data)
 
 
 def _name_next(storage: Storage, layout: TimelineLayout) -> str:
