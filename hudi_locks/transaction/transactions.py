@@ -13,7 +13,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
 from hudi_locks.metadata_table import Indexed
-from hudi_locks.observe import Metrics
+from hudi_locks.observe import Metrics, SpanName
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
@@ -136,7 +136,10 @@ class Transactions:
         """
         if action not in _ACTIONS:
             raise ConfigError(f"a write is one of {', '.join(_ACTIONS)}, not {action!r}", action=action)
-        return self._open(self._indexed, Begin(self.coordinator).run(action), operation)
+        with self.metrics.span(SpanName.BEGIN, action=action, operation=operation) as span:
+            begun = self._open(self._indexed, Begin(self.coordinator).run(action), operation)
+            span.note(instant=begun.instant)
+        return begun
 
     def schedule_clustering(self, make_plan: MakePlan) -> str | None:
         """Put a clustering plan on the timeline, under a claim: from then on writes of its file groups meet it.

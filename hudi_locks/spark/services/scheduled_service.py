@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
+from hudi_locks.observe import Metrics, SpanName
 from hudi_locks.services import Plan, PlannedService
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark._worker import WorkerTask
@@ -160,6 +161,10 @@ class ScheduledService(Generic[P]):
         return result
 
     @property
+    def _metrics(self) -> Metrics:
+        return self._planning.transactions.metrics
+
+    @property
     def _title(self) -> str:
         return f"{self._job.name} of {self._planning.table.storage.base}"
 
@@ -187,6 +192,13 @@ class ScheduledService(Generic[P]):
         return None if taken is None else self._execute_plan(*taken, report)
 
     def _execute_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
+        name, groups = SpanName(f"hudi.{self._planning.action}"), len(plan.file_groups)
+        with self._metrics.span(name, instant=transaction.instant, file_groups_planned=groups) as span:
+            result = self._publish_plan(transaction, plan, report)
+            span.note(**result.describe())
+        return result
+
+    def _publish_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
         began_ms = self._clock.wall_ms()
         taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self._job.spark)
         with transaction, taken, vain, typed_task_errors():
@@ -194,7 +206,8 @@ class ScheduledService(Generic[P]):
             indexed, logs = transaction.indexed, None
             if indexed and indexed.key_groups:
                 logs = KeyLogs.of(transaction, self._job.table)
-            metadata = self._job.write(transaction, plan, logs)
+            with self._metrics.span(SpanName.WRITE_FILES):
+                metadata = self._job.write(transaction, plan, logs)
             report("publishing")
             published = transaction.publish(metadata, key_logs=None if logs is None else logs.staged)
         attempt = Attempt(
