@@ -119,19 +119,17 @@ class Acquisition:
             self._was_asked = True
             if self._waits_itself:
                 self.trace.ask_holder(self._provider, self.scopes)
-            leases = self._ask(timeout_s)
+            if len(self.scopes) > 1:
+                leases = self._provider.acquire_many(self.scopes, self.owner, timeout_s)
+            else:
+                lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)
+                leases = None if lease is None else [lease]
             if leases is None:
                 self.trace.ask_holder(self._provider, self.scopes)
             return leases
         except BackendUnavailable as error:
             self.last_error = error
             return None
-
-    def _ask(self, timeout_s: float) -> list[Lease] | None:
-        if len(self.scopes) > 1:
-            return self._provider.acquire_many(self.scopes, self.owner, timeout_s)
-        lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)
-        return None if lease is None else [lease]
 
     def _pause(self, duration_s: float, until_s: float, *, closing: threading.Event) -> bool:
         """Wait, but not beyond `until_s`; False without waiting if that is past."""

@@ -18,21 +18,18 @@ _MOST_NAMED: Final = 10
 
 
 class LockTrace:
-    """Two spans: `hudi.lock`, from the asking to the release, and in it `hudi.lock.acquire`, which ends with the grant.
+    """Two spans: `hudi.lock`, from the asking to the release, and in it `hudi.lock.acquire`, the block of this context.
 
     The record of the lock names the first one, where it has room. So whoever waits for the lock can link to it.
 
     Args:
         whole: The first.
         acquire: The second.
-
-    Attributes:
-        acquire: The second; a context manager.
     """
 
     def __init__(self, whole: Span = NO_SPAN, acquire: Span = NO_SPAN) -> None:
         self._whole = whole
-        self.acquire: Span = acquire
+        self._acquire = acquire
         self._has_met = not acquire.is_on
         self._holds = 0
 
@@ -54,8 +51,8 @@ class LockTrace:
         """Somebody holds it: link to the first of them."""
         if not self._has_met:
             self._has_met = True
-            self.acquire.note(lock_holder=str(owner), lock_holder_token=token or None)
-            self.acquire.link(owner.trace)
+            self._acquire.note(lock_holder=str(owner), lock_holder_token=token or None)
+            self._acquire.link(owner.trace)
 
     def ask_holder(self, provider: LockProvider, scopes: Sequence[LockScope]) -> None:
         """Ask the lock service who stands in the way, once, and only where somebody sees it."""
@@ -65,20 +62,19 @@ class LockTrace:
                 if holder is not None:
                     self.meet(holder.owner, holder.token)
 
-    def grant(self, tokens: Sequence[int | None], *, attempts: int, requests: int) -> None:
+    def note_attempts(self, attempts: int, *, requests: int) -> None:
+        """How often it was asked for."""
+        if self._whole.is_on:
+            for span in (self._whole, self._acquire):
+                span.note(lock_attempts=attempts, lock_requests=requests)
+
+    def grant(self, tokens: Sequence[int | None]) -> None:
         """It is held: by so many holds as there are tokens."""
         if self._whole.is_on:
             self._holds = len(tokens)
             told = [str(token) for token in tokens[:_MOST_NAMED] if token is not None]
-            for span in (self._whole, self.acquire):
-                span.note(lock_attempts=attempts, lock_requests=requests, lock_tokens=told)
-            self.acquire.note(lock_outcome="acquired")
-
-    def give_up(self, outcome: str, *, attempts: int, requests: int) -> None:
-        """It was not had; the spans end, or end with their blocks."""
-        for span in (self._whole, self.acquire):
-            span.note(lock_attempts=attempts, lock_requests=requests, lock_outcome=outcome)
-        self._whole.end()
+            for span in (self._whole, self._acquire):
+                span.note(lock_tokens=told)
 
     def release(self, outcome: str) -> None:
         """One of the holds ended; with the last one the trace of them."""
@@ -87,6 +83,21 @@ class LockTrace:
             self._whole.note(lock_outcome=outcome)
             if not self._holds:
                 self._whole.end()
+
+    def __enter__(self) -> LockTrace:
+        if self._whole.is_on:
+            self._acquire.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not self._whole.is_on:
+            return
+        outcome = "failed" if error else "acquired" if self._holds else "not acquired"
+        self._acquire.note(lock_outcome=outcome)
+        self._acquire.__exit__(kind, error, trace)
+        if error or not self._holds:
+            self._whole.note(lock_outcome=outcome)
+            self._whole.end()
 
 
 _OFF: Final = LockTrace()

@@ -36,7 +36,6 @@ from hudi_locks.observe import (
     LOCK_RELEASE_SUCCESS,
     LOCK_REQUEST_LATENCY,
     Metrics,
-    start_tracing,
 )
 from hudi_locks.redaction import open_log
 
@@ -80,7 +79,7 @@ class LockManager:
         self.options: Options = check_options(add_defaults(options), known=kind.short_options.values())
         self.policy: RetryPolicy = RetryPolicy.from_options(self.options)
         self.metrics: Metrics = metrics or Metrics()
-        start_tracing(self.metrics, self.options)
+        self.metrics.trace_by(self.options)
         self._clock = clock or SystemClock()
         self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
         self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"
@@ -234,26 +233,16 @@ class LockManager:
             raise ProviderClosed("this manager is closed; build another one")
 
     def _run(self, acquisition: Acquisition, on_lost: OnLost | None) -> list[Held] | None:
-        holds, outcome = None, "failed"
-        with acquisition.trace.acquire:
+        holds = None
+        with acquisition.trace:
+            if not self._enter(acquisition):
+                self._note_failure(acquisition)
+                return None
             try:
-                holds = self._wait(acquisition, on_lost)
-                outcome = "not acquired"
+                holds = self._ask(acquisition, on_lost)
             finally:
                 if holds is None:
-                    acquisition.trace.give_up(outcome, attempts=acquisition.attempts, requests=acquisition.requests)
-        return holds
-
-    def _wait(self, acquisition: Acquisition, on_lost: OnLost | None) -> list[Held] | None:
-        if not self._enter(acquisition):
-            self._note_failure(acquisition)
-            return None
-        holds = None
-        try:
-            holds = self._ask(acquisition, on_lost)
-        finally:
-            if holds is None:
-                self._leave(acquisition.scopes)
+                    self._leave(acquisition.scopes)
         return holds
 
     def _enter(self, acquisition: Acquisition) -> bool:
@@ -285,8 +274,7 @@ class LockManager:
             if leases is None:
                 self._note_failure(acquisition)
                 return None
-            tokens = [lease.token for lease in leases]
-            acquisition.trace.grant(tokens, attempts=acquisition.attempts, requests=acquisition.requests)
+            acquisition.trace.grant([lease.token for lease in leases])
             for lease in leases:
                 holds.append(self._hold(lease, acquisition, on_lost))  # noqa: PERF401  # counted when interrupted
             self._note_success(acquisition)
@@ -355,6 +343,7 @@ class LockManager:
         waited_s = self._clock.monotonic() - acquisition.started_s
         counts = ((LOCK_ACQUIRE_ATTEMPTS, acquisition.attempts), (outcome, number))
         self.metrics.report(LOCK_REQUEST_LATENCY, waited_s, counts=counts)
+        acquisition.trace.note_attempts(acquisition.attempts, requests=acquisition.requests)
         return waited_s
 
     def _note_release(self, held: Held, failure: Exception | None) -> None:

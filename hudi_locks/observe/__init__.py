@@ -27,7 +27,7 @@ from hudi_locks.observe.metrics import (
     Metrics,
     Timing,
 )
-from hudi_locks.observe.reporting import start_reporting, start_tracing
+from hudi_locks.observe.reporting import start_reporting
 from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName
 
 __all__ = [
@@ -60,5 +60,4 @@ __all__ = [
     "SpanName",
     "Timing",
     "start_reporting",
-    "start_tracing",
 ]

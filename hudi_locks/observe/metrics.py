@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.clock import Clock
+from hudi_locks.config import Options, metrics_keys, table_keys
+from hudi_locks.errors import ConfigError
 from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName, SpanValue, Tracing
 
 __all__ = [
@@ -119,6 +121,22 @@ class Metrics:
         self._counters: dict[str, int] = {}
         self._timings: dict[str, list[float]] = {}
         self._gauges: dict[str, Gauge] = {}
+
+    def trace_by(self, options: Options) -> None:
+        """Make spans from now on, if `hudi_locks.tracing` asks for them.
+
+        Raises:
+            ConfigError: The package that they need is not installed.
+        """
+        if self.tracing is not None or not options.get_value(metrics_keys.TRACING):
+            return
+        try:
+            from hudi_locks.observe.open_telemetry import OpenTelemetry
+        except ImportError as error:
+            message = "traces need the API of OpenTelemetry: pip install 'hudi-locks[tracing]'"
+            raise ConfigError(message, key=metrics_keys.TRACING.name) from error
+        named = {"table": options.find(table_keys.TABLE_NAME), "path": options.find(table_keys.BASE_PATH)}
+        self.tracing = OpenTelemetry(named)
 
     def show(self, prefix: str, values: Mapping[str, int]) -> None:
         """Put these in place of what the gauges of these names, behind a prefix, showed."""

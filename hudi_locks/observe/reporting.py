@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hudi_locks.clock import Clock
-from hudi_locks.config import Options, metrics_keys, table_keys
+from hudi_locks.config import Options, metrics_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.observe.metrics import Gauge, Metrics, Timing
 from hudi_locks.redaction import open_log
 
-__all__ = ["start_reporting", "start_tracing"]
+__all__ = ["start_reporting"]
 
 _logger = open_log(__name__)
 _UNNAMED: Final = re.compile("[^a-zA-Z0-9_]")
@@ -35,8 +35,6 @@ Stop = Callable[[], None]
 def start_reporting(metrics: Metrics, options: Options, *, name: str, clock: Clock) -> Stop:
     """Hand metrics on as `hoodie.metrics.*` say, until what is returned is called; nothing where they are off.
 
-    Spans are made too, if they are asked for.
-
     Args:
         metrics: Whose values are told as they are at each moment.
         options: Of the writer, which `check_options` passed.
@@ -46,28 +44,10 @@ def start_reporting(metrics: Metrics, options: Options, *, name: str, clock: Clo
     Raises:
         ConfigError: The package that the reporter needs is not installed, or its port is taken.
     """
-    start_tracing(metrics, options)
     if not options.get_value(metrics_keys.METRICS_ON):
         return _do_nothing
     start = _REPORTERS[options.get_value(metrics_keys.REPORTER_TYPE).upper()]
     return start(metrics, options, options.get_value(metrics_keys.NAME_PREFIX) or name, clock)
-
-
-def start_tracing(metrics: Metrics, options: Options) -> None:
-    """Make spans of what is done and reported, if `hudi_locks.tracing` asks for them.
-
-    Raises:
-        ConfigError: The package that they need is not installed.
-    """
-    if metrics.tracing is not None or not options.get_value(metrics_keys.TRACING):
-        return
-    try:
-        from hudi_locks.observe.open_telemetry import OpenTelemetry
-    except ImportError as error:
-        message = "traces need the API of OpenTelemetry: pip install 'hudi-locks[tracing]'"
-        raise ConfigError(message, key=metrics_keys.TRACING.name) from error
-    named = {"table": options.find(table_keys.TABLE_NAME), "path": options.find(table_keys.BASE_PATH)}
-    metrics.tracing = OpenTelemetry(named)
 
 
 def _do_nothing() -> None:

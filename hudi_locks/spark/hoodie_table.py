@@ -18,7 +18,7 @@ from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.display import make_card
 from hudi_locks.errors import WriteError, refuse_pickling
-from hudi_locks.observe import Metrics, SpanName
+from hudi_locks.observe import Metrics, Span, SpanName
 from hudi_locks.services import TableServices, TableSettings, TableWriter
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
@@ -209,8 +209,8 @@ class HoodieTable(Mergeable):
         Raises:
             BadInput: The table is not partitioned, or has no such partition; patterns are not read.
         """
-        named, title = [partitions] if isinstance(partitions, str) else partitions, "delete_partition in"
-        return self._carry_out(title, lambda to: self._writer.delete_partitions(self.spark, named, report=to))
+        with self._one_write("delete_partition in") as (report, follow):
+            return follow(self._writer.delete_partitions(self.spark, partitions, report=report))
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
         """The write that `operation` names; see the methods of these names.
@@ -226,21 +226,21 @@ class HoodieTable(Mergeable):
         """
         if operation is Operation.DELETE_PARTITION:
             return self.delete_partitions(choose_deleted_partitions(self.table, self.options, rows))
-        title = f"{operation.value} into"
-        return self._carry_out(title, lambda report: self._writer.write(operation, rows, report=report, terms=terms))
+        with self._one_write(f"{operation.value} into") as (report, follow):
+            return follow(self._writer.write(operation, rows, report=report, terms=terms))
 
     def _write_derived(self, derive: Derive) -> WriteResult:
-        return self._carry_out("merge into", lambda report: self._writer.write_derived(derive, report=report))
+        with self._one_write("merge into") as (report, follow):
+            return follow(self._writer.write_derived(derive, report=report))
 
-    def _carry_out(self, title: str, write: Callable[[Report], WriteResult]) -> WriteResult:
-        """Write, with what the options ask for before and after that."""
+    @contextmanager
+    def _one_write(self, title: str) -> Iterator[tuple[Report, Callable[[WriteResult], WriteResult]]]:
+        """What a write reports to, and what the options ask for after it; what they ask for before it is done."""
         with self._one_at_a_time(), show_progress(f"{title} {self.path}") as report:
             services = self._open().services
             with self.metrics.span(SpanName.WRITE, operation=title.partition(" ")[0]) as span:
                 before = services.precede_write()
-                result = write(report)
-                span.note(**result.describe())
-                return self._follow(result, before)
+                yield report, lambda result: self._follow(result, before, span)
 
     @property
     def services(self) -> TableServices:
@@ -332,13 +332,13 @@ class HoodieTable(Mergeable):
         services = (self._clustering, self._compaction, self._log_compaction)
         return [service for service in services if service.cadence.follows_writes]
 
-    def _follow(self, result: WriteResult, before: Sequence[str]) -> WriteResult:
+    def _follow(self, result: WriteResult, before: Sequence[str], span: Span) -> WriteResult:
         """Run the services that the options ask for after a write, and add what all of them warn of."""
+        span.note(**result.describe())
         for service in self._following:
             result = service.follow(result)
         said = (*before, *result.warnings, *self._open().services.follow_write())
-        told = [text for sync in self._catalog_syncs for text in sync.follow_write()]
-        return replace(result, warnings=(*said, *told))
+        return replace(result, warnings=(*said, *(text for one in self._catalog_syncs for text in one.follow_write())))
 
     def _check_usable(self) -> None:
         if self._is_closed:

@@ -311,7 +311,9 @@ class Publish:
         if claim.kind is not ClaimKind.PUBLISH:
             return self._give_up(describe_rollback(claim))
         try:
-            if not self._settle(claim):
+            with self._table.metrics.measure(SpanName.FINALIZE, "finalize", self._table.clock) as told:
+                is_settled, told["numFilesFinalized"] = self._table.forward.settle(claim), len(self._metadata.tickets)
+            if not is_settled:
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
             self._remember(claim)
             endangered = self._concurrent.detect(claim, timeline)
@@ -319,12 +321,6 @@ class Publish:
             return self._unknown(f"claim {claim.number} stands, and its completed file is not certain: {error}")
         time = self._find_completion(claim)
         return PublishResult(self._instant, Outcome.COMMITTED, completion_time=time, warnings=tuple(endangered))
-
-    def _settle(self, claim: Claim) -> bool:
-        """Give the files of the write their names, and make it visible; False if it was voided."""
-        with self._table.metrics.measure(SpanName.FINALIZE, "finalize", self._table.clock) as told:
-            told["numFilesFinalized"] = len(self._metadata.tickets)
-            return self._table.forward.settle(claim)
 
     def _find_completion(self, claim: Claim) -> str:
         """As the timeline has it: where names do not tell it, when the completed file was written."""

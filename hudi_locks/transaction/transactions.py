@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import table_keys
+from hudi_locks.config import Options, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
@@ -81,7 +81,8 @@ class Transactions:
     ) -> None:
         settings = WriterSettings.of(options or {}, table.config.extra)
         refuse_unusable(table, settings, has_lock=locks is not None)
-        clock = clock or SystemClock()
+        clock, metrics = clock or SystemClock(), metrics or Metrics()
+        metrics.trace_by(Options(options or {}))
         self.is_merge_on_read: bool = table.config.table_type == "MERGE_ON_READ"
         self.coordinator: TableCoordinator = TableCoordinator(
             storage=table.storage,
@@ -93,7 +94,7 @@ class Transactions:
             clock=clock,
             owner=str(owner or name_this_process()),
             tracer=trace or tracer_from(os.environ),
-            metrics=metrics or Metrics(),
+            metrics=metrics,
             keeps_metadata=bool(table.config.extra.get(table_keys.METADATA_PARTITIONS.name)),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),

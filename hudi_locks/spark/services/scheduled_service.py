@@ -189,16 +189,16 @@ class ScheduledService(Generic[P]):
 
     def _execute(self, instant: str | None, report: _Report) -> WriteResult | None:
         taken = self._planning.take(instant)
-        return None if taken is None else self._execute_plan(*taken, report)
-
-    def _execute_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
+        if taken is None:
+            return None
+        transaction, plan = taken
         name, groups = SpanName(f"hudi.{self._planning.action}"), len(plan.file_groups)
         with self._metrics.span(name, instant=transaction.instant, file_groups_planned=groups) as span:
-            result = self._publish_plan(transaction, plan, report)
+            result = self._execute_plan(transaction, plan, report)
             span.note(**result.describe())
         return result
 
-    def _publish_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
+    def _execute_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
         began_ms = self._clock.wall_ms()
         taken, vain = raise_if_rolled_back(transaction), cancel_on_abort(transaction, self._job.spark)
         with transaction, taken, vain, typed_task_errors():

@@ -143,10 +143,10 @@ class Writer:
         self.strategy.refuse(Operation.UPSERT)
         return self._repeat(Operation.UPSERT, lambda tx, _: self._write_derived(tx, derive, report), report)
 
-    def delete_partitions(self, spark: SparkSession, partitions: Iterable[str], *, report: Report) -> WriteResult:
+    def delete_partitions(self, spark: SparkSession, partitions: str | Iterable[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
         self.strategy.refuse(Operation.DELETE_PARTITION)
-        named = check_partitions(self.table, partitions)
+        named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
         return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, spark, named), report)
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:

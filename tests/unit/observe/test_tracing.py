@@ -5,22 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import waiting
 from hudi_locks_providers._wire import dynamodb_item, hive_lock, lock_file, storage_lock, zookeeper
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanContext
+from spans import EndedSpans, keep_spans, name_of, told
 
 from hudi_locks import AcquireTimeout, ConfigError, Holder, LockManager, Owner
 from hudi_locks.config import Options
-from hudi_locks.observe import LOCK_LOST, Metrics, SpanName, start_tracing
+from hudi_locks.observe import LOCK_LOST, Metrics, SpanName
 from hudi_locks.observe import open_telemetry as ours
 
 ON = {"hudi_locks.tracing": "true", "hoodie.table.name": "trips"}
@@ -31,26 +27,9 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What was ended, by an SDK of this test's own."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
-    yield exporter
-    provider.shutdown()
-
-
-def ended(spans: InMemorySpanExporter, name: SpanName) -> list[ReadableSpan]:
-    return [span for span in spans.get_finished_spans() if span.name == name.value]
-
-
-def name_of(context: SpanContext | None) -> tuple[int, int]:
-    assert context is not None
-    return context.trace_id, context.span_id
-
-
-def told(span: ReadableSpan) -> Mapping[str, Any]:
-    return dict(span.attributes or {})
+def spans() -> Iterator[EndedSpans]:
+    with keep_spans() as kept:
+        yield kept
 
 
 def fail_to_lock(manager: LockManager) -> None:
@@ -102,13 +81,11 @@ def met(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("provider", ["filesystem", "in_process"])
 @pytest.mark.usefixtures("met")
-def test_the_span_of_a_waiter_links_to_that_of_the_holder(
-    provider: str, tmp_path: Path, spans: InMemorySpanExporter
-) -> None:
+def test_the_span_of_a_waiter_links_to_that_of_the_holder(provider: str, tmp_path: Path, spans: EndedSpans) -> None:
     """By a provider that is asked again and again, and by one that waits itself."""
     hold_and_wait(tmp_path, provider)
-    holder, waiter = ended(spans, SpanName.LOCK)
-    waited = [span for span in ended(spans, SpanName.LOCK_ACQUIRE) if span.links]
+    holder, waiter = spans.named(SpanName.LOCK)
+    waited = [span for span in spans.named(SpanName.LOCK_ACQUIRE) if span.links]
     assert len(waited) == 1
     assert name_of(waited[0].links[0].context) == name_of(holder.get_span_context())
     assert name_of(waited[0].parent) == name_of(waiter.get_span_context())
@@ -116,21 +93,21 @@ def test_the_span_of_a_waiter_links_to_that_of_the_holder(
     assert told(waited[0])["hudi.lock_holder_token"]
 
 
-def test_threads_of_one_manager_find_each_other_without_asking(tmp_path: Path, spans: InMemorySpanExporter) -> None:
+def test_threads_of_one_manager_find_each_other_without_asking(tmp_path: Path, spans: EndedSpans) -> None:
     with LockManager.from_options(lock_options(tmp_path, "filesystem")) as manager, manager.lock():
         thread = threading.Thread(target=fail_to_lock, args=(manager,))
         thread.start()
         thread.join()
-    failed, held = ended(spans, SpanName.LOCK)
-    waited = next(span for span in ended(spans, SpanName.LOCK_ACQUIRE) if span.links)
+    failed, held = spans.named(SpanName.LOCK)
+    waited = next(span for span in spans.named(SpanName.LOCK_ACQUIRE) if span.links)
     assert name_of(waited.links[0].context) == name_of(held.get_span_context())
     assert told(failed)["hudi.lock_outcome"] == told(waited)["hudi.lock_outcome"] == "not acquired"
 
 
-def test_a_lock_tells_how_it_went(tmp_path: Path, spans: InMemorySpanExporter) -> None:
+def test_a_lock_tells_how_it_went(tmp_path: Path, spans: EndedSpans) -> None:
     with LockManager.from_options(lock_options(tmp_path, "filesystem")) as manager, manager.lock() as held:
         token = held.token
-    (whole,) = ended(spans, SpanName.LOCK)
+    (whole,) = spans.named(SpanName.LOCK)
     assert told(whole) == {
         "hudi.table": "trips",
         "hudi.path": str(tmp_path),
@@ -143,27 +120,27 @@ def test_a_lock_tells_how_it_went(tmp_path: Path, spans: InMemorySpanExporter) -
     }
 
 
-def test_locks_that_were_taken_together_are_one_span(tmp_path: Path, spans: InMemorySpanExporter) -> None:
+def test_locks_that_were_taken_together_are_one_span(tmp_path: Path, spans: EndedSpans) -> None:
     from hudi_locks import LockScope
 
     scopes = [LockScope.file_group("p", f"f{number}") for number in range(3)]
     with LockManager.from_options(lock_options(tmp_path, "filesystem")) as manager, manager.lock_many(scopes):
-        assert ended(spans, SpanName.LOCK) == []
-    (whole,) = ended(spans, SpanName.LOCK)
+        assert spans.named(SpanName.LOCK) == []
+    (whole,) = spans.named(SpanName.LOCK)
     assert told(whole)["hudi.lock_scopes"] == ("p/f0", "p/f1", "p/f2")
 
 
-def test_a_holder_without_a_trace_is_named_by_attributes(spans: InMemorySpanExporter) -> None:
+def test_a_holder_without_a_trace_is_named_by_attributes(spans: EndedSpans) -> None:
     """As one of JVM Hudi, or of the Hive Metastore, whose records have no room."""
     from hudi_locks import LockScope
     from hudi_locks.lock.lock_trace import LockTrace
 
     metrics = Metrics()
-    start_tracing(metrics, Options(ON))
+    metrics.trace_by(Options(ON))
     found = LockTrace.start(metrics, [LockScope.table()], "hive_metastore")
-    with found.acquire:
+    with found:
         found.meet(Owner("jvm", "host-2", trace="no trace"), "41")
-    (waited,) = ended(spans, SpanName.LOCK_ACQUIRE)
+    (waited,) = spans.named(SpanName.LOCK_ACQUIRE)
     assert not waited.links
     assert told(waited)["hudi.lock_holder"] == str(Owner("jvm", "host-2"))
     assert told(waited)["hudi.lock_holder_token"] == "41"
@@ -207,24 +184,24 @@ def test_a_trace_is_shown_of_a_holder() -> None:
     assert ("trace", PARENT) in Holder("key", MARKED).describe()
 
 
-def test_what_is_counted_and_shown_is_seen_in_the_present_span(spans: InMemorySpanExporter) -> None:
+def test_what_is_counted_and_shown_is_seen_in_the_present_span(spans: EndedSpans) -> None:
     metrics = Metrics()
-    start_tracing(metrics, Options(ON))
+    metrics.trace_by(Options(ON))
     with metrics.span(SpanName.CLEAN, policy=None, commits=3):
         metrics.count(LOCK_LOST)
         metrics.show("clean", {"numFilesDeleted": 2})
-    (span,) = ended(spans, SpanName.CLEAN)
+    (span,) = spans.named(SpanName.CLEAN)
     assert [event.name for event in span.events] == [LOCK_LOST]
     assert told(span) == {"hudi.table": "trips", "hudi.commits": 3, "hudi.clean.numFilesDeleted": 2}
     assert metrics.counter(LOCK_LOST) == 1
 
 
-def test_an_error_is_told_without_secrets_and_without_its_stack(spans: InMemorySpanExporter) -> None:
+def test_an_error_is_told_without_secrets_and_without_its_stack(spans: EndedSpans) -> None:
     metrics = Metrics()
-    start_tracing(metrics, Options(ON))
+    metrics.trace_by(Options(ON))
     with pytest.raises(OSError, match="cannot"), metrics.span(SpanName.CLEAN, at=f"s3://u:{SECRET}@b"):
         raise OSError(f"thrift://etl:{SECRET}@one cannot be reached")
-    (span,) = ended(spans, SpanName.CLEAN)
+    (span,) = spans.named(SpanName.CLEAN)
     assert not span.status.is_ok
     assert SECRET not in span.to_json()
     assert "thrift://etl:***@one cannot be reached" in span.to_json()
@@ -241,7 +218,7 @@ def test_a_process_without_an_sdk_marks_no_record(tmp_path: Path) -> None:
 def test_without_the_package_the_option_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, ours.__name__, None)
     with pytest.raises(ConfigError, match=r"pip install 'hudi-locks\[tracing\]'"):
-        start_tracing(Metrics(), Options(ON))
+        Metrics().trace_by(Options(ON))
 
 
 def test_nothing_is_imported_or_called_where_they_are_off(tmp_path: Path) -> None:
