@@ -30,12 +30,15 @@ looked at once for each letter before it.
 """
 _ADDRESS: Final = re.compile(r"""(//[^\s/:@,"']*:)(?:(?!://)[^\s"'])+@""")
 """User and password before a host. A password may hold anything up to the last @ before the next address."""
+_BARE_ADDRESS: Final = re.compile(r"""(?<![\w.+/-])([\w.+-]+:)(?!\*\*\*)[^\s:/@,;"'()]+@(?=[\w.-]+:\d)""")
+"""The same where no scheme stands before it, and a port behind it, as in a list of ZooKeeper servers."""
 _ORACLE: Final = re.compile(r"(jdbc:oracle:\w+:[^\s/@]*/)[^\s@]+(?=@)", re.IGNORECASE)
 _DIGEST: Final = re.compile(r"\b(digest:[^\s:]+:)[^\s,]+", re.IGNORECASE)
 """As ZooKeeper's clients authenticate."""
 _HEADER: Final = re.compile(r"\b((?:Bearer|Basic)\s+)[\w.~+/-]{8,}=*")
 _FORMS: Final = (
     (_ADDRESS, rf"\1{HIDDEN}@"),
+    (_BARE_ADDRESS, rf"\1{HIDDEN}@"),
     *((form, rf"\1{HIDDEN}") for form in (_ORACLE, _DIGEST, _HEADER, _PARAMETER)),
 )
 

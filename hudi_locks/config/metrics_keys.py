@@ -1,4 +1,4 @@
-"""Keys of the metrics that writers hand on."""
+"""Keys of the metrics and traces that writers hand on."""
 
 from __future__ import annotations
 
@@ -57,4 +57,11 @@ PUSHGATEWAY_RANDOM_SUFFIX = Key(
     True,
     "whether a number that is drawn at random follows the job's name",
     since="0.6.0",
+)
+TRACING = Key(
+    "hudi_locks.tracing",
+    bool,
+    False,
+    "whether spans of what writers and locks do are made, by OpenTelemetry's API; the process's own SDK says where they"
+    " go",
 )

@@ -21,6 +21,7 @@ from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import AlreadyHeld, BackendUnavailable, ProviderClosed
 from hudi_locks.lock.capability import Capability
 from hudi_locks.lock.lease import Lease, LockScope, Owner
+from hudi_locks.lock.lock_trace import LockTrace
 from hudi_locks.lock.provider import LockProvider
 
 __all__ = ["Acquisition", "LocalQueue", "RetryPolicy"]
@@ -39,6 +40,7 @@ class Acquisition:
         timeout_s: Bound for all of it, from now; infinite for none.
         before: Called before each request; what it raises counts as if the request had raised it, and is tried again
             within the attempt also if the provider waits itself: that one was never asked.
+        trace: Told who stands in the way.
 
     Attributes:
         scopes: What is asked for: all or none of it.
@@ -58,9 +60,11 @@ class Acquisition:
         policy: RetryPolicy,
         timeout_s: float,
         before: Callable[[], None],
+        trace: LockTrace,
     ) -> None:
         self._provider = provider
         self._before = before
+        self.trace = trace
         self._clock: Clock = provider.clock
         self._waits_itself = Capability.TIMED_WAIT in provider.capabilities
         self.scopes = scopes
@@ -113,10 +117,16 @@ class Acquisition:
         try:
             self._before()
             self._was_asked = True
+            if self._waits_itself:
+                self.trace.ask_holder(self._provider, self.scopes)
             if len(self.scopes) > 1:
-                return self._provider.acquire_many(self.scopes, self.owner, timeout_s)
-            lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)
-            return None if lease is None else [lease]
+                leases = self._provider.acquire_many(self.scopes, self.owner, timeout_s)
+            else:
+                lease = self._provider.try_acquire(self.scopes[0], self.owner, timeout_s)
+                leases = None if lease is None else [lease]
+            if leases is None:
+                self.trace.ask_holder(self._provider, self.scopes)
+            return leases
         except BackendUnavailable as error:
             self.last_error = error
             return None

@@ -11,6 +11,7 @@ from typing import Any, Final
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockLost, NotHeld, ProviderClosed, refuse_pickling
 from hudi_locks.lock.lease import Lease, LockScope, LossReason, Owner, Renewable, Renewals, generation
+from hudi_locks.lock.lock_trace import LockTrace
 from hudi_locks.lock.provider import LockProvider
 from hudi_locks.redaction import open_log
 
@@ -57,7 +58,9 @@ class Held(Renewable):
         on_lost: OnLost | None,
         on_end: Callable[[Held], None],
         on_released: Callable[[Held, Exception | None], None],
+        trace: LockTrace,
     ) -> None:
+        self.trace = trace
         self._lease = lease
         self._provider = provider
         self._clock: Clock = provider.clock

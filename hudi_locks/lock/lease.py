@@ -105,6 +105,8 @@ class Owner:
         pid: Its process id.
         thread: Name of the acquiring thread.
         application: What a person would call the job, such as Spark's application id.
+        trace: The span in which it holds the lock, as W3C's `traceparent`; "" where no trace tells of it. Says nothing
+            of who the owner is.
     """
 
     id: str
@@ -112,6 +114,7 @@ class Owner:
     pid: int = 0
     thread: str = ""
     application: str = ""
+    trace: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         where = f"pid {self.pid} on {self.host}" if self.host else self.id or "an unknown writer"
@@ -191,6 +194,7 @@ class Holder:
             ("process", str(owner.pid or "")),
             ("thread", owner.thread),
             ("application", owner.application),
+            ("trace", owner.trace),
             ("since", say_time(self.since_ms)),
             ("last sign of life", _say_ago(self.age_ms)),
             ("others may take it", _say_expiry(self.expires_in_ms)),

@@ -24,6 +24,7 @@ from hudi_locks.lock.explanation import explain_timeout
 from hudi_locks.lock.held import Held, OnLost
 from hudi_locks.lock.held_many import HeldMany
 from hudi_locks.lock.lease import Holder, Identity, Lease, LockScope, LossReason, Renewals, generation
+from hudi_locks.lock.lock_trace import LockTrace
 from hudi_locks.lock.provider import LockProvider, load_provider_class
 from hudi_locks.observe import (
     LOCK_ACQUIRE_ATTEMPTS,
@@ -78,6 +79,7 @@ class LockManager:
         self.options: Options = check_options(add_defaults(options), known=kind.short_options.values())
         self.policy: RetryPolicy = RetryPolicy.from_options(self.options)
         self.metrics: Metrics = metrics or Metrics()
+        self.metrics.trace_by(self.options)
         self._clock = clock or SystemClock()
         self._identity = Identity(application or self.options.find(lock_keys.APP_ID) or "")
         self._name = provider if isinstance(provider, str) else f"{provider.__module__}:{provider.__qualname__}"
@@ -213,13 +215,15 @@ class LockManager:
         self._check_open()
         if timeout_s is not None and not timeout_s >= 0:
             raise ConfigError(f"timeout_s={timeout_s} is no duration; give 0 or more seconds, or None", scope=scopes[0])
+        trace = LockTrace.start(self.metrics, scopes, self._name)
         return Acquisition(
             self.provider,
             scopes,
-            owner=self._identity.owner(),
+            owner=trace.mark(self._identity.owner()),
             policy=policy,
             timeout_s=math.inf if timeout_s is None else timeout_s,
             before=partial(self._release_again, scopes),
+            trace=trace,
         )
 
     def _check_open(self) -> None:
@@ -229,15 +233,16 @@ class LockManager:
             raise ProviderClosed("this manager is closed; build another one")
 
     def _run(self, acquisition: Acquisition, on_lost: OnLost | None) -> list[Held] | None:
-        if not self._enter(acquisition):
-            self._note_failure(acquisition)
-            return None
         holds = None
-        try:
-            holds = self._ask(acquisition, on_lost)
-        finally:
-            if holds is None:
-                self._leave(acquisition.scopes)
+        with acquisition.trace:
+            if not self._enter(acquisition):
+                self._note_failure(acquisition)
+                return None
+            try:
+                holds = self._ask(acquisition, on_lost)
+            finally:
+                if holds is None:
+                    self._leave(acquisition.scopes)
         return holds
 
     def _enter(self, acquisition: Acquisition) -> bool:
@@ -247,6 +252,8 @@ class LockManager:
         try:
             for scope in acquisition.scopes:
                 left_s = bound_s if not entered else bound_s - (self._clock.monotonic() - acquisition.started_s)
+                if (held := self._holds.get(scope)) is not None:
+                    acquisition.trace.meet(held.owner)
                 if not self._turns.enter(scope, acquisition.owner, max(0.0, left_s)):
                     break
                 entered += 1
@@ -267,6 +274,7 @@ class LockManager:
             if leases is None:
                 self._note_failure(acquisition)
                 return None
+            acquisition.trace.grant([lease.token for lease in leases])
             for lease in leases:
                 holds.append(self._hold(lease, acquisition, on_lost))  # noqa: PERF401  # counted when interrupted
             self._note_success(acquisition)
@@ -290,6 +298,7 @@ class LockManager:
             on_lost=on_lost,
             on_end=self._end,
             on_released=self._note_release,
+            trace=acquisition.trace,
         )
         self._holds[lease.scope] = held
         self._renewals.add(held)
@@ -299,7 +308,9 @@ class LockManager:
         if self._holds.get(held.scope) is held:
             del self._holds[held.scope]
             self._turns.leave(held.scope)
-            if held.reason is not None:
+            is_lost = held.reason is not None
+            held.trace.release("lost" if is_lost else "not confirmed" if held.lease in self._unreleased else "released")
+            if is_lost:
                 self.metrics.count(LOCK_LOST)
 
     def _provider_lost(self, lease: Lease, reason: LossReason) -> None:
@@ -332,6 +343,7 @@ class LockManager:
         waited_s = self._clock.monotonic() - acquisition.started_s
         counts = ((LOCK_ACQUIRE_ATTEMPTS, acquisition.attempts), (outcome, number))
         self.metrics.report(LOCK_REQUEST_LATENCY, waited_s, counts=counts)
+        acquisition.trace.note_attempts(acquisition.attempts, requests=acquisition.requests)
         return waited_s
 
     def _note_release(self, held: Held, failure: Exception | None) -> None:

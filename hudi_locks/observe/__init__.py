@@ -1,4 +1,4 @@
-"""What every room reports to: counters, timers and gauges, readable as a snapshot."""
+"""What every room reports to: counters, timers and gauges, readable as a snapshot, and spans."""
 
 from hudi_locks.observe.metrics import (
     CONFLICT_RESOLUTION_FAILURE,
@@ -28,6 +28,7 @@ from hudi_locks.observe.metrics import (
     Timing,
 )
 from hudi_locks.observe.reporting import start_reporting
+from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName
 
 __all__ = [
     "CONFLICT_RESOLUTION_FAILURE",
@@ -47,6 +48,7 @@ __all__ = [
     "LOCK_RELEASE_FAILURE",
     "LOCK_RELEASE_SUCCESS",
     "LOCK_REQUEST_LATENCY",
+    "NO_SPAN",
     "TIMELINE_SERVER_FALLBACK",
     "TIMELINE_SERVER_FLUSH",
     "TIMELINE_SERVER_MARKERS",
@@ -54,6 +56,8 @@ __all__ = [
     "TIMELINE_SERVER_REQUEST",
     "Gauge",
     "Metrics",
+    "Span",
+    "SpanName",
     "Timing",
     "start_reporting",
 ]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
+
+from hudi_locks.clock import Clock
+from hudi_locks.config import Options, metrics_keys, table_keys
+from hudi_locks.errors import ConfigError
+from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName, SpanValue, Tracing
 
 __all__ = [
     "CONFLICT_RESOLUTION_FAILURE",
@@ -100,24 +106,52 @@ class Gauge:
 
 
 class Metrics:
-    """A registry of counters, timers and gauges. Thread-safe; costs well under a microsecond for each report."""
+    """A registry of counters, timers and gauges. Thread-safe; costs well under a microsecond for each report.
+
+    Where spans are made, what is reported here is seen in them too: each count is an event of the present span of the
+    thread, and each gauge an attribute of it.
+
+    Attributes:
+        tracing: Makes spans; None where tracing is off.
+    """
 
     def __init__(self) -> None:
+        self.tracing: Tracing | None = None
         self._lock = threading.Lock()
         self._counters: dict[str, int] = {}
         self._timings: dict[str, list[float]] = {}
         self._gauges: dict[str, Gauge] = {}
+
+    def trace_by(self, options: Options) -> None:
+        """Make spans from now on, if `hudi_locks.tracing` asks for them.
+
+        Raises:
+            ConfigError: The package that they need is not installed.
+        """
+        if self.tracing is not None or not options.get_value(metrics_keys.TRACING):
+            return
+        try:
+            from hudi_locks.observe.open_telemetry import OpenTelemetry
+        except ImportError as error:
+            message = "traces need the API of OpenTelemetry: pip install 'hudi-locks[tracing]'"
+            raise ConfigError(message, key=metrics_keys.TRACING.name) from error
+        named = {"table": options.find(table_keys.TABLE_NAME), "path": options.find(table_keys.BASE_PATH)}
+        self.tracing = OpenTelemetry(named)
 
     def show(self, prefix: str, values: Mapping[str, int]) -> None:
         """Put these in place of what the gauges of these names, behind a prefix, showed."""
         with self._lock:
             for name, value in values.items():
                 self._gauges[f"{prefix}.{name}"] = Gauge(value)
+        if self.tracing is not None:
+            self.tracing.note({f"{prefix}.{name}": value for name, value in values.items()})
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter."""
         with self._lock:
             self._counters[name] = self._counters.get(name, 0) + by
+        if self.tracing is not None:
+            self.tracing.event(name, {"by": by})
 
     def report(self, name: str, duration_s: float, *, counts: Sequence[tuple[str, int]] = ()) -> None:
         """Report one duration to a timer, and what goes with it to counters."""
@@ -131,6 +165,34 @@ class Metrics:
                 seen[2] = duration_s
             for counter, by in counts:
                 self._counters[counter] = self._counters.get(counter, 0) + by
+
+    def span(self, name: SpanName, *, within: Span | None = None, **attributes: SpanValue) -> Span:
+        """A span that begins now: a part of `within`, else of the present one of the thread."""
+        return NO_SPAN if self.tracing is None else self.tracing.start(name, attributes, within)
+
+    @contextmanager
+    def measure(
+        self, name: SpanName, action: str, clock: Clock, *, duration: str = "duration", **attributes: SpanValue
+    ) -> Iterator[dict[str, int]]:
+        """A span, a timer and gauges of what is done in the block; no timer and no gauges where it raises.
+
+        Args:
+            name: Of the span.
+            action: Begins the names of the timer and of the gauges, as in JVM Hudi.
+            clock: Measures.
+            duration: Name of the gauge that has the milliseconds.
+            attributes: Of the span.
+
+        Yields:
+            To be filled with further gauges.
+        """
+        values: dict[str, int] = {}
+        with self.span(name, within=None, **attributes):
+            began_s = clock.monotonic()
+            yield values
+            duration_s = clock.monotonic() - began_s
+            self.report(f"{action}.timer", duration_s)
+            self.show(action, {**values, duration: round(duration_s * 1000)})
 
     def add(self, others: Mapping[str, int | Timing | Gauge]) -> None:
         """Take up what another registry has seen; of gauges what it shows."""

@@ -18,6 +18,7 @@ from hudi_locks.format import (
     comparable_action,
 )
 from hudi_locks.markers import drop_staged
+from hudi_locks.observe import SpanName
 from hudi_locks.services.janitor import Janitor
 from hudi_locks.services.retention import find_border
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
@@ -101,13 +102,17 @@ class Archiver:
             DamagedTable: An instant or the history cannot be read.
             StorageError: The store failed; another run goes on.
         """
+        with self._table.metrics.measure(SpanName.ARCHIVE, "archive", self._table.clock) as told:
+            told["numInstantsArchived"] = archived = self._archive_surplus()
+        return ArchiveResult(archived, self._table.peek().timeline.first_active)
+
+    def _archive_surplus(self) -> int:
         with self._table.hold():
             view = self._table.look()
             chosen = self._choose(view) if self.is_due(view.timeline) else []
             if chosen:
                 self._archive(view.timeline, chosen)
-        left = self._table.peek().timeline
-        return ArchiveResult(len(chosen), left.first_active)
+        return len(chosen)
 
     def _archive(self, timeline: Timeline, chosen: list[Instant]) -> None:
         Janitor(self._table).sweep_writes(self._find_passed(timeline, chosen))

@@ -9,6 +9,7 @@ from typing import Final
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import CleanMetadata, CleanPartition, CleanPlan, Instant, State, find_writer
 from hudi_locks.format.claim import ClaimKind
+from hudi_locks.observe import SpanName
 from hudi_locks.services.retention import CleanPlanner, count_commits_since_clean
 from hudi_locks.services.settings import CleanSettings
 from hudi_locks.timeline import Timeline
@@ -71,6 +72,12 @@ class Cleaner:
             DamagedTable: A commit, clean or savepoint cannot be read.
             StorageError: A file could not be removed, or the store failed; the next clean goes on.
         """
+        with self._table.metrics.measure(SpanName.CLEAN, "clean", self._table.clock) as told:
+            result = self._run(everywhere=everywhere)
+            told["numFilesDeleted"] = result.deleted
+        return result
+
+    def _run(self, *, everywhere: bool) -> CleanResult:
         done = [self._finish(requested) for requested in self._find_abandoned()]
         begun = self._schedule(everywhere=everywhere)
         if begun is None:

@@ -22,6 +22,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
+from hudi_locks.observe import SpanName
 from hudi_locks.services.metadata_properties import remove_parts
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
@@ -90,6 +91,12 @@ class Restorer:
             StorageError: The store failed; the same call goes on.
             UnsupportedTable: The metadata table has a part that is not kept up to date here.
         """
+        with self._table.metrics.span(SpanName.RESTORE, savepoint=instant) as span:
+            result = self._run(instant)
+            span.note(instant=result.instant, undone=len(result.undone), files_deleted=result.deleted)
+        return result
+
+    def _run(self, instant: str) -> RestoreResult:
         self._table.describe_indexed()  # refuses what is not kept up to date
         if self._table.strategy.is_merge_on_read:
             refuse_old(self._table.layout, "a restore")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -18,13 +18,13 @@ from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.display import make_card
 from hudi_locks.errors import WriteError, refuse_pickling
-from hudi_locks.observe import Metrics
+from hudi_locks.observe import Metrics, Span, SpanName
 from hudi_locks.services import TableServices, TableSettings, TableWriter
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
 from hudi_locks.spark.merge import Derive, Mergeable
 from hudi_locks.spark.operation import Operation, WriteResult
-from hudi_locks.spark.partitions import check_partitions, choose_deleted_partitions
+from hudi_locks.spark.partitions import choose_deleted_partitions
 from hudi_locks.spark.services.clustering import ClusteringService
 from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
 from hudi_locks.spark.services.scheduled_service import ScheduledService
@@ -40,7 +40,7 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.spark.table_options import describe_table
 from hudi_locks.spark.writing.strategy import open_strategy
-from hudi_locks.spark.writing.writer import CommitTerms, Writer
+from hudi_locks.spark.writing.writer import CommitTerms, Report, Writer
 from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost, ServerSettings
 from hudi_locks.transaction import Outcome
@@ -209,10 +209,8 @@ class HoodieTable(Mergeable):
         Raises:
             BadInput: The table is not partitioned, or has no such partition; patterns are not read.
         """
-        with self._one_at_a_time(), show_progress(f"delete_partition in {self.path}") as report:
-            named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
-            before = self._open().services.precede_write()
-            return self._follow(self._writer.delete_partitions(self.spark, named, report=report), before)
+        with self._one_write("delete_partition in") as (report, follow):
+            return follow(self._writer.delete_partitions(self.spark, partitions, report=report))
 
     def write(self, operation: Operation, rows: DataFrame, *, terms: CommitTerms | None = None) -> WriteResult:
         """The write that `operation` names; see the methods of these names.
@@ -228,14 +226,21 @@ class HoodieTable(Mergeable):
         """
         if operation is Operation.DELETE_PARTITION:
             return self.delete_partitions(choose_deleted_partitions(self.table, self.options, rows))
-        with self._one_at_a_time(), show_progress(f"{operation.value} into {self.path}") as report:
-            before = self._open().services.precede_write()
-            return self._follow(self._writer.write(operation, rows, report=report, terms=terms), before)
+        with self._one_write(f"{operation.value} into") as (report, follow):
+            return follow(self._writer.write(operation, rows, report=report, terms=terms))
 
     def _write_derived(self, derive: Derive) -> WriteResult:
-        with self._one_at_a_time(), show_progress(f"merge into {self.path}") as report:
-            before = self._open().services.precede_write()
-            return self._follow(self._writer.write_derived(derive, report=report), before)
+        with self._one_write("merge into") as (report, follow):
+            return follow(self._writer.write_derived(derive, report=report))
+
+    @contextmanager
+    def _one_write(self, title: str) -> Iterator[tuple[Report, Callable[[WriteResult], WriteResult]]]:
+        """What a write reports to, and what the options ask for after it; what they ask for before it is done."""
+        with self._one_at_a_time(), show_progress(f"{title} {self.path}") as report:
+            services = self._open().services
+            with self.metrics.span(SpanName.WRITE, operation=title.partition(" ")[0]) as span:
+                before = services.precede_write()
+                yield report, lambda result: self._follow(result, before, span)
 
     @property
     def services(self) -> TableServices:
@@ -327,13 +332,13 @@ class HoodieTable(Mergeable):
         services = (self._clustering, self._compaction, self._log_compaction)
         return [service for service in services if service.cadence.follows_writes]
 
-    def _follow(self, result: WriteResult, before: Sequence[str]) -> WriteResult:
+    def _follow(self, result: WriteResult, before: Sequence[str], span: Span) -> WriteResult:
         """Run the services that the options ask for after a write, and add what all of them warn of."""
+        span.note(**result.describe())
         for service in self._following:
             result = service.follow(result)
         said = (*before, *result.warnings, *self._open().services.follow_write())
-        told = [text for sync in self._catalog_syncs for text in sync.follow_write()]
-        return replace(result, warnings=(*said, *told))
+        return replace(result, warnings=(*said, *(text for one in self._catalog_syncs for text in one.follow_write())))
 
     def _check_usable(self) -> None:
         if self._is_closed:

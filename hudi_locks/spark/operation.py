@@ -17,6 +17,7 @@ from hudi_locks.format.metadata_keys import group_numbers
 
 if TYPE_CHECKING:  # executors need the operations alone
     from hudi_locks.format import CommitMetadata
+    from hudi_locks.observe.tracing import SpanValue
     from hudi_locks.transaction import Conflict, Outcome, PublishResult
 
 __all__ = [
@@ -92,6 +93,15 @@ class Attempt:
         """How long it took, in seconds."""
         return (self.ended_ms - self.began_ms) / 1000
 
+    def describe(self) -> dict[str, SpanValue]:
+        """What a trace tells of it."""
+        told: dict[str, SpanValue] = {"instant": self.instant, "outcome": self.outcome.value}
+        told |= {"conflicts_avoided": len(self.avoided), "files_rewritten": self.rewritten}
+        if (conflict := self.conflict) is not None:
+            told |= {"conflict_with": conflict.other, "conflict_writer": conflict.other_writer}
+            told |= {"conflict_is_early": conflict.is_early, "conflict_file_groups": len(conflict.groups)}
+        return told
+
 
 @dataclass(frozen=True)
 class WriteResult:
@@ -151,6 +161,13 @@ class WriteResult:
     def wasted_s(self) -> float:
         """Seconds that went into attempts which met a conflict."""
         return sum(attempt.ended_ms - attempt.began_ms for attempt in self.attempts[:-1]) / 1000
+
+    def describe(self) -> dict[str, SpanValue]:
+        """What a trace tells of it."""
+        rows = {"inserted": self.rows_inserted, "updated": self.rows_updated, "deleted": self.rows_deleted}
+        told: dict[str, SpanValue] = {f"rows_{what}": count for what, count in rows.items()}
+        told |= {"instant": self.instant, "outcome": self.outcome.value, "attempts": len(self.attempts)}
+        return told | {"rows_written": self.rows_written, "file_groups": self.file_groups}
 
     def _repr_html_(self) -> str:
         rows = {"inserted": self.rows_inserted, "updated": self.rows_updated, "deleted": self.rows_deleted}

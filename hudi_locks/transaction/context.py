@@ -124,9 +124,11 @@ class TableContext:
         return self.settings.is_multi_writer and not self.expects_foreign_writers()
 
     def trace(self, point: StopPoint) -> None:
-        """Tell the tracer what has just been done."""
+        """Tell the tracer, and the present span, what has just been done."""
         if self.tracer is not None:
             self.tracer(point)
+        if self.metrics.tracing is not None:
+            self.metrics.tracing.event(point.value, {})
 
     def load_timeline(self) -> Timeline:
         """What is on the timeline now."""

@@ -11,7 +11,12 @@ from hudi_locks.format import CommitMetadata, State
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId, encode_tickets
 from hudi_locks.markers import DirectMarkers, drop_staged
 from hudi_locks.metadata_table import StagedLog
-from hudi_locks.observe import CONFLICT_RESOLUTION_FAILURE, CONFLICT_RESOLUTION_SUCCESS, CONFLICT_RESOLUTION_TIMER
+from hudi_locks.observe import (
+    CONFLICT_RESOLUTION_FAILURE,
+    CONFLICT_RESOLUTION_SUCCESS,
+    CONFLICT_RESOLUTION_TIMER,
+    SpanName,
+)
 from hudi_locks.redaction import open_log
 from hudi_locks.table import remember_completed
 from hudi_locks.timeline import Timeline, find_completion
@@ -217,7 +222,9 @@ class Publish:
         if self._concurrent.is_ahead(timeline, claims) and self._table.log.read_head().number != view.head.number:
             return False
         began_s, metrics = self._table.clock.monotonic(), self._table.metrics
-        found = self._concurrent.find_conflict(timeline, claims)
+        with metrics.span(SpanName.CONFLICT_CHECK, claims=len(claims)) as span:
+            found = self._concurrent.find_conflict(timeline, claims)
+            span.note(conflict_with=found.other if found else None)
         counter = CONFLICT_RESOLUTION_FAILURE if found else CONFLICT_RESOLUTION_SUCCESS
         metrics.report(CONFLICT_RESOLUTION_TIMER, self._table.clock.monotonic() - began_s, counts=[(counter, 1)])
         return found
@@ -305,7 +312,9 @@ class Publish:
         if claim.kind is not ClaimKind.PUBLISH:
             return self._give_up(describe_rollback(claim))
         try:
-            if not self._table.forward.settle(claim):
+            with self._table.metrics.measure(SpanName.FINALIZE, "finalize", self._table.clock) as told:
+                is_settled, told["numFilesFinalized"] = self._table.forward.settle(claim), len(self._metadata.tickets)
+            if not is_settled:
                 return self._give_up(f"claim {claim.number} was voided: a foreign writer appeared before it was done")
             self._remember(claim)
             endangered = self._concurrent.detect(claim, timeline)

@@ -20,6 +20,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
+from hudi_locks.observe import SpanName
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_partitions
 from hudi_locks.table.old_logs import find_blocks
@@ -115,6 +116,12 @@ class Rollback:
         if any(done.requested == rollback.requested for done in timeline.completed((rollback.action,))):
             return  # perhaps by a JVM writer, which goes on with pending rollbacks and takes a time of its own
         self._refuse_completed(claim, timeline)
+        metrics, clock = self._context.metrics, self._context.clock
+        with metrics.measure(SpanName.ROLLBACK, "rollback", clock, instant=claim.instant) as told:
+            told["numFilesDeleted"] = self._carry_out(claim, rollback)
+
+    def _carry_out(self, claim: Claim, rollback: Instant) -> int:
+        """How many files were removed."""
         started_s = self._context.clock.monotonic()
         deleted = self._undo(claim, rollback)
         took_ms = round((self._context.clock.monotonic() - started_s) * 1000)
@@ -123,6 +130,7 @@ class Rollback:
         self._storage.create_if_absent(self._context.layout.path(rollback.as_completed(claim.time)), metadata.encode())
         self._storage.delete(heartbeat_path(rollback.requested))
         self._context.trace(StopPoint.ROLLBACK_COMPLETED)
+        return len(deleted)
 
     def _end_attempt(self, claim: Claim) -> None:
         """Of a VOID take away what may have got its name, which no other attempt gives; of a ROLLBACK nothing has.

@@ -15,6 +15,7 @@ from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata, epoch_ms
 from hudi_locks.markers import DirectMarkers, MarkerMaker, StagedFiles, drop_staged
 from hudi_locks.metadata_table import Indexed, StagedLog
+from hudi_locks.observe import SpanName
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
@@ -229,10 +230,12 @@ class Transaction:
                 has_markers=marked,
                 key_logs=key_logs,
             )
-            result = publish.run()
-            self._ended = result.outcome.value
-            if result.is_committed:
-                self._report(metadata, result)
+            with self._table.metrics.span(SpanName.PUBLISH, instant=self.instant, action=self.action) as span:
+                result = publish.run()
+                self._ended = result.outcome.value
+                span.note(outcome=self._ended, reason=result.reason or None)
+                if result.is_committed:
+                    self._report(metadata, result)
             return result
 
     def _report(self, metadata: CommitMetadata, result: PublishResult) -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import table_keys
+from hudi_locks.config import Options, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
 from hudi_locks.metadata_table import Indexed
-from hudi_locks.observe import Metrics
+from hudi_locks.observe import Metrics, SpanName
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
@@ -81,7 +81,8 @@ class Transactions:
     ) -> None:
         settings = WriterSettings.of(options or {}, table.config.extra)
         refuse_unusable(table, settings, has_lock=locks is not None)
-        clock = clock or SystemClock()
+        clock, metrics = clock or SystemClock(), metrics or Metrics()
+        metrics.trace_by(Options(options or {}))
         self.is_merge_on_read: bool = table.config.table_type == "MERGE_ON_READ"
         self.coordinator: TableCoordinator = TableCoordinator(
             storage=table.storage,
@@ -93,7 +94,7 @@ class Transactions:
             clock=clock,
             owner=str(owner or name_this_process()),
             tracer=trace or tracer_from(os.environ),
-            metrics=metrics or Metrics(),
+            metrics=metrics,
             keeps_metadata=bool(table.config.extra.get(table_keys.METADATA_PARTITIONS.name)),
             locks=locks,
             strategy=_choose_strategy(settings, is_merge_on_read=self.is_merge_on_read),
@@ -136,7 +137,10 @@ class Transactions:
         """
         if action not in _ACTIONS:
             raise ConfigError(f"a write is one of {', '.join(_ACTIONS)}, not {action!r}", action=action)
-        return self._open(self._indexed, Begin(self.coordinator).run(action), operation)
+        with self.metrics.span(SpanName.BEGIN, action=action, operation=operation) as span:
+            begun = self._open(self._indexed, Begin(self.coordinator).run(action), operation)
+            span.note(instant=begun.instant)
+        return begun
 
     def schedule_clustering(self, make_plan: MakePlan) -> str | None:
         """Put a clustering plan on the timeline, under a claim: from then on writes of its file groups meet it.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Final
 
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.lock import import_extra
 from hudi_locks.redaction import open_log
 
-__all__ = ["open_session"]
+__all__ = ["drop_user", "hide_in_sdk_logs", "open_session"]
 
 _logger = open_log(__name__)
+_USER: Final = re.compile(r"(?<=//)[^/@]*@")
 
 
 def open_session(options: Options, *, provider: str, region: str | None) -> Any:
@@ -26,10 +28,20 @@ def open_session(options: Options, *, provider: str, region: str | None) -> Any:
         ProviderLoadError: boto3 is not installed.
     """
     boto3 = import_extra("boto3", provider=provider)
-    _VEIL.cover(options)
+    hide_in_sdk_logs(options)
     session = boto3.Session(region_name=region, **_static_credentials(options))
     role_arn = options.find(lock_keys.AWS_ROLE_ARN)
     return _assume_role(session, options, role_arn, provider) if role_arn else session
+
+
+def hide_in_sdk_logs(options: Options) -> None:
+    """Keep the secrets of the options out of what boto3 logs for those who debug it."""
+    _VEIL.cover(options)
+
+
+def drop_user(address: str) -> str:
+    """An endpoint without user and password: requests are signed, and botocore's errors repeat the address."""
+    return _USER.sub("", address)
 
 
 _LEAST_SECRET: Final = 8

@@ -197,7 +197,8 @@ class FileSystemLockProvider(LockProvider):
 
     def _encode(self, scope: LockScope, owner: Owner, now_ms: int) -> bytes:
         hold = f"{self._nonce}-{next(self._serial)}"
-        return encode_lock_file(_constant_part(owner, scope), hold=hold, since_ms=now_ms, lease_ms=self._lease_ms)
+        constant = _constant_part(owner, scope)
+        return encode_lock_file(constant, hold=hold, since_ms=now_ms, lease_ms=self._lease_ms, trace=owner.trace)
 
     def _hold(self, scope: LockScope, owner: Owner, hold: _Hold, *, sent_s: float, now_ms: int) -> Lease:
         try:

@@ -9,7 +9,7 @@ from hudi_locks.catalog import OUTPUT_FORMAT, SERDE, SERDE_FORMAT, CatalogEntry,
 from hudi_locks.config import Options, catalog_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable
 from hudi_locks.lock import import_extra
-from hudi_locks_providers._aws import open_session
+from hudi_locks_providers._aws import drop_user, open_session
 
 __all__ = ["GlueCatalog"]
 
@@ -34,7 +34,8 @@ class GlueCatalog:
         session = open_session(options, provider=_PROVIDER, region=options.find(catalog_keys.GLUE_REGION))
         self._errors = import_extra("botocore.exceptions", provider=_PROVIDER)
         try:
-            self._client = session.client("glue", endpoint_url=options.find(catalog_keys.GLUE_ENDPOINT))
+            endpoint = options.find(catalog_keys.GLUE_ENDPOINT)
+            self._client = session.client("glue", endpoint_url=endpoint and drop_user(endpoint))
         except self._errors.NoRegionError as error:
             key = catalog_keys.GLUE_REGION.name
             raise BackendRefused(f"no region of AWS Glue is named: give {key}, or AWS_REGION") from error

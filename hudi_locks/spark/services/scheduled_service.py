@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
+from hudi_locks.observe import Metrics, SpanName
 from hudi_locks.services import Plan, PlannedService
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark._worker import WorkerTask
@@ -160,6 +161,10 @@ class ScheduledService(Generic[P]):
         return result
 
     @property
+    def _metrics(self) -> Metrics:
+        return self._planning.transactions.metrics
+
+    @property
     def _title(self) -> str:
         return f"{self._job.name} of {self._planning.table.storage.base}"
 
@@ -184,7 +189,14 @@ class ScheduledService(Generic[P]):
 
     def _execute(self, instant: str | None, report: _Report) -> WriteResult | None:
         taken = self._planning.take(instant)
-        return None if taken is None else self._execute_plan(*taken, report)
+        if taken is None:
+            return None
+        transaction, plan = taken
+        name, groups = SpanName(f"hudi.{self._planning.action}"), len(plan.file_groups)
+        with self._metrics.span(name, instant=transaction.instant, file_groups_planned=groups) as span:
+            result = self._execute_plan(transaction, plan, report)
+            span.note(**result.describe())
+        return result
 
     def _execute_plan(self, transaction: Transaction, plan: P, report: _Report) -> WriteResult:
         began_ms = self._clock.wall_ms()
@@ -195,7 +207,8 @@ class ScheduledService(Generic[P]):
             if indexed and indexed.key_groups:
                 logs = KeyLogs.of(transaction, self._job.table)
             unless = self._planning.refuse_publish(transaction, plan)
-            metadata = self._job.write(transaction, plan, logs)
+            with self._metrics.span(SpanName.WRITE_FILES):
+                metadata = self._job.write(transaction, plan, logs)
             report("publishing")
             published = transaction.publish(metadata, unless=unless, key_logs=None if logs is None else logs.staged)
         attempt = Attempt(

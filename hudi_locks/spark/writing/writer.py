@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.clock import Clock
-from hudi_locks.errors import BadInput, TableError
 from hudi_locks.format import CommitMetadata, WriteStat, avro_schema
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import StagedLog, list_indexed
-from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED
+from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED, SpanName
 from hudi_locks.services.met_conflicts import describe_conflict, note_conflicts
 from hudi_locks.spark._compat import run_in_workers
-from hudi_locks.spark.index.index import Index
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, Operation, WriteResult, decode_report
+from hudi_locks.spark.partitions import check_partitions
 from hudi_locks.spark.session import EarlyConflictMet, cancel_on_abort, raise_if_rolled_back, typed_task_errors
 from hudi_locks.spark.settings import PipelineSettings
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.input import InputPreparer
 from hudi_locks.spark.writing.key_changes import KeyLogs
-from hudi_locks.spark.writing.keys import make_key_columns
 from hudi_locks.spark.writing.log_task import LogTask
 from hudi_locks.spark.writing.partial_rewrite import PartialRewrite, WrittenFiles, write_around
-from hudi_locks.spark.writing.placement import MOVED, Placement
-from hudi_locks.spark.writing.rows import (
-    CountedRows,
-    KeyedRows,
-    add_missing_columns,
-    check_ordering,
-    count_rows,
-    select_user_columns,
-    user_schema,
-)
+from hudi_locks.spark.writing.placement import Placement
+from hudi_locks.spark.writing.rows import KeyedRows
 from hudi_locks.spark.writing.strategy import WriteStrategy
 from hudi_locks.spark.writing.task import WriteTask
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, Table
-from hudi_locks.timeline import Timeline
+from hudi_locks.table import Table
 from hudi_locks.timeline_server import MarkerHost
 from hudi_locks.transaction import Conflict, Outcome, PublishResult, ReadSet, Transaction, Transactions, Unless
 
@@ -103,74 +93,6 @@ _Work = Callable[[Transaction, int], AbstractContextManager[_Draft]]
 
 
 @dataclass(frozen=True)
-class _InputPreparer:
-    """Prepares what is to be written to one table.
-
-    Attributes:
-        table: The table.
-        index: Of the table.
-        recalled: Its timeline as it was known lately; None if it is to be looked at.
-        takes_out: Whether rows may have MOVED.
-    """
-
-    table: Table
-    index: Index
-    recalled: Timeline | None = None
-    takes_out: bool = False
-
-    def prepare(self, operation: Operation, rows: DataFrame) -> AbstractContextManager[KeyedRows]:
-        """Keyed rows that every attempt and every task computed again sees alike, for the length of the block.
-
-        Raises:
-            BadInput: The rows are refused.
-        """
-        return self.index.keep(self._key(operation, rows), operation, count=self._count)
-
-    def _count(self, frame: DataFrame, most_keys: int) -> CountedRows:
-        with typed_task_errors(reading_into=self.table.storage.address("")):
-            return count_rows(frame, self.table.config, most_keys=most_keys)
-
-    def _key(self, operation: Operation, rows: DataFrame) -> KeyedRows:
-        """By the columns as they are known; what they refuse is looked at anew, since others may have changed them.
-
-        Commits that are known may even be gone: a restore takes them away.
-        """
-        known, fills = self.recalled, self.index.settings.fills_columns
-        if known is not None and not fills and self.table.config.prefixes_keys is not None:
-            with suppress(BadInput, TableError):
-                return self._key_for(Snapshot(self.table, known), operation, rows)
-        return self._key_for(Snapshot.load(self.table), operation, rows)
-
-    def _key_for(self, snapshot: Snapshot, operation: Operation, rows: DataFrame) -> KeyedRows:
-        settings, user = self.index.settings, select_user_columns(rows, kept=[MOVED] if self.takes_out else [])
-        self._refuse_keyless(operation)
-        if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
-            user = add_missing_columns(user, snapshot.schema)
-        composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
-        columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
-        frame, dropped = columns.add_to(user), self.table.config.dropped_fields
-        schema = pa.schema([column for column in user_schema(user.drop(MOVED)) if column.name not in dropped])
-        if (virtual_keys := self.table.config.virtual_keys) is not None:
-            virtual_keys.check(schema)
-        if operation is Operation.DELETE:
-            return KeyedRows(frame.select(RECORD_KEY, PARTITION_PATH), schema, None)
-        check_ordering(user, self.table.config)
-        snapshot.merge_schema(schema)
-        return KeyedRows(frame, schema, columns)
-
-    def _refuse_keyless(self, operation: Operation) -> None:
-        """A row that is inserted gets a key that nobody knows, where no column of the table is one."""
-        if self.table.config.record_key_fields or not self.index.settings.looks_up(operation):
-            return
-        path = self.table.storage.base
-        message = (
-            f"{operation.value} looks for rows by their record key here, and the table at {path} names no column for"
-            " it: each row gets a key of its own; use insert, bulk_insert or insert_overwrite, and drop no duplicates"
-        )
-        raise BadInput(message, operation=operation.value, path=path)
-
-
-@dataclass(frozen=True)
 class Writer:
     """Writes to one table.
 
@@ -207,7 +129,7 @@ class Writer:
         """
         self.strategy.refuse(operation)
         report("reading the input")
-        preparer = _InputPreparer(self.table, self.strategy.index, self.transactions.recall_timeline())
+        preparer = InputPreparer(self.table, self.strategy.index, self.transactions.recall_timeline())
         with preparer.prepare(operation, rows) as keyed:
             asked = _Asked(operation, keyed, report, terms or CommitTerms())
             return self._repeat(operation, lambda tx, turns: self._write_rows(tx, asked, turns), report)
@@ -221,19 +143,20 @@ class Writer:
         self.strategy.refuse(Operation.UPSERT)
         return self._repeat(Operation.UPSERT, lambda tx, _: self._write_derived(tx, derive, report), report)
 
-    def delete_partitions(self, spark: SparkSession, partitions: Sequence[str], *, report: Report) -> WriteResult:
+    def delete_partitions(self, spark: SparkSession, partitions: str | Iterable[str], *, report: Report) -> WriteResult:
         """End every file group of these partitions; otherwise as `write`."""
         self.strategy.refuse(Operation.DELETE_PARTITION)
-        return self._repeat(
-            Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, spark, partitions), report
-        )
+        named = check_partitions(self.table, [partitions] if isinstance(partitions, str) else partitions)
+        return self._repeat(Operation.DELETE_PARTITION, lambda tx, _: self._end_partitions(tx, spark, named), report)
 
     def _repeat(self, operation: Operation, work: _Work, report: Report) -> WriteResult:
         if self.table.config.has_record_index:
             self.strategy.refuse_record_index()
         attempts: list[Attempt] = []
         while True:
-            published, metadata = self._attempt(operation, work, report, attempts)
+            with self.transactions.metrics.span(SpanName.ATTEMPT, attempt=len(attempts) + 1) as span:
+                published, metadata = self._attempt(operation, work, report, attempts)
+                span.note(**attempts[-1].describe())
             if published.conflict is None or len(attempts) > self.settings.conflict_retries:
                 result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
                 self._report_saved(attempts)
@@ -292,7 +215,7 @@ class Writer:
     ) -> Iterator[_Draft]:
         report("reading the table")
         timeline, operation = transaction.timeline, Operation.UPSERT
-        preparer = _InputPreparer(self.table, self.strategy.index, timeline, takes_out=True)
+        preparer = InputPreparer(self.table, self.strategy.index, timeline, takes_out=True)
         with preparer.prepare(operation, derive(Snapshot(self.table, timeline))) as keyed:
             asked = _Asked(operation, keyed, report, CommitTerms())
             with self._write_rows(transaction, asked, 0) as draft:
@@ -319,7 +242,7 @@ class Writer:
 
         with (
             cancel_on_abort(transaction, keyed.frame.sparkSession),
-            index.assign(operation, keyed, snapshot, instant=transaction.instant) as placement,
+            self._place(asked, snapshot, transaction.instant) as placement,
         ):
             made = WrittenFiles(snapshot, placement, *self._run_around(transaction, placement, run, asked, logs))
             if logs is not None or not turns or not self.strategy.may_go_on(operation):
@@ -328,6 +251,16 @@ class Writer:
             going = PartialRewrite(transaction, operation, keyed, index, run, lambda made: draft(made).published)
             with going.finish(made, most=turns) as made:
                 yield draft(made)
+
+    @contextmanager
+    def _place(self, asked: _Asked, snapshot: Snapshot, instant: str) -> Iterator[Placement]:
+        """What the index assigns; only how long that takes to find is measured."""
+        metrics, found = self.transactions.metrics, ExitStack()
+        with found:
+            with metrics.measure(SpanName.PLACE, "index", self.clock, duration="lookup.duration", instant=instant):
+                assigned = self.strategy.index.assign(asked.operation, asked.keyed, snapshot, instant=instant)
+                placement = found.enter_context(assigned)
+            yield placement
 
     def _open_files(self, transaction: Transaction) -> AbstractContextManager[StagedFiles]:
         return nullcontext(transaction.files) if self.host is None else self.host.open(transaction)
@@ -386,11 +319,13 @@ class Writer:
         self, task: WriteTask | LogTask, rows: DataFrame, report: Report, logs: KeyLogs | None
     ) -> list[WriteStat]:
         report(self.strategy.doing)
-        if logs is None:
-            texts = [row[STAT] for row in run_in_workers(rows, task, f"{STAT} string").collect()]
-        else:
-            texts = logs.take(run_in_workers(rows, task, f"{STAT} string, {TOLD_KEYS}"))
-        stats, checks_s = decode_report(texts)
+        with self.transactions.metrics.span(SpanName.WRITE_FILES) as span:
+            if logs is None:
+                texts = [row[STAT] for row in run_in_workers(rows, task, f"{STAT} string").collect()]
+            else:
+                texts = logs.take(run_in_workers(rows, task, f"{STAT} string, {TOLD_KEYS}"))
+            stats, checks_s = decode_report(texts)
+            span.note(files=len(stats), rows_written=sum(stat.num_writes for stat in stats))
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats

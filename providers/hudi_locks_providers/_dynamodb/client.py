@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hudi_locks.config import Options
 from hudi_locks.lock import import_extra
-from hudi_locks_providers._aws import open_session
+from hudi_locks_providers._aws import drop_user, open_session
 from hudi_locks_providers._dynamodb.settings import DynamoSettings
 
 __all__ = ["build_client"]
@@ -31,7 +31,7 @@ def build_client(options: Options, settings: DynamoSettings) -> Any:
     config = import_extra("botocore.config", provider=_PROVIDER).Config
     return session.client(
         "dynamodb",
-        endpoint_url=settings.endpoint_url,
+        endpoint_url=settings.endpoint_url and drop_user(settings.endpoint_url),
         config=config(
             retries={"total_max_attempts": 1},
             connect_timeout=_CONNECT_TIMEOUT_S,

@@ -14,6 +14,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
+from hudi_locks_providers._aws import drop_user, hide_in_sdk_logs
 from hudi_locks_providers._s3.completions import Completions
 from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
 from hudi_locks_providers._storage.location import Location
@@ -84,7 +85,7 @@ def _open(options: Options, location: Location) -> Any:
         "s3",
         region_name=find_region(options),
         config=_configure(options, location),
-        **({"endpoint_url": endpoint} if endpoint else {}),
+        **({"endpoint_url": drop_user(endpoint)} if endpoint else {}),
         **({} if options.find(lock_keys.AWS_ROLE_ARN) else {"aws_" + name: value for name, value in static.items()}),
     )
 
@@ -115,6 +116,7 @@ def _style(options: Options, location: Location) -> str:
 
 def _open_session(options: Options) -> Any:
     """A session of its own, whose credentials are those of a role where one is named."""
+    hide_in_sdk_logs(options)
     session = importlib.import_module("botocore.session").Session()
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_read_time)
     if options.find(lock_keys.AWS_ROLE_ARN):

@@ -80,6 +80,7 @@ def encode_item(
         "pid": owner.pid,
         "thread": owner.thread,
         "application": owner.application,
+        **({"trace": owner.trace} if owner.trace else {}),
         "hold": version,
         "token": token,
         "sinceMs": since_ms,
@@ -154,8 +155,8 @@ def _own_fields(item: Item) -> dict[str, Any]:
 
 
 def _own_owner(ours: dict[str, Any]) -> Owner:
-    told = {name: str(ours.get(name) or "") for name in ("id", "host", "thread", "application")}
-    return Owner(told["id"], told["host"], _number(ours, "pid") or 0, told["thread"], told["application"])
+    told = {name: str(ours.get(name) or "") for name in ("id", "host", "thread", "application", "trace")}
+    return Owner(pid=_number(ours, "pid") or 0, **told)
 
 
 def _jvm_owner(owner_name: str) -> Owner:

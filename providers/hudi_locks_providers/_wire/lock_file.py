@@ -52,12 +52,13 @@ def encode_constant(owner: Owner, scope: str) -> str:
     return f'"lockThreadName":{thread},"lockStacksInfo":[],"owner":{told},"scope":{json.dumps(scope)}'
 
 
-def encode_lock_file(constant_part: str, *, hold: str, since_ms: int, lease_ms: int) -> bytes:
-    """The bytes of a lock file; `constant_part` comes from `encode_constant`."""
+def encode_lock_file(constant_part: str, *, hold: str, since_ms: int, lease_ms: int, trace: str = "") -> bytes:
+    """The bytes of a lock file; `constant_part` comes from `encode_constant`, and `trace` is that of the owner."""
     seconds, millis = divmod(since_ms, 1000)
+    traced = f',"trace":{json.dumps(trace)}' if trace else ""
     return (
         f'{{"lockCreateTime":"{_local_time(seconds, time.tzname)}.{millis:03d}",{constant_part},'
-        f'"hold":"{hold}","sinceMs":{since_ms},"leaseMs":{lease_ms}}}'
+        f'"hold":"{hold}","sinceMs":{since_ms},"leaseMs":{lease_ms}{traced}}}'
     ).encode()
 
 
@@ -86,6 +87,7 @@ def _from_fields(fields: dict[str, Any], raw: str) -> LockFileContent:
             pid=_number(owner.get("pid")) or 0,
             thread=_text(owner.get("thread") or fields.get("lockThreadName")),
             application=_text(owner.get("application")),
+            trace=_text(fields.get("trace")),
         ),
         hold=_text(fields.get("hold")),
         since_ms=_number(fields.get("sinceMs")),

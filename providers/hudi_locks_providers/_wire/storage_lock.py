@@ -80,6 +80,7 @@ def encode_named(hold: str, owner: Owner, since_ms: int) -> str:
         "pid": owner.pid,
         "thread": owner.thread,
         "application": owner.application,
+        "trace": owner.trace,
         "since": since_ms,
     }
     return f"{hold}?{urlencode({name: str(value)[:_MOST_LETTERS] for name, value in told.items() if value})}"
@@ -97,6 +98,7 @@ def decode_named(text: str) -> Named:
         _number(fields.get("pid", "")) or 0,
         fields.get("thread", ""),
         fields.get("application", ""),
+        fields.get("trace", ""),
     )
     return Named(hold, owner, _number(fields.get("since", "")))
 

@@ -86,6 +86,7 @@ def encode_payload(owner: Owner) -> bytes:
         "host": owner.host,
         "pid": str(owner.pid),
         "thread": owner.thread,
+        **({"trace": owner.trace} if owner.trace else {}),
     }
     return ",".join(f"{name}={_escape(value)}" for name, value in pairs.items()).encode()
 
@@ -109,6 +110,7 @@ def decode_payload(data: bytes) -> Owner:
         int(pid) if pid.isdecimal() else 0,
         pairs.get("thread", ""),
         _known(pairs["application_id"]),
+        pairs.get("trace", ""),
     )
 
 

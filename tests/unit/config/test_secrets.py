@@ -21,6 +21,7 @@ FORMS = [
     f"jdbc:mysql://root:p@/:{SECRET}@db:3306/x",
     f"thrift://u:{SECRET}@one:9083,thrift://u:{SECRET}@two:9083",
     f"redis://:{SECRET}@cache:6379/0",
+    f"etl:{SECRET}@zk-1:2181,zk-2:2181/locks",
     f"digest:etl:{SECRET}",
     f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}==;EndpointSuffix=core",
     f"https://a.blob.core/c?sv=2024&se=2030&sig={SECRET}%3D",
