@@ -16,7 +16,7 @@ from hudi_locks.lock import Capability, Holder, LockProvider, LockScope
 __all__ = ["find_holders", "list_locks"]
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Paths of tables (hoodie.base.path).")]
-_COLUMNS: Final = ("since", "last sign of life", "others may take it", "token", "key")
+_COLUMNS: Final = ("since", "last sign of life", "others may take it", "in line", "token", "key")
 _UNNAMED: Final = "a file group"
 
 
@@ -41,6 +41,8 @@ def list_locks(
 ) -> None:
     """List the locks of tables that are held, those of file groups and of JVM writers too.
 
+    Who stands in line for a lock is told by ZooKeeper, and of JVM writers by the Hive Metastore; elsewhere writers ask
+    again and again.
     Object stores and the Hive Metastore keep but a digest of a file group's name: which one it is they do not tell.
 
     Example: hudi-locks ls /data/trips /data/cities -p filesystem

@@ -24,6 +24,7 @@ from hudi_locks.table import Table
 __all__ = ["command"]
 
 _LOOK_S: Final = 1.0
+_COLUMNS: Final = ("instant", "begun", "action", "operation", "rows", "file groups", "took", "lock", "writer")
 _Last = Annotated[int, typer.Option("--last", "-n", metavar="NUMBER", help="So many of the newest instants.", min=1)]
 _Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on, until Ctrl-C.")]
 _Html = Annotated[
@@ -48,7 +49,8 @@ def run_timeline(
 ) -> None:
     """List the newest instants of a table: what they did, how long they took, and who made them. Changes nothing.
 
-    Times are in UTC. Who made an instant is known of writers of this package. With --json each instant is an object
+    Times are in UTC. Who made an instant is known of writers of this package, and so is how long they waited for the
+    lock of the table and held it, to begin and to publish. With --json each instant is an object
     on a line of its own; with --follow one more each time that its state changes. With --html a browser shows them,
     a line for each writer; the page loads nothing and runs nothing.
 
@@ -88,7 +90,9 @@ def _print(found: Iterable[Activity], *, as_json: bool) -> None:
         return
     rows = [_describe(one) for one in found]
     if rows:
-        columns = Columns("instant", "begun", "action", "operation", "rows", "file groups", "took", "writer", box=None)
+        columns = Columns(
+            "instant", "begun", "action", "operation", "rows", "file groups", "took", "lock", "writer", box=None
+        )
         for row in rows:
             columns.add_row(*row)
         open_console().print(columns)
@@ -102,4 +106,10 @@ def _describe(one: Activity) -> tuple[str, ...]:
     state = one.action if one.state == "COMPLETED" else f"{one.action}, {one.state.lower()}"
     groups = str(one.file_groups) if one.file_groups else ""
     token = "" if one.fencing_token is None else f", token {one.fencing_token}"
-    return one.requested, begun, state, one.operation, rows, groups, took, one.writer + token
+    return one.requested, begun, state, one.operation, rows, groups, took, _say_lock(one), one.writer + token
+
+
+def _say_lock(one: Activity) -> str:
+    if one.lock_wait_ms is None or one.lock_held_ms is None:
+        return ""
+    return f"waited {one.lock_wait_ms / 1000:.2f} s, held {one.lock_held_ms / 1000:.2f} s"

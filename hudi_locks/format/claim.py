@@ -136,6 +136,8 @@ class Claim:
         owner: Who made the entry, for a person.
         lock_key: Where its lock lives, for a person.
         fencing_token: Of the lock held meanwhile, if it had one.
+        lock_wait_ms: Of a PUBLISH how long its maker waited for the lock, for its begin and for this; None if not told.
+        lock_held_ms: How long it held the lock, for its begin and until it made the entry; None if not told.
     """
 
     kind: ClaimKind
@@ -158,6 +160,8 @@ class Claim:
     owner: str = ""
     lock_key: str = ""
     fencing_token: int | None = None
+    lock_wait_ms: int | None = None
+    lock_held_ms: int | None = None
 
     @property
     def groups(self) -> frozenset[FileGroupId]:
@@ -225,6 +229,7 @@ def encode_claim(claim: Claim) -> bytes:
         "seen": None if claim.seen is None else sorted(claim.seen),
         **({"metadata": _encode_content(claim.metadata)} if claim.metadata else {}),
         **({"before": claim.before} if claim.before else {}),
+        **{name: value for name in _TOLD if (value := getattr(claim, name)) is not None},
     }
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
@@ -265,6 +270,8 @@ _PLAIN: Final = (
     "number", "previous", "nonce", "instant", "action", "time", "rollback_instant", "owner", "lock_key",
     "fencing_token",
 )  # fmt: skip
+_TOLD: Final = ("lock_wait_ms", "lock_held_ms")
+"""What releases before 0.2.0 do not tell."""
 
 
 def _decode(fields: dict[str, Any]) -> Claim:
@@ -279,6 +286,8 @@ def _decode(fields: dict[str, Any]) -> Claim:
         tickets=_decode_content(fields["tickets"]) if fields.get("tickets") else None,
         metadata=_decode_content(fields["metadata"]) if fields.get("metadata") else None,
         before=str(fields.get("before") or ""),
+        lock_wait_ms=fields.get("lock_wait_ms"),
+        lock_held_ms=fields.get("lock_held_ms"),
         seen=None if fields["seen"] is None else frozenset(fields["seen"]),
     )
 

@@ -160,6 +160,9 @@ class Lease:
         )
 
 
+_NAMED_IN_LINE: Final = 5
+
+
 @dataclass(frozen=True)
 class Holder:
     """The present holder as the backend tells it, also when that is a JVM writer.
@@ -173,6 +176,7 @@ class Holder:
         expires_in_ms: Milliseconds until others may take over; None if never or not known; negative if expired.
         raw: The record as text, for a person to read, without secrets.
         scope: What is held, `table` or partition and file id; "" where the backend keeps but a digest of it.
+        waiting: Who stands in line for it, the next first, where the backend keeps a line.
     """
 
     key: str
@@ -183,6 +187,7 @@ class Holder:
     expires_in_ms: int | None = None
     raw: str = ""
     scope: str = ""
+    waiting: tuple[Owner, ...] = ()
 
     def describe(self) -> list[tuple[str, str]]:
         """What is known of it, as names and words."""
@@ -199,11 +204,18 @@ class Holder:
             ("last sign of life", _say_ago(self.age_ms)),
             ("others may take it", _say_expiry(self.expires_in_ms)),
             ("token", self.token),
+            ("in line", _say_line(self.waiting)),
         )
         return [(name, words) for name, words in known if words]
 
     def _repr_html_(self) -> str:
         return make_card("Holder of a lock", self.describe())
+
+
+def _say_line(waiting: tuple[Owner, ...]) -> str:
+    named = ", ".join(str(owner) for owner in waiting[:_NAMED_IN_LINE])
+    more = len(waiting) - _NAMED_IN_LINE
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _say_ago(age_ms: int | None) -> str:

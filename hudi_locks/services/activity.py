@@ -39,6 +39,8 @@ class Activity:
         bytes_written: Size of its data files.
         writer: Who made it, as the claim log or a heartbeat tells; "" of a JVM writer.
         fencing_token: Of the lock that was held when it was published; None if not told.
+        lock_wait_ms: How long its writer waited for the lock, to begin and to publish it; None if not told.
+        lock_held_ms: How long it held the lock for both, until it was decided; None if not told.
     """
 
     requested: str
@@ -54,6 +56,8 @@ class Activity:
     bytes_written: int = 0
     writer: str = ""
     fencing_token: int | None = None
+    lock_wait_ms: int | None = None
+    lock_held_ms: int | None = None
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -115,6 +119,8 @@ def _describe(table: Table, timeline: Timeline, instant: Instant, claims: Mappin
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         writer=_name(table.storage, instant, claim),
         fencing_token=None if claim is None else claim.fencing_token,
+        lock_wait_ms=None if claim is None else claim.lock_wait_ms,
+        lock_held_ms=None if claim is None else claim.lock_held_ms,
     )
 
 

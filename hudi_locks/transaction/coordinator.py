@@ -57,12 +57,18 @@ class TableHold:
         wait_ms: How long it took to get.
         held_ms: How long it was held, once it is released.
         warnings: What went wrong when it was released.
+        got_s: When it was had, on the monotonic clock.
     """
 
     held: HeldLock | None
     wait_ms: int = 0
     held_ms: int = 0
     warnings: list[str] = field(default_factory=list)
+    got_s: float = 0.0
+
+    def measure(self, clock: Clock) -> int:
+        """How long it is held by now, in milliseconds."""
+        return round((clock.monotonic() - self.got_s) * 1000)
 
     @property
     def token(self) -> int | None:
@@ -90,14 +96,14 @@ def hold_table(locks: Locks | None, clock: Clock) -> Iterator[TableHold]:
     """
     asked_s = clock.monotonic()
     hold = TableHold(locks.lock() if locks is not None else None)
-    got_s = clock.monotonic()
-    hold.wait_ms = round((got_s - asked_s) * 1000)
+    hold.got_s = clock.monotonic()
+    hold.wait_ms = round((hold.got_s - asked_s) * 1000)
     try:
         yield hold
     finally:
         _release(hold)
         if hold.held is not None:
-            hold.held_ms = round((clock.monotonic() - got_s) * 1000)
+            hold.held_ms = hold.measure(clock)
 
 
 def _release(hold: TableHold) -> None:

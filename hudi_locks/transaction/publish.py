@@ -262,7 +262,7 @@ class Publish:
 
     def _claim(self, view: View, hold: TableHold) -> tuple[Claim, Timeline] | PublishResult | None:
         time = self._take_time(view)
-        draft = self._table.log.draft(view.head, self._make_claim(time, view.timeline, token=hold.token))
+        draft = self._table.log.draft(view.head, self._make_claim(time, view.timeline, hold=hold))
         try:
             entry = self._table.log.append(draft)
         except StorageError as error:
@@ -279,7 +279,7 @@ class Publish:
         self._table.trace(StopPoint.PUBLISH_TIMED)
         return time
 
-    def _make_claim(self, time: str, timeline: Timeline, *, token: int | None) -> Claim:
+    def _make_claim(self, time: str, timeline: Timeline, *, hold: TableHold) -> Claim:
         completed = self._state.instant.as_completed(time)
         version = self._table.layout.version
         data = self._metadata.encode(completed.action, layout_version=version)
@@ -293,7 +293,9 @@ class Publish:
             tickets=encode_tickets({**self._metadata.tickets, **(self._part.tickets if self._part else {})}),
             metadata=self._part.promise(time) if self._part else None,
             seen=list_seen(timeline, time) if self._table.expects_foreign_writers() else None,
-            fencing_token=token,
+            fencing_token=hold.token,
+            lock_wait_ms=None if hold.held is None else self._state.lock_wait_ms + hold.wait_ms,
+            lock_held_ms=None if hold.held is None else self._state.lock_held_ms + hold.measure(self._table.clock),
         )
 
     def _occupy(self, view: View, reason: str) -> PublishResult | None:

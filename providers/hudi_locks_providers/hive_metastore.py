@@ -175,8 +175,13 @@ class HiveMetastoreLockProvider(LockProvider):
 
     def holder(self, scope: LockScope) -> Holder | None:
         """See `LockProvider.holder`; a query of Hive that locks the table is a holder too."""
-        row = self._find_row(scope)
-        return None if row is None else self._read_holder(row, scope=str(scope))
+        rows = self.metastore.find_locks(self.settings.database, self.settings.table_of(scope))
+        held = next((row for row in rows if row.is_granted), None)
+        if held is None:
+            return None
+        line = sorted((row for row in rows if not row.is_granted), key=lambda row: row.lock_id)
+        waiting = tuple(map(decode_owner, line))
+        return replace(self._read_holder(held, scope=str(scope)), waiting=waiting)
 
     def list_holders(self) -> list[Holder]:
         """See `LockProvider.list_holders`; the names of file groups are kept as digests, so that none is told."""

@@ -6,6 +6,8 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from hudi_locks_conformance.servers import Server
 from hudi_locks_conformance.suite import LockProviderSuite
 from hudi_locks_providers.zookeeper import ZooKeeperImplicitLockProvider, ZooKeeperLockProvider
 from kazoo.client import KazooClient
+from waiting import until
 
 from hudi_locks import LockScope, Owner, SystemClock
 
@@ -150,6 +153,26 @@ def test_all_that_is_held_below_the_base_path_is_listed_and_nothing_else(make: M
     told = make().holder(dated)
     assert told is not None
     assert (found[2].key, found[2].token) == (told.key, told.token)
+
+
+def test_who_stands_in_line_is_told_the_next_first(make: Make) -> None:
+    holder, watcher = make(), make()
+    assert holder.try_acquire(TABLE, ADA, 0.0)
+    lined = [Owner(name, "host-b", number, "main", name) for number, name in enumerate(("bea", "cleo"))]
+    with ThreadPoolExecutor() as pool:
+        for place, owner in enumerate(lined, 1):
+            pool.submit(make().try_acquire, TABLE, owner, HOLDS)
+            assert until(partial(stands_in_line, watcher, place))
+        told = watcher.holder(TABLE)
+        assert told is not None
+        assert (told.owner, told.waiting) == (ADA, tuple(lined))
+        assert dict(told.describe())["in line"] == "bea (pid 0 on host-b), cleo (pid 1 on host-b)"
+        holder.close()
+
+
+def stands_in_line(provider: ZooKeeperLockProvider, count: int) -> bool:
+    held = provider.holder(TABLE)
+    return held is not None and len(held.waiting) == count
 
 
 @pytest.mark.usefixtures("jvm")

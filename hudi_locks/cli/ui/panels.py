@@ -116,7 +116,7 @@ class WatchedTable:
             held = find_holders(self._provider)
         except HudiLocksError as error:
             return f'<p class="trouble">{escape(str(error))}</p>'
-        shown = ("since", "last sign of life", "others may take it", "token")
+        shown = ("since", "last sign of life", "others may take it", "in line", "token")
         told = [(one, dict(one.describe())) for one in held]
         rows = [
             (one.scope or "a file group", str(one.owner), *(words.get(name, "") for name in shown))

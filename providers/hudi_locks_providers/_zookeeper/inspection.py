@@ -11,8 +11,8 @@ from kazoo.protocol.serialization import Delete, GetChildren, GetData
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
-from hudi_locks.lock import Holder
-from hudi_locks_providers._wire.zookeeper import decode_payload, find_first, is_contender
+from hudi_locks.lock import Holder, Owner
+from hudi_locks_providers._wire.zookeeper import decode_payload, find_first, is_contender, sort_contenders
 from hudi_locks_providers._zookeeper.place import NodePlace
 from hudi_locks_providers._zookeeper.session import Session, translate
 
@@ -55,7 +55,7 @@ class Inspection:
         found = self._find_first(folder)
         if found is None:
             return None
-        _, data, stat = found
+        path, data, stat = found
         return Holder(
             key=folder,
             owner=decode_payload(data),
@@ -63,7 +63,16 @@ class Inspection:
             age_ms=max(0, self._clock.wall_ms() - stat.mtime),
             token=str(stat.czxid),
             raw=data.decode("utf-8", "replace"),
+            waiting=self._find_waiting(folder, path.rpartition("/")[2]),
         )
+
+    def _find_waiting(self, folder: str, first: str) -> tuple[Owner, ...]:
+        """Who stands in line behind the first, without those who leave meanwhile."""
+        (answer,) = self._session.call(GetChildren(folder, None))
+        contenders = sort_contenders(filter(is_contender, self._check(folder, answer)))
+        later = contenders[contenders.index(first) + 1 :] if first in contenders else []
+        told = self._session.call(*(GetData(f"{folder}/{name}", None) for name in later)) if later else []
+        return tuple(decode_payload(found[0]) for found in told if not isinstance(found, Exception))
 
     def break_if(self, place: NodePlace, token: str) -> bool:
         """Remove the node of the first in line if `token` means it; its name is never used again."""

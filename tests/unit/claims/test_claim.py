@@ -36,9 +36,17 @@ contents = st.none() | st.builds(Content.of, st.just("t_c.commit"), st.binary(ma
     seen=st.none() | st.frozensets(st.text(max_size=5)),
     owner=st.text(max_size=9),
     token=st.none() | st.integers(0, 2**63),
+    waited=st.none() | st.integers(0, 2**40),
 )
 def test_every_claim_survives_its_bytes(
-    kind: ClaimKind, writes: Any, replaces: Any, content: Any, seen: Any, owner: str, token: int | None
+    kind: ClaimKind,
+    writes: Any,
+    replaces: Any,
+    content: Any,
+    seen: Any,
+    owner: str,
+    token: int | None,
+    waited: int | None,
 ) -> None:
     claim = replace(
         CLAIM,
@@ -49,6 +57,8 @@ def test_every_claim_survives_its_bytes(
         seen=seen,
         owner=owner,
         fencing_token=token,
+        lock_wait_ms=waited,
+        lock_held_ms=waited,
         nonce="n",
         rollback_instant="20231114221320002",
     )

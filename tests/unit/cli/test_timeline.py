@@ -44,9 +44,21 @@ def test_a_person_reads_who_wrote_what(hudi_locks: Run, put: Callable[[], str], 
     status, out, err = hudi_locks("timeline", str(tmp_path / "table"), "-n", "2")
     assert (status, err) == (0, "")
     head, *lines = out.splitlines()
-    assert head.split() == ["instant", "begun", "action", "operation", "rows", "file", "groups", "took", "writer"]
+    assert head.split() == [
+        "instant",
+        "begun",
+        "action",
+        "operation",
+        "rows",
+        "file",
+        "groups",
+        "took",
+        "lock",
+        "writer",
+    ]
     assert [line.split()[0] for line in lines] == instants[1:]
     assert all("commit  UPSERT     +3 ~1" in line and "pid" in line and "token" in line for line in lines)
+    assert all(re.search(r"waited \d+\.\d\d s, held \d+\.\d\d s", line) for line in lines)
 
 
 def test_a_program_gets_an_object_on_each_line(hudi_locks: Run, put: Callable[[], str], tmp_path: Path) -> None:
@@ -54,6 +66,8 @@ def test_a_program_gets_an_object_on_each_line(hudi_locks: Run, put: Callable[[]
     (line,) = hudi_locks("timeline", str(tmp_path / "table"), "--json")[1].splitlines()
     told = json.loads(line)
     assert (told["requested"], told["operation"], told["rows_inserted"]) == (instant, "UPSERT", 3)
+    assert told["lock_wait_ms"] >= 0
+    assert told["lock_held_ms"] >= 0
 
 
 def test_it_follows_what_happens_until_it_is_interrupted(
