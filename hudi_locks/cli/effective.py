@@ -38,12 +38,7 @@ _IDLE: Final = "no effect"
 _UNKNOWN: Final = "unknown"
 _DEFAULT: Final = "default"
 _WAITS: Final[tuple[Key[Any], ...]] = (
-    lock_keys.WAIT_TIME_MS,
-    lock_keys.NUM_RETRIES,
-    lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
-    lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
-    lock_keys.CLIENT_NUM_RETRIES,
-    lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+    *lock_keys.WAIT_KEYS,
     lock_keys.HEARTBEAT_INTERVAL_MS,
 )
 _OF_REQUESTS: Final[tuple[Key[Any], ...]] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -205,17 +205,6 @@ def _effective(options: Options, origins: Mapping[str, str]) -> list[tuple[str, 
     for name, value in redact(options).items():
         own = own_name(name)
         rows[own] = (value, origins[name] if name == own else f"{origins[name]}, as {name}")
-    for known in _wait_keys():
+    for known in lock_keys.WAIT_KEYS:
         rows.setdefault(known.name, (str(known.default), "default"))
     return [(name, *rows[name]) for name in sorted(rows)]
-
-
-def _wait_keys() -> list[Any]:
-    return [
-        lock_keys.WAIT_TIME_MS,
-        lock_keys.NUM_RETRIES,
-        lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.CLIENT_NUM_RETRIES,
-        lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
-    ]

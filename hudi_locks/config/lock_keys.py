@@ -338,3 +338,12 @@ AUTO_ADJUST_LOCK_CONFIGS = Key(
     accepted=("false",),
     no_effect="the lock provider is always the one that is named",
 )
+WAIT_KEYS: Final[tuple[Key[int], ...]] = (
+    WAIT_TIME_MS,
+    NUM_RETRIES,
+    WAIT_TIME_MS_BETWEEN_RETRY,
+    MAX_WAIT_TIME_MS_BETWEEN_RETRY,
+    CLIENT_NUM_RETRIES,
+    CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+)
+"""Those that say how long a writer waits for a lock."""

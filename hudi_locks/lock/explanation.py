@@ -19,12 +19,7 @@ __all__ = ["explain_timeout", "explain_wait", "show_command"]
 _WAITS = {
     key.name
     for key in (
-        lock_keys.WAIT_TIME_MS,
-        lock_keys.NUM_RETRIES,
-        lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.CLIENT_NUM_RETRIES,
-        lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+        *lock_keys.WAIT_KEYS,
         lock_keys.HEARTBEAT_INTERVAL_MS,
         lock_keys.APP_ID,
         lock_keys.PROVIDER,

@@ -30,12 +30,7 @@ _OPENED: Final = ("lang", "lang.reflect", "net", "nio", "util", "util.concurrent
 HUDI_SETTINGS: Final = {
     key.name: str(key.default)
     for key in (
-        lock_keys.WAIT_TIME_MS,
-        lock_keys.NUM_RETRIES,
-        lock_keys.WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.MAX_WAIT_TIME_MS_BETWEEN_RETRY,
-        lock_keys.CLIENT_NUM_RETRIES,
-        lock_keys.CLIENT_WAIT_TIME_MS_BETWEEN_RETRY,
+        *lock_keys.WAIT_KEYS,
         lock_keys.HEARTBEAT_INTERVAL_MS,
         lock_keys.FILESYSTEM_EXPIRE,
     )

@@ -197,6 +197,12 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
 
 
 PAYLOADS = "org.apache.hudi.common.model."
+POSTGRES = MergeRule(
+    ("ts",),
+    deletes=(IS_DELETED, DeleteMarker("_change_operation_type", "d")),
+    precombine=("ts",),
+    unavailable=Unavailable("__debezium_unavailable_value", fills_earlier=False),
+)
 BY_PAYLOAD = {
     "hoodie.record.merge.mode": "CUSTOM",
     "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
@@ -213,15 +219,7 @@ BY_PAYLOAD = {
             "OverwriteNonDefaultsWithLatestAvroPayload",
             MergeRule(fills_nulls=True, deletes=(IS_DELETED,), precombine=("ts",)),
         ),
-        (
-            "debezium.PostgresDebeziumAvroPayload",
-            MergeRule(
-                ("ts",),
-                deletes=(IS_DELETED, DeleteMarker("_change_operation_type", "d")),
-                precombine=("ts",),
-                unavailable=Unavailable("__debezium_unavailable_value", fills_earlier=False),
-            ),
-        ),
+        ("debezium.PostgresDebeziumAvroPayload", POSTGRES),
         ("AWSDmsAvroPayload", MergeRule(deletes=(IS_DELETED, DeleteMarker("Op", "D")), precombine=("ts",))),
     ],
 )
