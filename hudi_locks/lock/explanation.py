@@ -17,13 +17,10 @@ from hudi_locks.redaction import hide_secrets
 __all__ = ["explain_timeout", "explain_wait", "show_command"]
 
 _WAITS = {
-    key.name
-    for key in (
-        *lock_keys.WAIT_KEYS,
-        lock_keys.HEARTBEAT_INTERVAL_MS,
-        lock_keys.APP_ID,
-        lock_keys.PROVIDER,
-    )
+    *(key.name for key in lock_keys.WAIT_KEYS),
+    lock_keys.HEARTBEAT_INTERVAL_MS.name,
+    lock_keys.APP_ID.name,
+    lock_keys.PROVIDER.name,
 }
 _PASSWORD = re.compile(r"//[^/@:]*:[^/@]*@")
 """The user and password that an address may carry."""

@@ -1,6 +1,8 @@
 """What every room reports to: counters, timers and gauges, readable as a snapshot, and spans."""
 
 from hudi_locks.observe.metrics import (
+    COMPACTION_COMPLETED,
+    COMPACTION_REQUESTED,
     CONFLICT_RESOLUTION_FAILURE,
     CONFLICT_RESOLUTION_SUCCESS,
     CONFLICT_RESOLUTION_TIMER,
@@ -31,6 +33,8 @@ from hudi_locks.observe.reporting import start_reporting
 from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName
 
 __all__ = [
+    "COMPACTION_COMPLETED",
+    "COMPACTION_REQUESTED",
     "CONFLICT_RESOLUTION_FAILURE",
     "CONFLICT_RESOLUTION_SUCCESS",
     "CONFLICT_RESOLUTION_TIMER",

@@ -14,6 +14,8 @@ from hudi_locks.errors import ConfigError
 from hudi_locks.observe.tracing import NO_SPAN, Span, SpanName, SpanValue, Tracing
 
 __all__ = [
+    "COMPACTION_COMPLETED",
+    "COMPACTION_REQUESTED",
     "CONFLICT_RESOLUTION_FAILURE",
     "CONFLICT_RESOLUTION_SUCCESS",
     "CONFLICT_RESOLUTION_TIMER",
@@ -68,6 +70,10 @@ CONFLICT_RESOLUTION_SUCCESS: Final = "conflict_resolution.success.counter"
 """Counter: looks that found the way free."""
 CONFLICT_RESOLUTION_FAILURE: Final = "conflict_resolution.failure.counter"
 """Counter: looks that found a conflict."""
+COMPACTION_REQUESTED: Final = "compaction.compaction.requested.counter"
+"""Counter: plans of compaction that were put on the timeline."""
+COMPACTION_COMPLETED: Final = "compaction.compaction.completed.counter"
+"""Counter: compactions that were committed."""
 EARLY_CONFLICT_CHECK: Final = "early_conflict.check"
 """Timer: how long each look for conflicts took: of a task before it wrote, or of a timeline server."""
 EARLY_CONFLICT_MARKER: Final = "early_conflict.marker"

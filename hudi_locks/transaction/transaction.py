@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import TracebackType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.early_conflict import GuardedMarkers, Markers
@@ -15,7 +15,7 @@ from hudi_locks.errors import HudiLocksError, StorageError, WriteAborted
 from hudi_locks.format import CommitMetadata, epoch_ms
 from hudi_locks.markers import DirectMarkers, MarkerMaker, StagedFiles, drop_staged
 from hudi_locks.metadata_table import Indexed, StagedLog
-from hudi_locks.observe import SpanName
+from hudi_locks.observe import COMPACTION_COMPLETED, SpanName
 from hudi_locks.redaction import open_log
 from hudi_locks.table import BaseFile
 from hudi_locks.timeline import Timeline
@@ -30,6 +30,7 @@ from hudi_locks.transaction.write_state import Conflict, Outcome, PublishResult,
 __all__ = ["Transaction"]
 
 _log = open_log(__name__)
+_SERVICES: Final = ("clean", "clustering", "compaction", "rollback")
 
 
 class Transaction:
@@ -239,8 +240,17 @@ class Transaction:
             return result
 
     def _report(self, metadata: CommitMetadata, result: PublishResult) -> None:
-        took_ms = epoch_ms(result.completion_time or self.instant) - epoch_ms(self.instant)
-        self._table.metrics.show(self._state.instant.action, {**metadata.count_written(), "duration": took_ms})
+        """Under JVM Hudi's names; services that are pending are those of the snapshot that the write builds on."""
+        metrics, began_ms = self._table.metrics, epoch_ms(self.instant)
+        took_ms = epoch_ms(result.completion_time or self.instant) - began_ms
+        metrics.report(f"{self.action}.timer", took_ms / 1000)
+        metrics.show(self.action, {**metadata.count_written(), "duration": took_ms, "commitTime": began_ms})
+        if self.action == "compaction":
+            metrics.count(COMPACTION_COMPLETED)
+        for action in _SERVICES:
+            pending = [one.requested for one in self.timeline.pending((action,)) if one.requested != self.instant]
+            earliest = {f"earliestInflight{action.title()}Instant": int(pending[0])} if pending else {}
+            metrics.show(action, {f"pending{action.title()}InstantCount": len(pending), **earliest})
 
     def abort(self, reason: str) -> PublishResult:
         """Roll the write back; COMMITTED if a publish was interrupted when it had made its claim.

@@ -13,7 +13,7 @@ from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import Owner
 from hudi_locks.metadata_table import Indexed
-from hudi_locks.observe import Metrics, SpanName
+from hudi_locks.observe import COMPACTION_REQUESTED, Metrics, SpanName
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.claims import ClaimLog
 from hudi_locks.timeline.heartbeat import find_expired
@@ -184,7 +184,10 @@ class Transactions:
             StorageError: See `schedule_clustering`.
             WriteAborted: A restore is pending.
         """
-        return CompactionPlanning(self.coordinator).schedule(make_plan)
+        scheduled = CompactionPlanning(self.coordinator).schedule(make_plan)
+        if scheduled is not None:
+            self.metrics.count(COMPACTION_REQUESTED)
+        return scheduled
 
     def resume_compaction(self, instant: str) -> Transaction:
         """Begin what `schedule_compaction` put on the timeline; see `resume`."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from compaction_harness import CompactionHarness
 from service_harness import ServiceHarness
 from spans import keep_spans, told
 
 from hudi_locks import ManualClock
-from hudi_locks.observe import Gauge, Metrics, SpanName, Timing
+from hudi_locks.format import epoch_ms
+from hudi_locks.observe import COMPACTION_COMPLETED, COMPACTION_REQUESTED, Gauge, Metrics, SpanName, Timing
 from hudi_locks.services import TableServices
 
 KEEP = {
@@ -39,6 +41,26 @@ def test_a_clean_an_archival_and_a_rollback_are_told(harness: ServiceHarness) ->
         timer = shown[f"{action}.timer"]
         assert isinstance(timer, Timing)
         assert timer.count == 1
+
+
+def test_a_commit_tells_what_waits_and_a_compaction_that_it_was_done(harness: ServiceHarness) -> None:
+    compacted = CompactionHarness.at(harness)
+    compacted.append("g-0")
+    compaction = compacted.compaction()
+    metrics = compaction.transactions.metrics
+    planned = compaction.schedule()
+    tx = compaction.transactions.begin("deltacommit", "UPSERT")
+    assert tx.publish(compacted.log(tx, "g-0")).is_committed
+    waiting = metrics.snapshot()
+    assert waiting["compaction.pendingCompactionInstantCount"] == Gauge(1)
+    assert waiting["compaction.earliestInflightCompactionInstant"] == Gauge(int(planned or 0))
+    assert metrics.counter(COMPACTION_REQUESTED) == 1
+    assert metrics.counter(COMPACTION_COMPLETED) == 0
+    assert compacted.run(compaction) is not None
+    done = metrics.snapshot()
+    assert done["compaction.pendingCompactionInstantCount"] == Gauge(0)
+    assert done["compaction.commitTime"] == Gauge(epoch_ms(planned or ""))
+    assert metrics.counter(COMPACTION_COMPLETED) == 1
 
 
 def test_what_fails_has_no_duration() -> None:

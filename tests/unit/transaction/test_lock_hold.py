@@ -49,11 +49,13 @@ def test_the_metrics_show_what_the_last_commit_wrote_and_nothing_of_aborts(harne
     shown = {name: value for name, value in transactions.metrics.snapshot().items() if isinstance(value, Gauge)}
     assert {name for name in shown if not name.startswith("commit.")} == {
         "finalize.duration", "finalize.numFilesFinalized", "rollback.duration", "rollback.numFilesDeleted",
+        "clean.pendingCleanInstantCount", "clustering.pendingClusteringInstantCount",
+        "compaction.pendingCompactionInstantCount", "rollback.pendingRollbackInstantCount",
     }  # fmt: skip
     assert shown["finalize.numFilesFinalized"] == Gauge(1)
     assert {name.removeprefix("commit.") for name in shown if name.startswith("commit.")} == {
         "totalPartitionsWritten", "totalFilesInsert", "totalFilesUpdate", "totalRecordsWritten", "totalRecordsDeleted",
-        "totalInsertRecordsWritten", "totalUpdateRecordsWritten", "totalBytesWritten", "duration",
+        "totalInsertRecordsWritten", "totalUpdateRecordsWritten", "totalBytesWritten", "duration", "commitTime",
     }  # fmt: skip
     assert (shown["commit.totalFilesInsert"], shown["commit.totalFilesUpdate"]) == (Gauge(1), Gauge(1))
     assert (shown["commit.totalRecordsWritten"], shown["commit.totalUpdateRecordsWritten"]) == (Gauge(9), Gauge(4))
