@@ -33,7 +33,8 @@ BASE = "hoodie.write.lock.zookeeper.base_path"
 KEY = "hoodie.write.lock.zookeeper.lock_key"
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "zookeeper_nodes.json").read_text())
 TABLE = LockScope.table()
-ADA = Owner("ada", "host-a", 11, "main", "etl")
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ADA = Owner("ada", "host-a", 11, "main", "etl", trace=TRACE)
 HOLDS = 15
 Make = Callable[..., ZooKeeperLockProvider]
 

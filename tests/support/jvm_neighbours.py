@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 TABLE = LockScope.table()
-ADA = Owner("ada", "host-a", 11, "main", "etl")
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ADA = Owner("ada", "host-a", 11, "main", "etl", trace=TRACE)
 _HOLDS, _OURS = 15, 4
 _START_S = 60
 AnyProvider = TypeVar("AnyProvider", bound=LockProvider)
