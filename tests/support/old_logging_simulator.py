@@ -13,7 +13,7 @@ from transaction_harness import MODE, OPTIMISTIC, write_file
 from transaction_simulator import Simulator
 from transaction_store import SimulatorLock, SteppedStorage
 
-from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable, WriteError
+from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable, WriteAborted, WriteError
 from hudi_locks.format import CommitMetadata, CompactionPlan, Instant, IOType, LogFileName, LogPlace, State, WriteStat
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.markers import DirectMarkers
@@ -75,7 +75,10 @@ class OldLoggingSimulator(Simulator):
         return CommitMetadata.of([stat], "UPSERT", schema="{}")
 
     def _place(self, storage: Storage, timeline: Timeline, group: str) -> LogPlace | None:
-        slices = latest_file_slices(storage, timeline)
+        try:
+            slices = latest_file_slices(storage, timeline)
+        except DamagedTable as error:  # see `compactor`
+            raise WriteAborted(str(error)) from error
         return find_log_places(slices, list_planned_barriers(storage, timeline)).get(("p", group))
 
     def writers(self, name: str, group: str, **how: Any) -> None:
