@@ -207,14 +207,20 @@ class TimelineReader:
 
     def load(self) -> Timeline:
         """See `Timeline.load`."""
+        while (found := self._look()) is None:  # an archiver was faster: what it took is not to look pending
+            self._seen = _Seen(frozenset(), {}, Timeline(self._layout, ()))
+        self._seen = found
+        return found.timeline
+
+    def _look(self) -> _Seen | None:
+        """What is there now; None if a completed file is gone again whose time was still to be told."""
         seen, names = self._seen, frozenset(self._storage.list_names(self._layout.folder))
         new = names - seen.names
         if len(names) - len(new) < len(seen.names):
             seen, new = self._forget(seen, names)
         elif not new:
-            return seen.timeline
-        self._seen = self._add(seen, names, new)
-        return self._seen.timeline
+            return seen
+        return self._add(seen, names, new)
 
     def _forget(self, seen: _Seen, names: frozenset[str]) -> tuple[_Seen, frozenset[str]]:
         """What was seen less the instants of which a file is gone, and the names to look at then."""
@@ -228,9 +234,12 @@ class TimelineReader:
         left = frozenset(name for name in names if name.startswith(tuple(times))) if times else frozenset()
         return _Seen(names - left, kept, Timeline(self._layout, instants, paths)), left | (names - seen.names)
 
-    def _add(self, seen: _Seen, names: frozenset[str], new: frozenset[str]) -> _Seen:
+    def _add(self, seen: _Seen, names: frozenset[str], new: frozenset[str]) -> _Seen | None:
         latest, instants, paths = dict(seen.latest), list(seen.timeline.instants), dict(seen.timeline.paths)
-        for found in _interpret_all(self._storage, self._layout, names=sorted(new)):
+        interpreted = list(_interpret_all(self._storage, self._layout, names=sorted(new)))
+        if len(interpreted) < sum(_parse(name, self._layout.folder) is not None for name in new):
+            return None
+        for found in interpreted:
             key = (found[0].requested, comparable_action(found[0].action))
             before = latest.get(key)
             latest[key] = now = _later(before, found)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import Instant, State, format_time
-from hudi_locks.storage import LocalStorage, MemoryStorage
+from hudi_locks.storage import Entry, LocalStorage, MemoryStorage
 from hudi_locks.timeline import (
     LAYOUT_1,
     LAYOUT_2,
@@ -30,6 +30,18 @@ def time(n: int) -> str:
 @pytest.fixture
 def storage() -> MemoryStorage:
     return MemoryStorage(ManualClock(START_MS + 500))
+
+
+class ArchivedMeanwhile(MemoryStorage):
+    """Loses the files of the first instant, the pending ones first, between a listing and a look at one of them."""
+
+    going: tuple[str, ...] = ()
+
+    def stat(self, path: str) -> Entry | None:
+        going, self.going = self.going, ()
+        for name in going:
+            self.delete(name)
+        return super().stat(path)
 
 
 def put(storage: MemoryStorage, *instants: Instant) -> None:
@@ -269,3 +281,16 @@ def test_a_reserved_time_is_the_newest_unless_a_later_one_is_shown(storage: Memo
     assert reserved == timeline
     assert reserved.completing([done(8, 9)]).newest_time() == time(9)
     assert reserved.completed_since(timeline) == ()
+
+
+def test_a_write_of_version_6_that_is_archived_while_it_is_looked_at_does_not_look_pending() -> None:
+    storage = ArchivedMeanwhile(ManualClock(START_MS + 500))
+    for number in (1, 2):
+        for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
+            storage.replace(LAYOUT_1.path(Instant(time(number), "deltacommit", state)), b"")
+    reader = TimelineReader(storage, LAYOUT_1)
+    storage.going = tuple(LAYOUT_1.path(Instant(time(1), "deltacommit", state)) for state in State)
+    timeline = reader.load()
+    assert [(instant.requested, instant.state) for instant in timeline.instants] == [(time(2), State.COMPLETED)]
+    assert timeline.is_completed(time(1))
+    assert reader.load().instants == timeline.instants
