@@ -45,6 +45,13 @@ except ImportError as error:
         found=_release,
     ) from error
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before 4.2 Spark ends such a query by itself, after one micro-batch
+
+    class SupportsTriggerAvailableNow: ...  # type: ignore[no-redef]
+
+
 __all__ = ["HudiLocksDataSource"]
 
 _FORMAT: Final = "hudi_locks"
@@ -282,12 +289,17 @@ class _Reader(_OnExecutors, DataSourceReader):  # type: ignore[misc]  # PySpark 
             raise TableError(f"{message}: call load(...) again", **error.facts) from error
 
 
-class _StreamReader(_OnExecutors, DataSourceStreamReader):  # type: ignore[misc]  # PySpark has no types here
+class _StreamReader(_OnExecutors, SupportsTriggerAvailableNow, DataSourceStreamReader):  # type: ignore[misc]  # PySpark has no types here
     """Of `spark.readStream`. An offset is the completion time of the last commit that was shown."""
 
     def __init__(self, scan: _Scan, begin: str) -> None:
         self._scan = scan
         self._begin = begin
+        self._last: str | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
+        """Show nothing that is committed from now on."""
+        self._last = self._scan.find_end(self._begin)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802  # PySpark's name
         """Where the first micro-batch begins."""
@@ -300,7 +312,7 @@ class _StreamReader(_OnExecutors, DataSourceStreamReader):  # type: ignore[misc]
         """
         del limit
         self._reach(start)
-        return {_COMPLETED: self._scan.find_end(self._begin)}
+        return {_COMPLETED: self._scan.find_end(self._begin) if self._last is None else max(self._begin, self._last)}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         """What each task reads of a micro-batch, also of one that is repeated."""
