@@ -32,10 +32,10 @@ QUERY, BEGIN, END = (
 HOLES = "hoodie.read.timeline.holes.resolution.policy"
 
 
-def open_source(path: str, **options: str) -> Any:
+def open_source(base: str, **options: str) -> Any:
     from hudi_locks.spark import HudiLocksDataSource
 
-    return HudiLocksDataSource({"path": path, **options})
+    return HudiLocksDataSource({"path": base, **options})
 
 
 def read_shares(reader: Any, *span: dict[str, str]) -> list[tuple[Any, ...]]:
