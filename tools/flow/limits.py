@@ -36,7 +36,7 @@ LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
         "upsert": Limit(Passage(59, 629, 18), aim_files=45, aim_depth=14),
         "compact": Limit(Passage(49, 540, 16), aim_files=40, aim_depth=14),
-        "read": Limit(Passage(28, 168, 13), aim_files=20),
+        "read": Limit(Passage(29, 169, 13), aim_files=20),
         "lock": Limit(Passage(11, 97, 10), aim_files=12),
         "check": Limit(Passage(13, 69, 11), aim_files=12),
     }
