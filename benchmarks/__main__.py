@@ -12,6 +12,7 @@ from benchmarks.figures import print_figures, save_figures
 
 NAMES = (
     "commits",
+    "data_source",
     "early_conflict",
     "early_conflict_checks",
     "early_conflict_markers",

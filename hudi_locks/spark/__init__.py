@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.merge import MergeBuilder
     from hudi_locks.spark.operation import Attempt, Operation, WriteResult
+    from hudi_locks.spark.reading.data_source import HudiLocksDataSource
     from hudi_locks.spark.reading.reader import Reader
     from hudi_locks.spark.services.clustering import ClusteringService
     from hudi_locks.spark.services.compaction import CompactionService, LogCompactionService
@@ -41,6 +42,7 @@ __all__ = [
     "CompactionService",
     "Conflict",
     "HoodieTable",
+    "HudiLocksDataSource",
     "LogCompactionService",
     "MergeBuilder",
     "MetadataMade",
@@ -68,6 +70,7 @@ _MODULES: Final = {
     "CompactionService": "hudi_locks.spark.services.compaction",
     "Conflict": "hudi_locks.transaction",
     "HoodieTable": "hudi_locks.spark.hoodie_table",
+    "HudiLocksDataSource": "hudi_locks.spark.reading.data_source",
     "LogCompactionService": "hudi_locks.spark.services.compaction",
     "MergeBuilder": "hudi_locks.spark.merge",
     "MetadataMade": "hudi_locks.services",

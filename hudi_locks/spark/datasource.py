@@ -9,10 +9,11 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.config import Key, Options, add_defaults, datasource_keys, find_key
+from hudi_locks.config import Key, Options, add_defaults, datasource_keys
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation, WriteResult
+from hudi_locks.spark.reading.query import ReadQuery, leave_out_query
 from hudi_locks.spark.session import open_table_storage, prepare_session
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
@@ -86,24 +87,11 @@ def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, o
         ConfigError: An option cannot be used, or two contradict each other.
     """
     given = add_defaults(options)
-    rest = {name: value for name, value in given.items() if find_key(name) not in datasource_keys.READ_KEYS}
-    table = HoodieTable.load(spark, path, options=rest)
-    moment = given.find(datasource_keys.AS_OF_INSTANT)
-    kind = given.get_value(datasource_keys.QUERY_TYPE).lower()
-    _refuse_mixed_reads(given, kind, moment)
-    if kind == "incremental":
-        begin = given.get_value(datasource_keys.BEGIN_INSTANT)
-        return table.incremental("0" if begin == "earliest" else begin, given.find(datasource_keys.END_INSTANT))
-    return table.as_of(requested=moment) if moment else table.read(read_optimized=kind == "read_optimized")
-
-
-def _refuse_mixed_reads(options: Options, kind: str, moment: str | None) -> None:
-    spans = [key.name for key in (datasource_keys.BEGIN_INSTANT, datasource_keys.END_INSTANT) if options.has(key)]
-    stray = spans if kind != "incremental" else []
-    stray += [datasource_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
-    if stray:
-        message = f"{stray[0]} has no meaning with {datasource_keys.QUERY_TYPE.name}={kind}; leave one of the two out"
-        raise ConfigError(message, key=stray[0], value=options[stray[0]])
+    table = HoodieTable.load(spark, path, options=leave_out_query(given))
+    query = ReadQuery.of(given)
+    if query.is_incremental:
+        return table.incremental(query.begin, query.end)
+    return table.as_of(requested=query.moment) if query.moment else table.read(read_optimized=query.is_read_optimized)
 
 
 def open_table(spark: SparkSession, path: str | PathLike[str], options: Options) -> HoodieTable:

@@ -120,7 +120,8 @@ def check_session(spark: SparkSession) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SessionRefused(
             "this is a session of Spark Connect, which has no SparkContext to run the tasks of a write with; make one"
-            " by SparkSession.builder.master(...), or run the job by spark-submit"
+            " by SparkSession.builder.master(...), or run the job by spark-submit; to read alone, register"
+            " hudi_locks.spark.HudiLocksDataSource, which needs PySpark 4"
         )
     if is_stopped(spark):
         raise SessionRefused("this Spark session was stopped; make a new one, and load the table with it")

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
-from hudi_locks.errors import BadInput, ConfigError, TableExists, UnsupportedTable
+from hudi_locks.errors import BadInput, ConfigError, ProviderLoadError, TableExists, UnsupportedTable
 from hudi_locks.spark import HoodieTable, read, write
 from hudi_locks.storage import LocalStorage, opening, register_storage
 
@@ -151,3 +152,13 @@ def test_what_a_machine_gives_to_all_jobs_counts_where_a_job_gives_none(
     assert rows_of(table) == SECOND[1:]
     made = HoodieTable.create(spark, f"{path}2", name="u", record_key="id")
     assert made.table.config.hive_style
+
+
+def test_the_format_of_spark_4_is_told_from_what_3_5_has() -> None:
+    import hudi_locks.spark
+
+    if pyspark.__version__.startswith("3."):
+        with pytest.raises(ProviderLoadError, match=r"needs PySpark 4\.0.*hudi_locks\.spark\.read\(spark, path"):
+            _ = hudi_locks.spark.HudiLocksDataSource
+    else:
+        assert hudi_locks.spark.HudiLocksDataSource.name() == "hudi_locks"

@@ -128,10 +128,15 @@ class MergeTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the packs numbered in the first column."""
         for batch in batches:
-            for one in (one for number in batch.column(0).to_pylist() for one in self.packs[number]):
-                for rows in self._read(one):
-                    given = self._add_id(rows.select(self.shown), one.slice.file_id)
-                    yield from given.to_batches(max_chunksize=_BATCH_ROWS)
+            for number in batch.column(0).to_pylist():
+                for rows in self.read(self.packs[number]):
+                    yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def read(self, pack: Pack) -> Iterator[pa.Table]:
+        """The rows of one pack in pieces."""
+        for one in pack:
+            for rows in self._read(one):
+                yield self._add_id(rows.select(self.shown), one.slice.file_id)
 
     def _add_id(self, rows: pa.Table, file_id: str) -> pa.Table:
         if not self.file_id:

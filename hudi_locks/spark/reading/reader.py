@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.config import Options, service_keys, table_keys, write_keys
-from hudi_locks.errors import BadInput, StorageError, TableError, UnsupportedTable
-from hudi_locks.format import META_COLUMNS, is_time, parse_moment
+from hudi_locks.config import Options, service_keys, write_keys
+from hudi_locks.errors import StorageError, TableError
+from hudi_locks.format import META_COLUMNS, is_time
 from hudi_locks.format.column_range import ColumnRange, ValueKind
 from hudi_locks.metadata_table import find_slice_ranges
 from hudi_locks.redaction import open_log
@@ -21,43 +19,27 @@ from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
 from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ranges, read_condition
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
-from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
+from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
 from hudi_locks.spark.reading.point_reads import choose_slices, find_groups, list_wanted_keys
 from hudi_locks.spark.snapshot import Snapshot
-from hudi_locks.spark.writing.rows import column_named, to_spark, widen
+from hudi_locks.spark.writing.rows import column_named, to_spark
 from hudi_locks.table import (
     COMMIT_TIME,
-    PARTITION_METADATA,
-    RECORD_KEY,
     BaseFile,
     FileSlice,
-    OvertakenSnapshot,
     PartitionValues,
     Table,
     add_meta_schema,
-    files_changed,
-    latest_file_slices,
     list_partitions,
-    refuse_altered,
-    refuse_cleaned,
-    refuse_inexact,
-    refuse_removed,
-    slices_changed,
 )
-from hudi_locks.timeline import end_before_holes
 
 __all__ = ["Reader"]
 
 _log = open_log(__name__)
-_ADVICE = "Read the table as it is now, or what you ask for with JVM Hudi"
-_NAMED = 5
-"""So many partitions are named in an error."""
-_ATTEMPTS = 10
-"""A cleaner that overtakes a reader so often keeps too little for it."""
 
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(ReadPlanner):
     """Reads one table. Runs on the driver.
 
     A DataFrame shows the table as it was when it was made: a later commit does not change it, and cleaning the files
@@ -91,10 +73,7 @@ class Reader:
 
         Of a merge-on-read table `read_optimized` shows the base files alone: what is in logs comes with compaction.
         """
-        times = {"as_of": completed, "as_of_requested": requested}
-        limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        if limits:
-            refuse_altered(self.table.storage, advice=_ADVICE)
+        limits = self._limit(completed=completed, requested=requested)
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
@@ -103,7 +82,7 @@ class Reader:
             if chosen.condition is not None and not limits:
                 slices = chosen._find_rows(slices, snapshot, chosen.condition)  # noqa: SLF001
             if read_optimized:
-                slices = tuple(replace(piece, logs=()) for piece in slices if piece.base is not None)
+                slices = leave_out_logs(slices)
             if self.where is None:
                 return self._select(self._merge(slices, snapshot))
             return chosen._filter(slices, snapshot, self.where)  # noqa: SLF001
@@ -176,10 +155,6 @@ class Reader:
     def _skips_files(self) -> bool:
         return self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)
 
-    def _goes_by_metadata(self) -> bool:
-        enable = table_keys.METADATA_ENABLE
-        return not self.options.has(enable) or bool(self.options.get_value(enable))
-
     @property
     def _filtered(self) -> tuple[str, ...]:
         """Columns that `where` needs."""
@@ -222,68 +197,12 @@ class Reader:
 
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
-            return self._select(
-                self._find_changes(snapshot, *self._bound(snapshot, begin, end, holes_policy=holes_policy))
-            )
+            span = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+            slices, instants = self._find_changes(snapshot, *span)
+            rows = self._merge(slices, snapshot, also=(COMMIT_TIME,))
+            return self._select(rows.where(F.col(COMMIT_TIME).isin(list(instants))))
 
         return self._read_newest(read)
-
-    def _refuse_unmarked(self) -> None:
-        """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""
-        refuse_altered(self.table.storage, advice=_ADVICE)
-        if not self.table.config.has_meta_columns:
-            told = f"{table_keys.POPULATE_META_FIELDS.name}=false"
-            message = f"{told}: no row of the table tells which commit wrote it; compare two reads by as_of() instead"
-            raise UnsupportedTable(message, key=table_keys.POPULATE_META_FIELDS.name, value="false")
-
-    def _read_newest(self, read: Callable[[Snapshot], DataFrame]) -> DataFrame:
-        """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
-        for _ in range(_ATTEMPTS):
-            with suppress(OvertakenSnapshot):
-                return read(Snapshot.load(self.table))
-        return read(Snapshot.load(self.table))
-
-    def _bound(self, snapshot: Snapshot, begin: str, end: str | None, *, holes_policy: str) -> tuple[str, str | None]:
-        begin, end = parse_moment(begin), end if end is None else parse_moment(end)
-        return begin, end_before_holes(snapshot.timeline, begin=begin, end=end, policy=holes_policy)
-
-    def _list_slices(self, snapshot: Snapshot, **limits: str) -> tuple[FileSlice, ...]:
-        storage, timeline, partitions = self.table.storage, snapshot.timeline, self.partitions
-        moment = {"completed": limits.get("as_of"), "requested": limits.get("as_of_requested")}
-        refuse_cleaned(storage, timeline, **moment)
-        given: dict[str, Any] = {"partitions": partitions, "refuses_overtaken": True, **limits}
-        slices = self._list_by_metadata(snapshot, given)
-        if slices is None:
-            slices = latest_file_slices(storage, timeline, **given)
-        refuse_removed(storage, timeline, slices, partitions=partitions, **moment)
-        return slices
-
-    def _list_by_metadata(self, snapshot: Snapshot, given: Mapping[str, Any]) -> tuple[FileSlice, ...] | None:
-        """None where the folders are to be listed, as they are if the metadata table lacks what commits name."""
-        if not (self.table.storage.is_remote and self._goes_by_metadata()):
-            return None
-        try:
-            view = snapshot.metadata
-            if view is None:
-                return None
-            listed = view.data_files(self.partitions)
-            return latest_file_slices(self.table.storage, snapshot.timeline, listed=listed, **given)
-        except OvertakenSnapshot:
-            raise
-        except (TableError, StorageError) as error:
-            _log.warning("the folders of %s are listed: %s", self.table.storage.base, error)
-            return None
-
-    def _find_changes(self, snapshot: Snapshot, begin: str, end: str | None) -> DataFrame:
-        storage, timeline = self.table.storage, snapshot.timeline
-        if self.table.is_merge_on_read:
-            merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
-            slices, instants = merged.slices, merged.instants
-        else:
-            changes = files_changed(storage, timeline, begin=begin, end=end)
-            files = [file for file in changes.files if self._is_wanted(file.partition)]
-            slices, instants = tuple(FileSlice(f.partition, f.file_id, f.instant, f) for f in files), changes.instants
-        return self._merge(slices, snapshot, also=(COMMIT_TIME,)).where(F.col(COMMIT_TIME).isin(list(instants)))
 
     def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str] = ()) -> DataFrame:
         """The columns that are shown, and `also` these.
@@ -296,7 +215,8 @@ class Reader:
         merged = tuple(piece for piece in slices if piece.logs or address is None)
         if not merged:
             return self._open(plain, snapshot, address)
-        found = self._hide_made_keys(read_packs(self.spark, self._plan_merge(merged, snapshot, also=also)))
+        cores = self.spark.sparkContext.defaultParallelism
+        found = self._hide_made_keys(read_packs(self.spark, self._plan_merge(merged, snapshot, cores=cores, also=also)))
         if address is None or not plain:
             return found
         return self._open(plain, snapshot, address).select(*map(column_named, found.columns)).unionByName(found)
@@ -306,43 +226,6 @@ class Reader:
         if self.table.config.has_meta_columns:
             return rows
         return rows.withColumns({n: F.lit(None).cast("string") for n in META_COLUMNS if n in rows.columns})
-
-    def _refuse_untold(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> None:
-        """Refuse folders that do not tell the partition columns which their files lack: these would be null."""
-        fields = self.table.config.dropped_fields
-        if not fields or snapshot.shown_schema is None:
-            return
-        values = PartitionValues.of(self.table.config, snapshot.shown_schema)
-        for partition in sorted({piece.partition for piece in slices}):
-            if values.read(partition) is None:
-                message = (
-                    f"the files of the table have no partition columns ({', '.join(fields)}), and the folder"
-                    f" {partition!r} does not tell them, as far as it is known here; read other partitions, by"
-                    " partitions=[...]"
-                )
-                raise UnsupportedTable(message, partition=partition, fields=list(fields))
-
-    def _plan_merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str]) -> MergeTask:
-        needed = self._narrow(snapshot.shown_schema)
-        bases = [piece.base for piece in slices if piece.base is not None]
-        logs = [log for piece in slices for log in piece.logs]
-        history = snapshot.history
-        refuse_inexact(self.table.storage, snapshot.timeline, (*bases, *logs), needed, history=history)
-        shown = tuple(dict.fromkeys((*self._shown(needed.names), *also)))
-        packs = pack_slices(slices, cores=self.spark.sparkContext.defaultParallelism)
-        sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
-        values = PartitionValues.of(self.table.config, needed)
-        rule = replace(self.table.config.merge_rule, history=history)
-        return MergeTask(self.table.storage, packs, needed, rule, sent, values)
-
-    def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
-        """The columns that are wanted, and those that decide between rows, in types that Spark has."""
-        there = add_meta_schema(schema if schema is not None else pa.schema([]))
-        user = set(there.names).difference(META_COLUMNS) if self.columns is None else self.columns
-        meta = META_COLUMNS if self.meta_columns else (COMMIT_TIME, RECORD_KEY)
-        config = self.table.config
-        needed = {*user, *meta, *self._filtered, *config.merge_rule.deciding, *config.dropped_fields}
-        return widen(pa.schema([field for field in there if field.name in needed]))
 
     def _open(self, files: Sequence[BaseFile], snapshot: Snapshot, address: Address | None) -> DataFrame:
         narrow, storage = self._narrow(snapshot.shown_schema), self.table.storage
@@ -354,31 +237,6 @@ class Reader:
 
         return read_as_stored(storage, snapshot.timeline, files, narrow, read=read, history=snapshot.history)
 
-    def _check(self, snapshot: Snapshot) -> None:
-        if snapshot.history is not None and self.table.config.virtual_keys is not None:
-            refuse_altered(self.table.storage, advice=_ADVICE)
-        found = [] if snapshot.shown_schema is None else snapshot.shown_schema.names
-        lacking = [name for name in self.columns or () if name not in found]
-        if lacking:
-            message = f"there is no column {', '.join(map(repr, lacking))} to read; the table has {', '.join(found)}"
-            raise BadInput(message, columns=lacking, found=found)
-        for partition in self.partitions or ():
-            self._check_partition(partition)
-
-    def _check_partition(self, partition: str) -> None:
-        if any(entry.name.startswith(PARTITION_METADATA) for entry in self.table.storage.list(partition)):
-            return
-        some = ", ".join(list_partitions(self.table.storage)[:_NAMED]) or "none"
-        message = f"there is no partition {partition!r} to read; give partition paths, as these of the table: {some}"
-        raise BadInput(message, partition=partition)
-
-    def _is_wanted(self, partition: str) -> bool:
-        return self.partitions is None or partition in self.partitions
-
     def _select(self, rows: DataFrame) -> DataFrame:
         shown = self._shown(rows.columns)
         return rows if list(shown) == rows.columns else rows.select(*map(column_named, shown))
-
-    def _shown(self, there: Sequence[str]) -> Sequence[str]:
-        user = [name for name in there if name not in META_COLUMNS] if self.columns is None else self.columns
-        return (*(META_COLUMNS if self.meta_columns else ()), *user)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import Instant, State, format_time
-from hudi_locks.storage import Entry, LocalStorage, MemoryStorage
+from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.timeline import (
     LAYOUT_1,
     LAYOUT_2,
@@ -37,11 +37,12 @@ class ArchivedMeanwhile(MemoryStorage):
 
     going: tuple[str, ...] = ()
 
-    def stat(self, path: str) -> Entry | None:
+    def list_names(self, folder: str) -> list[str]:
+        found = super().list_names(folder)
         going, self.going = self.going, ()
-        for name in going:
-            self.delete(name)
-        return super().stat(path)
+        for path in going:
+            self.delete(path)
+        return found
 
 
 def put(storage: MemoryStorage, *instants: Instant) -> None:
