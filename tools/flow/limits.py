@@ -34,9 +34,9 @@ class Limit:
 
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
-        "upsert": Limit(Passage(62, 650, 19), aim_files=45, aim_depth=14),
-        "compact": Limit(Passage(51, 558, 16), aim_files=40, aim_depth=14),
-        "read": Limit(Passage(28, 168, 13), aim_files=20),
+        "upsert": Limit(Passage(62, 653, 19), aim_files=45, aim_depth=14),
+        "compact": Limit(Passage(51, 560, 17), aim_files=40, aim_depth=14),
+        "read": Limit(Passage(29, 171, 13), aim_files=20),
         "lock": Limit(Passage(12, 105, 10), aim_files=12),
         "check": Limit(Passage(13, 69, 11), aim_files=12),
     }
