@@ -67,7 +67,8 @@ class HudiLocksDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
     Register it once in a session: `spark.dataSource.register(HudiLocksDataSource)`. The options are those of
     `hudi_locks.spark.read`; one that is unknown is refused. It reads by Arrow in Python, and what Spark knows of a
     query does not reach it. So `hudi_locks.spark.read` and `HoodieTable.read` are quicker where they can be called.
-    Rows are written by `hudi_locks.spark.write`.
+    Set `PYSPARK_PYTHON` to a Python that has this package before the session is made. Rows are written by
+    `hudi_locks.spark.write`.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
