@@ -232,7 +232,7 @@ class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
 
     def __init__(self, coordinator: TableCoordinator) -> None:
         super().__init__(coordinator)
-        self.action = name_clustering(coordinator.layout)
+        self.action: str = name_clustering(coordinator.layout)
 
 
 class CompactionPlanning(ServicePlanning[CompactionPlan]):

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, UnsupportedTable
 from hudi_locks.spark import HoodieTable, read
+from hudi_locks.spark.session import prepare_session
 
 pytestmark = [
     pytest.mark.spark,
@@ -53,6 +54,7 @@ def read_batch(path: str, options: dict[str, str]) -> list[tuple[Any, ...]]:
 def registered(spark: Any) -> Any:
     from hudi_locks.spark import HudiLocksDataSource
 
+    prepare_session(spark)  # what is registered keeps the Python that workers run at that time
     spark.dataSource.register(HudiLocksDataSource)
     return spark
 

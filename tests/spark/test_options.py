@@ -119,7 +119,10 @@ def test_a_partition_column_that_the_key_generator_leaves_out_is_warned_about(
         ({"hoodie.table.initial.version": "6"}, r"initial\.version=6"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, r"formats\.enable=true"),
         ({"hoodie.partition.metafile.use.base.format": "true"}, r"base\.format=true"),
-        ({"hoodie.populate.meta.fields": "false"}, r"populate\.meta\.fields=false"),
+        (
+            {"hoodie.populate.meta.fields": "false", "hoodie.table.cdc.enabled": "true"},
+            r"populate\.meta\.fields: false cannot be created",
+        ),
         ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.index.type": "BUCKET"}, "CONSISTENT_HASHING"),
         ({"hoodie.index.type": "HBASE"}, "use GLOBAL_SIMPLE, if a key is to have one row in the whole table"),
         ({"hoodie.index.type": "FLINK_STATE"}, "FLINK_STATE is not offered"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,29 +27,58 @@ from hudi_locks.storage import open_storage
 from hudi_locks.table import COMMIT_TIME, FileSlice, OvertakenSnapshot, Table, add_meta_schema
 from hudi_locks.timeline import end_before_holes
 
-try:
-    from pyspark.sql.datasource import (
-        DataSource,
-        DataSourceReader,
-        DataSourceStreamReader,
-        DataSourceStreamWriter,
-        DataSourceWriter,
-        InputPartition,
-    )
-except ImportError as error:
-    from pyspark import __version__ as _release
+if TYPE_CHECKING:  # of which releases before 4.0 have nothing
 
-    raise ProviderLoadError(
-        f"the format hudi_locks needs PySpark 4.0 or later, and this is {_release}: read by"
-        " hudi_locks.spark.read(spark, path, options), which does the same",
-        found=_release,
-    ) from error
+    class DataSource:
+        """See `pyspark.sql.datasource`."""
 
-try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # before 4.2 Spark ends such a query by itself, after one micro-batch
+        options: Mapping[str, str]
 
-    class SupportsTriggerAvailableNow: ...  # type: ignore[no-redef]
+        def __init__(self, options: Mapping[str, str]) -> None:
+            """As Spark has them."""
+
+    class DataSourceReader:
+        """See `pyspark.sql.datasource`."""
+
+    class DataSourceStreamReader:
+        """See `pyspark.sql.datasource`."""
+
+    class DataSourceStreamWriter:
+        """See `pyspark.sql.datasource`."""
+
+    class DataSourceWriter:
+        """See `pyspark.sql.datasource`."""
+
+    class InputPartition:
+        """See `pyspark.sql.datasource`."""
+
+    class SupportsTriggerAvailableNow:
+        """See `pyspark.sql.streaming.datasource`."""
+
+else:
+    try:
+        from pyspark.sql.datasource import (
+            DataSource,
+            DataSourceReader,
+            DataSourceStreamReader,
+            DataSourceStreamWriter,
+            DataSourceWriter,
+            InputPartition,
+        )
+    except ImportError as error:
+        from pyspark import __version__ as _release
+
+        raise ProviderLoadError(
+            f"the format hudi_locks needs PySpark 4.0 or later, and this is {_release}: read by"
+            " hudi_locks.spark.read(spark, path, options), which does the same",
+            found=_release,
+        ) from error
+
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # before 4.2 Spark ends such a query by itself, after one micro-batch
+
+        class SupportsTriggerAvailableNow: ...
 
 
 __all__ = ["HudiLocksDataSource"]
@@ -61,13 +90,14 @@ _COMPLETED: Final = "completed"
 """Of an offset: the completion time of the last commit that was shown."""
 
 
-class HudiLocksDataSource(DataSource):  # type: ignore[misc]  # PySpark has no types here
+class HudiLocksDataSource(DataSource):
     """Reads tables by `spark.read.format("hudi_locks")`, and their commits by `spark.readStream`.
 
     Register it once in a session: `spark.dataSource.register(HudiLocksDataSource)`. The options are those of
     `hudi_locks.spark.read`; one that is unknown is refused. It reads by Arrow in Python, and what Spark knows of a
     query does not reach it. So `hudi_locks.spark.read` and `HoodieTable.read` are quicker where they can be called.
-    Rows are written by `hudi_locks.spark.write`.
+    Set `PYSPARK_PYTHON` to a Python that has this package before the session is made. Rows are written by
+    `hudi_locks.spark.write`.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -158,7 +188,7 @@ def _refuse_writes(way_out: str) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class _Share(InputPartition):  # type: ignore[misc]  # PySpark has no types here
+class _Share(InputPartition):
     """What one Spark task reads. Picklable.
 
     Attributes:
@@ -270,7 +300,7 @@ class _OnExecutors:
         return {}
 
 
-class _Reader(_OnExecutors, DataSourceReader):  # type: ignore[misc]  # PySpark has no types here
+class _Reader(_OnExecutors, DataSourceReader):
     """Of `spark.read`."""
 
     def __init__(self, scan: _Scan, query: ReadQuery, loaded: Snapshot | None) -> None:
@@ -289,7 +319,7 @@ class _Reader(_OnExecutors, DataSourceReader):  # type: ignore[misc]  # PySpark 
             raise TableError(f"{message}: call load(...) again", **error.facts) from error
 
 
-class _StreamReader(_OnExecutors, SupportsTriggerAvailableNow, DataSourceStreamReader):  # type: ignore[misc]  # PySpark has no types here
+class _StreamReader(_OnExecutors, SupportsTriggerAvailableNow, DataSourceStreamReader):
     """Of `spark.readStream`. An offset is the completion time of the last commit that was shown."""
 
     def __init__(self, scan: _Scan, begin: str) -> None:
