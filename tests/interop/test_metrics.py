@@ -26,7 +26,8 @@ KEYS = {
     "hoodie.datasource.write.hive_style_partitioning": "true",
 }
 NOT_THEIRS = ("_sum", "_longest", "_lost", "_miss", "heartbeat_age_count")
-
+LATER = {"t_clean_duration", "t_clean_numFilesDeleted", "t_index_lookup_duration", "t_index_timer_count"}
+"""What the JVM tells only after its commit, when it cleans, or with other indexes than this table has."""
 
 PORTS = range(20_000, 30_000)
 """None that a system gives to clients in between."""
@@ -106,4 +107,4 @@ def test_metrics_are_called_as_the_jvm_calls_them(
         ours = scrape(port)
     assert {"t_lock_acquire_attempts", "t_lock_request_latency_count", "t_conflict_resolution_timer_count"} <= ours
     assert {"t_commit_totalRecordsWritten", "t_commit_totalUpdateRecordsWritten", "t_commit_duration"} <= ours
-    assert {name for name in ours if not name.endswith(NOT_THEIRS)} <= theirs
+    assert {name for name in ours if not name.endswith(NOT_THEIRS)} <= theirs | LATER
