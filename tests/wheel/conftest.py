@@ -42,12 +42,25 @@ def install(run: Run) -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def python(run: Run, install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of that environment."""
-    folder = tmp_path_factory.mktemp("stranger")
-    run(UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT, cwd=folder)
-    run(UV, "venv", "--quiet", "--python", sys.executable, folder / "env", cwd=folder)
-    interpreter = folder / "env" / "bin" / "python"
-    wheel = next(folder.glob("hudi_locks-*.whl"))
-    install(interpreter, f"{wheel}[spark]", folder)
-    return interpreter
+def make_environment(
+    run: Run, install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Path]:
+    """Makes an environment with the wheel; its interpreter."""
+    built = tmp_path_factory.mktemp("wheel")
+    run(UV, "build", "--quiet", "--wheel", "--out-dir", built, ROOT, cwd=built)
+    wheel = next(built.glob("hudi_locks-*.whl"))
+
+    def make() -> Path:
+        folder = tmp_path_factory.mktemp("stranger")
+        run(UV, "venv", "--quiet", "--python", sys.executable, folder / "env", cwd=folder)
+        interpreter = folder / "env" / "bin" / "python"
+        install(interpreter, f"{wheel}[spark]", folder)
+        return interpreter
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def python(make_environment: Callable[[], Path]) -> Path:
+    """The interpreter of an environment with the wheel alone."""
+    return make_environment()

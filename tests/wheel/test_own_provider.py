@@ -11,12 +11,15 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_lock_provider"
 Run = Callable[..., str]
 SOME = "A,B1,B2,C,E1,E2,F2a,H1,H2,L6"
-pytestmark = pytest.mark.xdist_group("stranger")  # one environment serves them all
+pytestmark = pytest.mark.xdist_group("stranger")  # one wheel serves them all
 
 
 @pytest.fixture(scope="module")
-def env(python: Path, install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the environment's commands, with the example installed from a copy."""
+def env(
+    make_environment: Callable[[], Path], install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The folder of the commands of an environment of its own, with the example installed from a copy."""
+    python = make_environment()
     copy = tmp_path_factory.mktemp("own") / "my_lock_provider"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     install(python, f"{copy}[test]", copy)
