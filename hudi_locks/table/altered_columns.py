@@ -66,13 +66,16 @@ def find_column_history(storage: Storage) -> ColumnHistory | None:
         DamagedTable: It cannot be read.
     """
     path, versions = _read_versions(storage)
-    if not _list_changes(versions):
+    changes = _list_changes(versions)
+    if not changes:
         return None
-    if nested := [told for told in _list_changes(versions) if "." in told.partition(" ")[0]]:
+    if nested := [told for told in changes if "." in told.partition(" ")[0]]:
         raise _refuse(storage, path, nested, "Such a table is read by JVM Hudi only; copy it to a new one")
-    ordered = sorted(versions, key=lambda one: int(one["version_id"]))
     with interpreting("history of columns", path):
-        named = [(int(one["version_id"]), [(int(c["id"]), str(c["name"])) for c in one["fields"]]) for one in ordered]
+        oldest_first = reversed(versions)
+        named = [
+            (int(one["version_id"]), [(int(c["id"]), str(c["name"])) for c in one["fields"]]) for one in oldest_first
+        ]
     return ColumnHistory(tuple((version, tuple(names)) for version, names in named))
 
 
@@ -100,7 +103,7 @@ def _refuse(storage: Storage, path: str, found: Sequence[str], advice: str) -> U
 
 
 def _read_versions(storage: Storage) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """The newest file of the history, and the versions in it; none where no column ever changed."""
+    """The newest file of the history, and the versions in it, the newest first; none where no column ever changed."""
     completed = sorted(one.name for one in storage.list(_FOLDER) if one.name.endswith(_COMPLETED) and "_" in one.name)
     if not completed:
         return "", ()
