@@ -57,6 +57,10 @@ class CompactionPlan:
         """The plan without the operations on these (partition path, file id)."""
         return replace(self, groups=tuple(op for op in self.groups if (op.partition, op.file_id) not in taken))
 
+    def only(self, wanted: Collection[tuple[str, str]]) -> CompactionPlan:
+        """The plan with the operations on these (partition path, file id) alone."""
+        return replace(self, groups=tuple(op for op in self.groups if (op.partition, op.file_id) in wanted))
+
     def encode(self) -> bytes:
         """Its bytes, from which a JVM can run the plan too: Avro in every layout."""
         record = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -318,15 +318,18 @@ class MetadataView:
         """
         listed = list_data_files(self.table.storage, [f"{METADATA_FOLDER}/{partition.value}"])
         completion = find_completions(self.table.storage, self.own_timeline, listed, exactly=False).take
-        shown = listed.where(lambda file: self._counts(file.instant, completion(file.instant)))
-        groups = slice_file_groups(shown.bases, shown.logs, completion, planned=self._planned, blocks=self._blocks)
+        planned = frozenset(self._planned.values())
+        counted = listed.where(lambda file: self._counts(file.instant, completion(file.instant)))
+        above = tuple(log for log in listed.logs if log.instant in planned)
+        shown = replace(counted, logs=tuple(sorted({*counted.logs, *above})))
+        groups = slice_file_groups(shown.bases, shown.logs, completion, planned=self._planned, blocks=self.blocks)
         if not groups:
             path = f"{METADATA_FOLDER}/{partition.value}"
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
-        return [join_planned(slices) if self._blocks else slices[0] for _, slices in sorted(groups.items())]
+        return [join_planned(slices) if self.blocks else slices[0] for _, slices in sorted(groups.items())]
 
     @cached_property
-    def _blocks(self) -> BlockScope | None:
+    def blocks(self) -> BlockScope | None:
         """Of version 6: its logs hold blocks of several delta commits, of which each is completed or not."""
         if self.table.version != _OLD_VERSION:
             return None
@@ -343,8 +346,7 @@ class MetadataView:
     def _counts(self, requested: str, completion: str | None) -> bool:
         """Whether what an instant wrote is to be read: it is completed here, and not pending in the table."""
         pending = self.timeline.get(requested)
-        is_planned = requested in self._planned.values()
-        return is_planned or (completion is not None and (pending is None or pending.is_completed))
+        return completion is not None and (pending is None or pending.is_completed)
 
     def _merge(self, piece: FileSlice, keys: frozenset[str] | None) -> dict[str, MetadataRecord]:
         merged: dict[str, MetadataRecord] = {}

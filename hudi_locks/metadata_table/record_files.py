@@ -127,7 +127,13 @@ def encode_log(requested: str, part: MetadataPartition, hfile: bytes, gone: pa.A
     return b"".join(map(encode_block, blocks))
 
 
-def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, bytes]], *, version: int) -> bytes:
+def merge_base_file(
+    base: tuple[str, bytes] | None,
+    logs: Iterable[tuple[str, bytes]],
+    *,
+    version: int,
+    takes: Mapping[str, Takes] | None = None,
+) -> bytes:
     """The base file that a base file and logs make.
 
     The same files give the same entries, and the same bytes where the base file is not packed. Records of the base file
@@ -137,6 +143,7 @@ def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, by
         base: Path and content; None if there is none.
         logs: The same of the logs, in the order in which they are applied.
         version: Of the metadata table.
+        takes: See `choose_blocks`.
 
     Raises:
         DamagedTable: A file cannot be read.
@@ -145,7 +152,8 @@ def merge_base_file(base: tuple[str, bytes] | None, logs: Iterable[tuple[str, by
     info = {_SCHEMA: SCHEMA_TEXTS[version].encode()}
     file = _read_base(base, version)
     changed: dict[str, MetadataRecord | None] = {}
-    found = [(path, list(read_changes(data, path))) for path, data in logs]
+    chosen = takes or {}
+    found = [(path, list(read_changes(data, path, None, chosen.get(path)))) for path, data in logs]
     stored = file.get_many({key.encode() for _, some in found for key, _ in some})
     for path, some in found:
         for key, record in some:

@@ -21,7 +21,6 @@ from hudi_locks.format import (
     RollbackMetadata,
 )
 from hudi_locks.metadata_table import (
-    METADATA_LAYOUT,
     MetadataTable,
     MetadataView,
     base_file_path,
@@ -35,7 +34,7 @@ from hudi_locks.services.retention import Keep, choose_files, find_judged, list_
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.table import list_data_files
 from hudi_locks.timeline import Timeline, create_instant, read_instant
-from hudi_locks.transaction import StopPoint, TableCoordinator, View, refuse_old
+from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
 __all__ = ["MetadataServices", "MetadataUpkeep"]
 
@@ -43,8 +42,6 @@ _COMPACTION: Final = "compaction"
 _CLEAN: Final = "clean"
 _SERVICES: Final = (_COMPACTION, _CLEAN)
 _BESIDE: Final = ("clean", "commit", "rollback")
-_JVM_PATIENCE: Final = 3
-"""So many times later it is told that the JVM writers of a table of version 6 leave its metadata table as it is."""
 _LEAST_KEPT: Final = 20
 """So many delta commits can still be read, at least: as JVM Hudi keeps them for readers that are under way."""
 
@@ -108,12 +105,11 @@ class MetadataServices:
         Raises:
             AcquireTimeout: The table lock could not be had.
             DamagedTable: The metadata table, or its timeline, cannot be read.
-            UnsupportedTable: It has a part that is not kept up to date here, or is of version 6.
+            UnsupportedTable: It has a part that is not kept up to date here.
             StorageError: The store failed; another run goes on.
         """
         if self._table.find_metadata_table() is None:
             return MetadataUpkeep()
-        refuse_old(self._table.layout, "compaction of the metadata table")
         with self._table.hold():
             view = self._look()
             found = self._table.find_metadata_table()
@@ -132,20 +128,35 @@ class MetadataServices:
         return self._table.look()
 
     def _is_compaction_due(self, own: Timeline) -> bool:
-        last = find_last_compaction(own)
-        patience = _JVM_PATIENCE if own.layout.version == 1 else 1
-        due = patience * self._compact_commits
-        return sum(str(one.completion) > last for one in own.completed(("deltacommit",))) >= due
+        last, commits = find_last_compaction(own), own.completed(("deltacommit",))
+        later = [one for one in commits if (one.requested if self._plans.are_old else str(one.completion)) > last]
+        return len(later) >= self._compact_commits
 
     def _compact(self, found: MetadataTable, view: View) -> str | None:
         """Plan a compaction and carry it out, if it is due, no service is pending, and no claim came in between."""
         shown = found.view(view.timeline)
         own = shown.own_timeline
-        if own.pending(_SERVICES) or not self._is_compaction_due(own) or self._is_unsettled(shown):
+        if own.pending(_SERVICES) or not self._is_compaction_due(own):
+            return None
+        if self._is_unsettled(shown) or (self._plans.are_old and _has_earlier_pending(shown)):
             return None
         plan = plan_compaction(shown)
         begun = self._plans.begin(view, _COMPACTION, plan=plan.encode(), own=own)
-        return None if begun is None else self._carry_out(found, begun, plan)
+        if begun is None:
+            return None
+        return self._merge_below(found, begun) if self._plans.are_old else self._carry_out(shown, begun, plan)
+
+    def _merge_below(self, found: MetadataTable, begun: Instant) -> str | None:
+        """Carry out a compaction of version 6: of its file groups all logs below it, named or not; None if not now."""
+        shown = found.view(self._look().timeline)
+        if self._is_unsettled(shown):
+            return None
+        path = self._plans.layout.path(begun)
+        planned = CompactionPlan.decode(self._storage.read(path) or b"", path).file_groups
+        plan = plan_compaction(shown, below=begun.requested).only(planned)
+        self._plans.rewrite(begun, plan.encode())
+        self._drop_strangers(begun.requested, plan)
+        return self._carry_out(shown, begun, plan)
 
     def _is_unsettled(self, shown: MetadataView) -> bool:
         """Whether a delta commit is completed here whose instant may still be rolled back, or was: nobody could then.
@@ -165,23 +176,30 @@ class MetadataServices:
     def _read(self, timeline: Timeline, instant: Instant) -> bytes:
         return read_instant(self._storage, timeline, instant=instant)
 
-    def _carry_out(self, found: MetadataTable, begun: Instant, plan: CompactionPlan) -> str | None:
-        create_instant(self._storage, METADATA_LAYOUT, instant=begun.as_inflight())
+    def _carry_out(self, shown: MetadataView, begun: Instant, plan: CompactionPlan) -> str | None:
+        layout = self._plans.layout
+        create_instant(self._storage, layout, instant=begun.as_inflight())
         self._table.trace(StopPoint.SERVICE_INFLIGHT)
-        metadata = compact(found, begun.requested, plan)
+        metadata = compact(shown, begun.requested, plan)
         self._table.trace(StopPoint.SERVICE_DONE)
-        return self._plans.complete(begun, metadata.encode("commit", layout_version=METADATA_LAYOUT.version))
+        return self._plans.complete(begun, metadata.encode("commit", layout_version=layout.version))
 
     def _finish_compactions(self, found: MetadataTable, view: View) -> Iterator[str]:
-        """Carry out the plans of those who died; a plan that lacks a log is withdrawn."""
+        """Carry out the plans of those who died; a plan that lacks a log is withdrawn, but for one of version 6."""
         for begun, data in self._plans.list_abandoned(_COMPACTION):
-            plan = CompactionPlan.decode(data, METADATA_LAYOUT.path(begun))
-            if self._is_whole(plan, found.view(view.timeline), begun.requested):
-                self._drop_strangers(begun.requested, plan)
-                done = self._carry_out(found, begun, plan)
-                yield from () if done is None else (done,)
+            if self._plans.are_old:
+                done = self._merge_below(found, begun)
             else:
-                self._plans.withdraw(begun)
+                done = self._carry_out_if_whole(found.view(view.timeline), begun, data)
+            yield from () if done is None else (done,)
+
+    def _carry_out_if_whole(self, shown: MetadataView, begun: Instant, data: bytes) -> str | None:
+        plan = CompactionPlan.decode(data, self._plans.layout.path(begun))
+        if self._is_whole(plan, shown, begun.requested):
+            self._drop_strangers(begun.requested, plan)
+            return self._carry_out(shown, begun, plan)
+        self._plans.withdraw(begun)
+        return None
 
     def _is_whole(self, plan: CompactionPlan, shown: MetadataView, requested: str) -> bool:
         """Whether a plan has every log of what was completed before it was requested."""
@@ -222,7 +240,7 @@ class MetadataServices:
         return 0 if begun is None else self._carry_out_clean(begun, plan)
 
     def _carry_out_clean(self, begun: Instant, plan: CleanPlan) -> int:
-        create_instant(self._storage, METADATA_LAYOUT, instant=begun.as_inflight(), data=plan.encode())
+        create_instant(self._storage, self._plans.layout, instant=begun.as_inflight(), data=plan.encode())
         self._table.trace(StopPoint.SERVICE_INFLIGHT)
         self._storage.delete_all(f"{METADATA_FOLDER}/{path}" for path in sorted(plan.paths))
         names = {part: tuple(path.rpartition("/")[2] for path in paths) for part, paths in plan.files.items()}
@@ -234,7 +252,7 @@ class MetadataServices:
 
     def _finish_cleans(self) -> int:
         found = self._plans.list_abandoned(_CLEAN)
-        plans = [(begun, CleanPlan.decode(data, METADATA_LAYOUT.path(begun))) for begun, data in found]
+        plans = [(begun, CleanPlan.decode(data, self._plans.layout.path(begun))) for begun, data in found]
         for begun, plan in plans:
             self._refuse_strange(begun, plan)
         return sum(self._carry_out_clean(begun, plan) for begun, plan in plans)
@@ -245,7 +263,7 @@ class MetadataServices:
         for path in sorted(plan.paths):
             folder, _, name = path.rpartition("/")
             if folder not in known or not name:
-                where = METADATA_LAYOUT.path(begun)
+                where = self._plans.layout.path(begun)
                 message = f"{where} wants to remove {path}, which is no file of the metadata table: remove the plan"
                 raise DamagedTable(message, path=where)
 
@@ -261,7 +279,7 @@ class MetadataServices:
             return 0
         last = find_last_compaction(own)
         limit = min([view.timeline.first_active or "", *(one.requested for one in own.pending())])
-        oldest = METADATA_LAYOUT.time(self._storage.now_ms() - settings.min_age_ms)
+        oldest = self._plans.layout.time(self._storage.now_ms() - settings.min_age_ms)
 
         def may_go(one: Instant) -> bool:
             return one.requested < limit and str(one.completion) < min(last, oldest)
@@ -273,3 +291,9 @@ class MetadataServices:
         chosen = sorted([*going, *beside])
         move_to_history(self._storage, own, chosen, settings=settings)
         return len(chosen)
+
+
+def _has_earlier_pending(shown: MetadataView) -> bool:
+    """Whether something of the table is pending that a JVM writer would take for compacted, as in version 6."""
+    times = [one.requested for one in shown.own_timeline.completed(("deltacommit",))]
+    return any(one.requested <= max(times, default="") for one in shown.timeline.pending())

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from metadata_turns import BY_BUCKET, BY_KEY, Row, Shared, name_options
-from old_turns import OLD, THEIRS, begin, compact, let_time_pass, open_several
+from old_turns import BY_RECORD, FIRST, OLD, THEIRS, begin, compact, let_time_pass, open_several
 from other_readers import SCHEMA, JvmError
 from paused_writes import paused
 from small_tables import KEEP, THEIR_SERVICES, archive_now, archived
 from table_lives import merge
 
 from hudi_locks.errors import UnsupportedTable, WriteAborted, WriteConflict
+from hudi_locks.metadata_table import OLD_METADATA_LAYOUT
 from hudi_locks.table import list_data_files
+from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint
+from hudi_locks.verification import verify_table
 
 pytestmark = [
     pytest.mark.interop,
@@ -194,3 +199,74 @@ def test_our_clustering_is_respected_and_read_and_so_is_that_of_the_jvm(spark: A
     assert archive_now(table.open(**OURS)) > 0
     assert jvm.archived(table.open()) == archived(table.open())
     table.check()
+
+
+COMPACT_AFTER = "hoodie__metadata__compact__max__delta__commits"
+
+
+def list_compactions(table: Shared) -> list[str]:
+    """Of the metadata table."""
+    own = Timeline.load(table.open().table.storage, OLD_METADATA_LAYOUT)
+    return [one.requested for one in own.completed(("commit",))]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param(BY_KEY, marks=pytest.mark.nightly)])
+def test_we_compact_the_metadata_table_and_both_go_on_from_it(spark: Any, jvm: Any, path: str, kind: str) -> None:
+    table = Shared(jvm, spark, path, kind)
+    table.theirs(*FIRST, **BY_RECORD, **THEIRS)
+    ours = {"hoodie__index__type": "RECORD_INDEX", **BY_RECORD, **LOGS, **OURS}
+    soon = {**ours, COMPACT_AFTER: "3"}
+    for ts in range(2, 9):
+        with table.unwatched() if ts % 3 else nullcontext():
+            mine = (("a", "eu", ts, 1.5, "ours"), (f"m{ts}", "us", ts, None, "ours"))
+            table.open(**soon).upsert(table.frame(*mine))
+            table.expected = merge(table.expected, mine)
+    done = list_compactions(table)
+    assert len(done) >= 2
+    assert all(len(time) == 20 and time.endswith("001") for time in done)
+    table.theirs(("m2", "us", 10, 2.5, "theirs"), ("a", "eu", 10, 1.0, "theirs"), **BY_RECORD, **LOGS, **THEIRS)
+    gone = [row for row in table.expected if row[0] in ("m3", "c")]
+    table.open(**soon).delete(table.frame(*((*row[:2], 11, *row[3:]) for row in gone)))
+    table.expected = [row for row in table.expected if row not in gone]
+    table.check()
+
+    assert archive_now(table.open(**soon)) > 0, "archival ends at the last compaction of the metadata table"
+    assert jvm.archived(table.open()) == archived(table.open())
+    table.theirs(("m4", "us", 12, 2.5, "theirs"), **BY_RECORD, **LOGS, **THEIRS)
+
+
+@pytest.mark.parametrize("goes_on", ["jvm", "we"])
+def test_a_compaction_of_the_metadata_table_that_died_is_run_by_either(
+    spark: Any, jvm: Any, path: str, goes_on: str
+) -> None:
+    table = Shared(jvm, spark, path, "COPY_ON_WRITE")
+    table.theirs(*FIRST, **BY_RECORD, **THEIRS)
+    ours = {"hoodie__index__type": "RECORD_INDEX", **BY_RECORD, **THEIRS, COMPACT_AFTER: "1000"}
+    soon = {**ours, COMPACT_AFTER: "2"}
+    for ts in range(2, 4):
+        table.open(**ours).upsert(table.frame(("a", "eu", ts, 1.5, "ours"), (f"m{ts}", "us", ts, None, "ours")))
+        table.expected = merge(table.expected, (("a", "eu", ts, 1.5, "ours"), (f"m{ts}", "us", ts, None, "ours")))
+    service = table.open(**soon)
+    dead = Shared(jvm, spark, f"{path}-dead", "COPY_ON_WRITE", expected=table.expected)
+    with paused(service, StopPoint.SERVICE_INFLIGHT, service.services.serve_metadata_table):
+        shutil.copytree(path, dead.path)
+    let_time_pass(dead.path)
+    own = Timeline.load(dead.open().table.storage, OLD_METADATA_LAYOUT)
+    (begun,) = own.pending(("compaction",))
+    if goes_on == "jvm":
+        dead.theirs(("a", "eu", 5, 2.5, "theirs"), ("b", "eu", 5, 1.0, "theirs"), **BY_RECORD, **THEIRS)
+    else:
+        mine = (("a", "eu", 5, 2.5, "ours"), ("b", "eu", 5, 1.0, "ours"))
+        dead.open(**ours).upsert(dead.frame(*mine))
+        dead.expected = merge(dead.expected, mine)
+        dead.check()
+        os.utime(Path(dead.path, OLD_METADATA_LAYOUT.path(begun.as_requested())), (0, 0))
+        done = dead.open(**soon).services.serve_metadata_table().compactions
+        assert done[:1] == (begun.requested,), done
+    assert begun.requested in list_compactions(dead)
+    dead.check()
+    dead.theirs(("m2", "us", 6, 2.0, "theirs"), **BY_RECORD, **THEIRS)
+    dead.open(**ours).upsert(dead.frame(("m3", "us", 7, 2.0, "ours")))
+    dead.expected = merge(dead.expected, (("m3", "us", 7, 2.0, "ours"),))
+    dead.check()
+    assert verify_table(dead.open().table.storage, reads_keys=True).damages == ()

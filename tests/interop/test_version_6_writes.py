@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hudi_locks_conformance.servers import Server
 from metadata_turns import BY_BUCKET, BY_KEY, OPTIONS, WITH_IT, Shared
-from old_turns import CLEANS, FIRST, OLD, THEIRS, begin, compact, let_time_pass, open_several
+from old_turns import BY_RECORD, CLEANS, FIRST, OLD, THEIRS, begin, compact, let_time_pass, open_several
 from other_readers import read_rust
 from paused_writes import paused
 from soak.fleet import FleetPlan
@@ -193,13 +193,6 @@ def test_jvm_writers_join_a_table_of_ours(spark: Any, jvm: Any, path: str, kind:
     table.expected = [row if row[0] != "m" else ("m", "us", 3, 3.0, "ours") for row in table.expected]
     table.check()
     table.theirs(("m", "us", 4, 4.0, "theirs"), ("n", "last", 4, 4.0, "theirs"), **without)
-
-
-BY_RECORD = {
-    "hoodie__index__type": "RECORD_INDEX",
-    "hoodie__metadata__record__index__enable": "true",
-    "hoodie__metadata__record__index__min__filegroup__count": "2",
-}
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", BY_KEY])

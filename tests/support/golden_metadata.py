@@ -15,7 +15,7 @@ from typing import Any
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.log_block import BlockType, decode_blocks
 
-__all__ = ["BUNDLES", "list_expected", "list_hfiles", "read_golden"]
+__all__ = ["BUNDLES", "list_expected", "list_hfiles", "read_golden", "read_old_golden"]
 
 BUNDLES: Mapping[str, int] = {"1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 """Each with the version of the tables that it makes."""
@@ -28,6 +28,18 @@ def read_golden(bundle: str) -> dict[str, bytes]:
     with tarfile.open(_GOLDEN / f"metadata_table_{bundle}.tar.gz") as archive:
         files = [member for member in archive if member.isfile()]
         return {member.name.split("/", 1)[1]: archive.extractfile(member).read() for member in files}  # type: ignore[union-attr]
+
+
+def read_old_golden() -> dict[str, bytes]:
+    """Those of a table of version 6, under the names that the others have."""
+    with tarfile.open(_GOLDEN / "v6_metadata_table.tar.gz") as archive:
+        files = [member for member in archive if member.isfile() and "/.hoodie/" in member.name]
+        read = {member.name: archive.extractfile(member).read() for member in files}  # type: ignore[union-attr]
+    found = {name.split("/", 2)[2]: data for name, data in read.items()}
+    own = {
+        f"cow/{path.removeprefix('metadata/')}": data for path, data in found.items() if path.startswith("metadata/")
+    }
+    return {**own, "cow.index_defs/index.json": found[".index_defs/index.json"]}
 
 
 def list_expected(bundle: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:

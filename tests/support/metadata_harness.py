@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from golden_metadata import read_golden
+from golden_metadata import read_golden, read_old_golden
 from service_harness import ServiceHarness
 from transaction_harness import Harness
 
@@ -21,17 +21,16 @@ from hudi_locks.format import (
     encode_properties,
 )
 from hudi_locks.format.column_range import LONG, ColumnRange, encode_ranges
-from hudi_locks.metadata_table import METADATA_LAYOUT, MetadataTable
+from hudi_locks.metadata_table import METADATA_LAYOUT, OLD_METADATA_LAYOUT, MetadataTable
 from hudi_locks.table import PROPERTIES_PATH, TableConfig
-from hudi_locks.timeline import Timeline
+from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, TimelineLayout
 from hudi_locks.transaction import Transaction, Transactions
 
 __all__ = ["PARTS", "MetadataHarness", "rollback_of_the_jvm"]
 
 SCHEMA = avro_schema(pa.schema([(name, pa.int64()) for name in ("id", "region", "ts", "name", "price", "qty")]), "t")
 PARTS = (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS)
-"""Those that JVM Hudi makes by default."""
-NAMES = ",".join(part.value for part in PARTS)
+"""Those that JVM Hudi makes by default; the last not in version 6."""
 _LATER_S = 100_000_000.0
 """The golden files are of 2026, and the clock of the harness begins earlier."""
 
@@ -45,14 +44,28 @@ class MetadataHarness(ServiceHarness):
     @classmethod
     def of(cls, harness: Harness, version: int) -> MetadataHarness:
         harness.clock.advance(_LATER_S)
-        found = cls(harness.clock, harness.storage, version=version)
-        golden = read_golden("1.0.2" if version == 8 else "1.2.0")
+        layout = LAYOUT_1 if version == 6 else LAYOUT_2
+        found = cls(harness.clock, harness.storage, layout=layout, version=version)
+        golden = read_old_golden() if version == 6 else read_golden("1.0.2" if version == 8 else "1.2.0")
         for path, data in golden.items():
             if path.startswith("cow/"):
                 found.storage.replace(f"{METADATA_FOLDER}/{path.removeprefix('cow/')}", data)
         found.storage.replace(".hoodie/.index_defs/index.json", golden["cow.index_defs/index.json"])
-        found.say(NAMES)
+        found.say(found.named_parts)
         return found
+
+    @property
+    def parts(self) -> tuple[MetadataPartition, ...]:
+        return PARTS[:2] if self.version == 6 else PARTS
+
+    @property
+    def named_parts(self) -> str:
+        return ",".join(part.value for part in self.parts)
+
+    @property
+    def own_layout(self) -> TimelineLayout:
+        """Of the timeline of the metadata table."""
+        return OLD_METADATA_LAYOUT if self.version == 6 else METADATA_LAYOUT
 
     def say(self, names: str) -> None:
         """Which parts of a metadata table there are."""
@@ -74,11 +87,11 @@ class MetadataHarness(ServiceHarness):
 
     @property
     def metadata_table(self) -> MetadataTable:
-        return MetadataTable(self.storage, frozenset(NAMES.split(",")), self.version, self.version)
+        return MetadataTable(self.storage, frozenset(self.named_parts.split(",")), self.version, self.version)
 
     def own_timeline(self) -> Timeline:
         """That of the metadata table."""
-        return Timeline.load(self.storage, METADATA_LAYOUT)
+        return Timeline.load(self.storage, self.own_layout)
 
     def check_names(self) -> None:
         """It names the files that are there, and no other."""
@@ -96,6 +109,8 @@ class MetadataHarness(ServiceHarness):
         assert self.own_timeline().pending() == ()
         known = {one.requested for one in self.own_timeline().completed()}
         assert completed <= known
+        if self.version == 6:
+            return  # logs are named by base files
         logs = [name for part in PARTS for name in self.names(f"{METADATA_FOLDER}/{part.value}")]
         assert {name.split("_")[1].split(".")[0] for name in logs if ".log." in name} <= known
 

@@ -12,7 +12,18 @@ from metadata_turns import WITH_IT, Shared
 
 from hudi_locks.spark import HoodieTable
 
-__all__ = ["CLEANS", "FIRST", "OLD", "SEVERAL", "THEIRS", "begin", "compact", "let_time_pass", "open_several"]
+__all__ = [
+    "BY_RECORD",
+    "CLEANS",
+    "FIRST",
+    "OLD",
+    "SEVERAL",
+    "THEIRS",
+    "begin",
+    "compact",
+    "let_time_pass",
+    "open_several",
+]
 
 OLD = [pytest.param(("0.15.0", 6), marks=pytest.mark.nightly), ("1.2.0", 6)]
 """The last release that knows no later version, and one that writes this one still."""
@@ -24,6 +35,11 @@ SEVERAL = {
 CLEANS = {"hoodie__clean__automatic": "true", "hoodie__clean__commits__retained": "20"}
 """Release 0.15.0 looks for failed writes of others only where it cleans."""
 THEIRS = {key.replace(".", "__"): value for key, value in SEVERAL.items()}
+BY_RECORD = {
+    "hoodie__index__type": "RECORD_INDEX",
+    "hoodie__metadata__record__index__enable": "true",
+    "hoodie__metadata__record__index__min__filegroup__count": "2",
+}
 FIRST = (("a", "eu", 1, 1.0, "theirs"), ("b", "eu", 1, 2.0, None), ("c", "us", 1, None, "theirs"))
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from metadata_harness import PARTS, MetadataHarness
+from metadata_harness import MetadataHarness
+from metadata_services import HOUR_S, logs, plan_wrongly, put, records, services
 from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
 
 from hudi_locks.errors import DamagedTable
-from hudi_locks.format import METADATA_FOLDER, CleanPlan, CompactionPlan, Instant, State
-from hudi_locks.metadata_table import METADATA_LAYOUT
+from hudi_locks.format import METADATA_FOLDER, CleanPlan, Instant, State
 from hudi_locks.services import TableServices
-from hudi_locks.services.metadata_services import MetadataServices
-from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.transaction import StopPoint
 
-HOUR_S = 3_700.0
 POINTS = [
     StopPoint.SERVICE_PLANNED,
     StopPoint.SERVICE_CLAIMED,
@@ -25,34 +20,17 @@ POINTS = [
     StopPoint.SERVICE_DONE,
     StopPoint.SERVICE_COMPLETED,
 ]
+CLAIM = (StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_REQUESTED)
+"""Of a plan; in version 6 that of a compaction is not claimed."""
 
 
-@pytest.fixture(params=[8, 9])
+def of_each_version(points: list[StopPoint]) -> list[tuple[int, StopPoint]]:
+    return [(version, point) for version in (6, 8, 9) for point in points if version > 6 or point not in CLAIM]
+
+
+@pytest.fixture(params=[6, 8, 9])
 def kept(request: pytest.FixtureRequest, harness: Harness) -> MetadataHarness:
     return MetadataHarness.of(harness, request.param)
-
-
-def services(
-    kept: MetadataHarness, *, trace: Any = None, commits: int = 3, options: dict[str, str] | None = None
-) -> MetadataServices:
-    given = options or {}
-    return MetadataServices(
-        kept.open(trace=trace, locks=OPEN_LOCK).coordinator,
-        compact_commits=commits,
-        clean=CleanSettings.of(given),
-        archive=ArchiveSettings.of(given),
-    )
-
-
-def records(kept: MetadataHarness) -> dict[str, Any]:
-    view = kept.metadata_table.view(kept.timeline())
-    return {part.value: view.read(part) for part in PARTS}
-
-
-def logs(kept: MetadataHarness) -> int:
-    """How many logs are merged with each read."""
-    view = kept.metadata_table.view(kept.timeline())
-    return sum(len(piece.logs) for part in PARTS for piece in view.list_slices(part))
 
 
 def come_up(kept: MetadataHarness, requested: str) -> None:
@@ -61,11 +39,7 @@ def come_up(kept: MetadataHarness, requested: str) -> None:
     begun = Instant(requested, "deltacommit", State.REQUESTED)
     states = (begun, begun.as_inflight(), begun.as_inflight().as_completed(f"{requested[:-1]}9"))
     for state in states:
-        kept.storage.replace(METADATA_LAYOUT.path(state), (content or b"") if state.is_completed else b"")
-
-
-def put(kept: MetadataHarness, count: int) -> list[str]:
-    return [kept.put(f"p/g-{number % 3}") for number in range(count)]
+        kept.storage.replace(kept.own_layout.path(state), (content or b"") if state.is_completed else b"")
 
 
 def test_after_so_many_commits_the_logs_become_base_files_that_say_the_same(kept: MetadataHarness) -> None:
@@ -117,7 +91,7 @@ def test_one_that_a_jvm_writer_made_since_the_table_was_loaded_is_served(kept: M
     assert logs(kept) == 0
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("kept", "point"), of_each_version(POINTS), indirect=["kept"])
 def test_wherever_it_dies_no_record_is_lost_and_a_later_one_ends_it(kept: MetadataHarness, point: StopPoint) -> None:
     put(kept, 4)
     before = records(kept)
@@ -143,6 +117,7 @@ def test_a_plan_of_a_moment_ago_is_left_to_whoever_made_it(kept: MetadataHarness
     assert len(kept.own_timeline().pending(("compaction",))) == 1
 
 
+@pytest.mark.parametrize("kept", [8, 9], indirect=True)
 def test_a_write_that_comes_in_between_withdraws_the_plan(kept: MetadataHarness) -> None:
     """Its log is not in the plan, and may be completed before the plan's time."""
     put(kept, 4)
@@ -155,7 +130,11 @@ def test_a_write_that_comes_in_between_withdraws_the_plan(kept: MetadataHarness)
     assert records(kept) == before
 
 
-@pytest.mark.parametrize("point", [StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_INFLIGHT, StopPoint.SERVICE_DONE])
+@pytest.mark.parametrize(
+    ("kept", "point"),
+    of_each_version([CLAIM[0], StopPoint.SERVICE_INFLIGHT, StopPoint.SERVICE_DONE]),
+    indirect=["kept"],
+)
 def test_a_write_that_comes_later_lies_on_top(kept: MetadataHarness, point: StopPoint) -> None:
     put(kept, 4)
     came: list[str] = []
@@ -220,14 +199,11 @@ def test_what_the_table_does_not_know_and_nobody_rolled_back_is_the_jvms_own(kep
     assert len(services(kept).run().compactions) == 1
 
 
+@pytest.mark.parametrize("kept", [8, 9], indirect=True)
 def test_a_plan_that_lacks_a_log_is_withdrawn(kept: MetadataHarness) -> None:
     put(kept, 4)
     before = records(kept)
-    newest = kept.own_timeline().newest_time() or ""
-    begun = Instant(f"{newest[:-1]}9", "compaction", State.REQUESTED)
-    kept.storage.replace(METADATA_LAYOUT.path(begun), CompactionPlan(()).encode())
-    kept.storage.replace(METADATA_LAYOUT.path(begun.as_inflight()), b"")
-    kept.clock.advance(HOUR_S)
+    begun = plan_wrongly(kept)
     done = services(kept).run()
     assert len(done.compactions) == 1
     assert done.compactions[0] != begun.requested
@@ -253,15 +229,16 @@ def test_who_finds_that_another_completed_it_takes_its_own_away(kept: MetadataHa
 
     def complete() -> None:
         begun = next(one for one in kept.own_timeline().instants if one.action == "commit")
-        file = METADATA_LAYOUT.path(begun.as_completed(f"{begun.requested[:-3]}999"))
+        file = kept.own_layout.path(begun.as_completed(f"{begun.requested[:-3]}999"))
         kept.storage.replace(file, b"by a JVM")
 
     services(kept, trace=stop_at(StopPoint.SERVICE_COMPLETED, complete)).run()
-    names = [name for name in kept.names(METADATA_LAYOUT.folder) if name.endswith(".commit")]
+    names = [name for name in kept.names(kept.own_layout.folder) if name.endswith(".commit")]
     assert len(names) == 1
-    assert kept.storage.read(f"{METADATA_LAYOUT.folder}/{names[0]}") == b"by a JVM"
+    assert kept.storage.read(f"{kept.own_layout.folder}/{names[0]}") == b"by a JVM"
 
 
+@pytest.mark.parametrize("kept", [8, 9], indirect=True)
 def test_a_delta_commit_stays_on_the_timeline_while_its_log_lies_on_top_of_a_base_file(kept: MetadataHarness) -> None:
     """One that began before the compaction and was completed after it."""
     options = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
@@ -291,7 +268,7 @@ def test_old_files_go_and_the_timeline_stays_short(kept: MetadataHarness) -> Non
         assert records(kept) == before
     kept.check()
     own = kept.own_timeline()
-    files = [name for part in PARTS for name in kept.names(f"{METADATA_FOLDER}/{part.value}")]
+    files = [name for part in kept.parts for name in kept.names(f"{METADATA_FOLDER}/{part.value}")]
     assert len(own.completed(("clean",))) > 1
     assert len(own.completed(("deltacommit",))) == 48, "the table's own timeline is as long"
     assert len(files) < 48 * 3
@@ -321,7 +298,7 @@ def test_a_clean_that_would_remove_other_files_is_refused(kept: MetadataHarness)
     newest = kept.own_timeline().newest_time() or ""
     begun = Instant(f"{newest[:-1]}9", "clean", State.REQUESTED)
     plan = CleanPlan(None, "", "KEEP_LATEST_COMMITS", {"../../p": (f"{kept.storage.base}/p/x.parquet",)})
-    kept.storage.replace(METADATA_LAYOUT.path(begun), plan.encode())
+    kept.storage.replace(kept.own_layout.path(begun), plan.encode())
     kept.clock.advance(HOUR_S)
     with pytest.raises(DamagedTable, match="no file of the metadata table"):
         services(kept).run()
