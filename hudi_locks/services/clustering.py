@@ -19,7 +19,7 @@ from hudi_locks.table import (
 )
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import Transaction, name_clustering, refuse_old
+from hudi_locks.transaction import Transaction, name_clustering
 
 __all__ = ["Clustering", "find_planned_slices"]
 
@@ -43,10 +43,8 @@ class Clustering(PlannedService[ClusteringPlan]):
 
         Raises:
             BadInput: The table lacks a column to sort by.
-            UnsupportedTable: Its file groups are buckets, which must not be joined; or it is a merge-on-read table of
-                version 6.
+            UnsupportedTable: Its file groups are buckets, which must not be joined.
         """
-        self._refuse_old_logs()
         return self.transactions.schedule_clustering(self.make_plan)
 
     def make_plan(self, timeline: Timeline) -> ClusteringPlan | None:
@@ -75,14 +73,6 @@ class Clustering(PlannedService[ClusteringPlan]):
 
     def _decode(self, data: bytes, path: str) -> ClusteringPlan | None:
         return ClusteringPlan.decode(data, path)
-
-    def _check_files(self, plan: ClusteringPlan) -> None:
-        self._refuse_old_logs()
-        super()._check_files(plan)
-
-    def _refuse_old_logs(self) -> None:
-        if self.table.is_merge_on_read:
-            refuse_old(self.table.layout, "clustering of logs")
 
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""

@@ -201,6 +201,44 @@ def test_our_clustering_is_respected_and_read_and_so_is_that_of_the_jvm(spark: A
     table.check()
 
 
+@pytest.mark.parametrize("aborts", [False, True])
+def test_our_clustering_of_logs_is_respected_and_both_write_on_after_it(
+    spark: Any, jvm: Any, path: str, aborts: bool
+) -> None:
+    table = begin(jvm, spark, path, BY_KEY)
+    apart = {**LOGS, **THEIRS, "hoodie__parquet__small__file__limit": "0"}
+    with table.unwatched():
+        table.theirs(("d", "eu", 3, 3.0, "theirs"), ("e", "eu", 3, 4.0, "theirs"), **apart)
+        table.theirs(("a", "eu", 4, 6000.0, "theirs"), ("d", "eu", 4, -9.0, "theirs"), **apart)
+    log(table, ("e", "eu", 5, 5.0, "ours"), ("c", "us", 5, 5.0, "ours"))
+    planned = table.open().clustering.schedule()
+    assert planned is not None
+    with pytest.raises(JvmError, match=r"Clustering|ConcurrentModification|WriteConflict"):
+        table.theirs(("a", "eu", 6, 4.0, "theirs"), **apart)
+    with pytest.raises(WriteConflict):
+        open_several(table, hoodie__write__num__retries__on__conflict__failures="0").upsert(
+            table.frame(("a", "eu", 6, 8.0, "ours"))
+        )
+    let_time_pass(path)
+    if aborts:
+        table.open().clustering.abort(planned)
+        assert table.open().clustering.execute() is None
+        table.check()
+        planned = table.open().clustering.schedule()
+    table.theirs(("z", "other", 6, 4.0, "theirs"), **apart)
+    done = table.open().clustering.execute(planned)
+    assert done is not None
+    assert (done.file_groups, done.file_groups_replaced) == (1, 2)
+    table.check()
+    assert list_data_files(table.open().table.storage, ["region=eu"]).logs, "cleaned before anybody could read on"
+    table.theirs(("a", "eu", 7, 6.0, "theirs"), ("e", "eu", 7, 6.0, "theirs"), **apart)
+    log(table, ("d", "eu", 8, 7.0, "ours"), ("z", "other", 8, 7.0, "ours"))
+    assert table.open().compaction.run() is not None
+    table.open(**OURS).services.clean()
+    table.check()
+    table.theirs(("d", "eu", 9, 9.0, "theirs"), **apart)
+
+
 COMPACT_AFTER = "hoodie__metadata__compact__max__delta__commits"
 
 

@@ -36,6 +36,7 @@ from hudi_locks.timeline.archive import list_archived_since
 
 CONFIG = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ", version=6)
 _GROUPS = {"w0": "g-0", "w1": "g-0", "w2": "h-0"}
+SCHEMA = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "string"], "default": null}]}'
 _EPOCH = "20230101000000000"
 _KEEP = {
     "hoodie.clean.commits.retained": "1",
@@ -68,11 +69,16 @@ class OldLoggingSimulator(Simulator):
     # ---- what processes do ----
     def write(self, tx: Any, group: str, name: str) -> CommitMetadata:
         storage, timeline = tx.files.storage, tx.timeline
+        group = self.pick(storage, timeline, group, tx.instant)
         place = self._place(storage, timeline, group) or LogPlace(tx.instant, 1)
         log = place.name(group, tx.instant)
         ticket = write_file(tx.files, "p", str(log), encode_rows(tx.instant, [name]), io_type=IOType.CREATE)
         stat = WriteStat("p", group, f"p/{log}", log_version=log.version, ticket=ticket)
-        return CommitMetadata.of([stat], "UPSERT", schema="{}")
+        return CommitMetadata.of([stat], "UPSERT", schema=SCHEMA)
+
+    def pick(self, storage: Storage, timeline: Timeline, group: str, instant: str) -> str:
+        """The file group for a row of `group`."""
+        return group
 
     def _place(self, storage: Storage, timeline: Timeline, group: str) -> LogPlace | None:
         try:
@@ -112,7 +118,7 @@ class OldLoggingSimulator(Simulator):
             slices = choose_slices(compaction.table, plan, tx.instant)
             stats = [self._merge_slice(tx, piece) for piece in slices]
             self.doze()
-            metadata = CommitMetadata.of(stats, "COMPACT", schema="{}", compacted=True)
+            metadata = CommitMetadata.of(stats, "COMPACT", schema=SCHEMA, compacted=True)
             if tx.publish(metadata, unless=unless).is_committed:
                 self.compacted.append(tx.instant)
         self.look()
@@ -144,6 +150,7 @@ class OldLoggingSimulator(Simulator):
         storage.create_if_absent(self.layout.path(begun), b"")
         storage.create_if_absent(self.layout.path(begun.as_inflight()), b"")
         known = Timeline.load(storage, self.layout)
+        group = self.pick(storage, known, group, begun.requested)
         place = self._place(storage, known, group) or LogPlace(begun.requested, 1)
         log = LogFileName(group, place.barrier, place.version, "7-8-9")
         below = f"{group}_7-8-9_{place.barrier}.parquet"
@@ -155,7 +162,7 @@ class OldLoggingSimulator(Simulator):
         now = Timeline.load(storage, self.layout)
         if now.get(begun.requested) is not None and not self._meets(storage, begun, known, now, group):
             stat = WriteStat("p", group, f"p/{log}", log_version=log.version)
-            data = CommitMetadata.of([stat], "UPSERT", schema="{}").encode(self.action, layout_version=1)
+            data = CommitMetadata.of([stat], "UPSERT", schema=SCHEMA).encode(self.action, layout_version=1)
             storage.create_if_absent(self.layout.path(begun.as_completed(self._next_time(now))), data)
             self.begun[name] = begun.requested
         else:
@@ -205,6 +212,7 @@ class OldLoggingSimulator(Simulator):
     def _read_as_jvm(self, timeline: Timeline) -> Iterator[str]:
         """It joins two slices only where it finds the plan of a compaction."""
         listed, planned = list_data_files(self.files), list_planned_barriers(self.files, timeline)
+        listed = listed.where(lambda file: file.file_id not in self.list_ended(timeline))
         bases = [base for base in listed.bases if timeline.is_completed(base.instant)]
         completed = frozenset(one.requested for one in timeline.completed())
         known = {*planned.values(), *(log.instant for log in listed.logs if timeline.is_completed(log.instant))}
@@ -214,6 +222,10 @@ class OldLoggingSimulator(Simulator):
             joined = slices[: 2 if slices[0].barrier == planned.get(group) else 1]
             for piece in joined:
                 yield from self.rows(self.files, piece)
+
+    def list_ended(self, timeline: Timeline) -> frozenset[str]:
+        """File groups that were replaced."""
+        return frozenset()
 
     def rows(self, storage: Storage, piece: FileSlice) -> list[str]:
         found: list[str] = [] if piece.base is None else json.loads(storage.read(piece.base.path) or b"[]")
@@ -264,7 +276,7 @@ def play_old_logs(seed: int, *, rng: random.Random | None = None) -> OldLoggingS
     )
     for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
         simulator.spawn(name, partial(simulator.writers, name, group, skew_ms=_skew(simulator)), may_crash=number == 0)
-    _spawn_services(simulator, None)
+    spawn_services(simulator, None)
     if seed % 4 == 1:
         simulator.spawn("undertaker", simulator.cleaner)
     simulator.run()
@@ -284,17 +296,17 @@ def play_old_logs_beside_jvm(
     simulator.spawn("w0", partial(simulator.writers, "w0", "g-0", locks=lock, skew_ms=_skew(simulator)), may_crash=True)
     simulator.spawn("jvm", partial(simulator.jvm_logger, "jvm", "g-0", lock))
     simulator.spawn("other jvm", partial(simulator.jvm_logger, "other jvm", "h-0", lock))
-    _spawn_services(simulator, lock)
+    spawn_services(simulator, lock)
     simulator.run()
     simulator.clean_up()
     return simulator
 
 
-def _spawn_services(simulator: OldLoggingSimulator, lock: SimulatorLock | None) -> None:
+def spawn_services(simulator: OldLoggingSimulator, lock: SimulatorLock | None, *, rounds: int = 6) -> None:
     how: dict[str, Any] = {"locks": lock} if lock else {}
     for name in ("compactor", "other compactor"):
         given = {**how, "all_dead": name == "other compactor" and lock is None, "skew_ms": _skew(simulator)}
-        simulator.spawn(name, partial(simulator.compactor, name, **given), may_crash=True)
+        simulator.spawn(name, partial(simulator.compactor, name, rounds=rounds, **given), may_crash=True)
     archive = partial(simulator.serve, "archiver", TableServices.archive, **how, all_dead=True)
     simulator.spawn("archiver", archive, may_crash=True)
 

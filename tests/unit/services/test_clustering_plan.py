@@ -187,11 +187,3 @@ def test_a_job_is_due_only_where_it_is_switched_on() -> None:
     assert (settings.inline_commits, settings.async_commits) == (4, 7)
     off = ClusteringSettings.of({"hoodie.clustering.inline.max.commits": 1}, table_properties={})
     assert (off.inline_commits, off.async_commits) == (0, 0)
-
-
-def test_logs_of_version_6_are_not_clustered() -> None:
-    config = TableConfig("t", ("id",), ("part",), table_type="MERGE_ON_READ", version=6)
-    table = Table.create(MemoryStorage(ManualClock()), config)
-    with pytest.raises(UnsupportedTable, match="clustering of logs of a table of version 6 is left to JVM Hudi"):
-        clustering_of(table, {}).schedule()
-    assert not table.timeline().instants
