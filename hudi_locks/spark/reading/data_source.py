@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +26,10 @@ from hudi_locks.spark._python_sources import (
     InputPartition,
     SupportsTriggerAvailableNow,
 )
+from hudi_locks.spark.reading.conditions import RowCondition
 from hudi_locks.spark.reading.merged_reading import MergeTask, Pack
 from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
+from hudi_locks.spark.reading.pushed_filters import hands_filters, read_filters
 from hudi_locks.spark.reading.query import ReadQuery, leave_out_query
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
@@ -79,7 +81,8 @@ class HudiLocksDataSource(DataSource):
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Reads these columns, in batches of Arrow."""
         query = ReadQuery.of(self._given)
-        return _Reader(self._scan(schema), query, self._loaded)
+        reader = _FilteringReader if hands_filters() else _Reader
+        return reader(self._scan(schema), query, self._loaded)
 
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
         """Reads what commits write to these columns, micro-batch after micro-batch."""
@@ -185,6 +188,7 @@ class _Scan(ReadPlanner):
     meta_columns: bool
     options: Options
     partitions: Sequence[str] | None = None
+    condition: RowCondition | None = None
 
     def plan(self, snapshot: Snapshot, query: ReadQuery) -> list[_Share]:
         """What a read shows of a snapshot."""
@@ -192,7 +196,8 @@ class _Scan(ReadPlanner):
             span = self._bound(snapshot, query.begin, query.end, holes_policy=self._policy)
             return self._plan_span(snapshot, *span)
         slices = self._list_slices(snapshot, **self._limit(requested=query.moment))
-        return self._share(leave_out_logs(slices) if query.is_read_optimized else slices, snapshot)
+        asked = leave_out_logs(slices) if query.is_read_optimized else slices
+        return self._share(self._leave_out(asked, snapshot), snapshot)
 
     def plan_newest(self, query: ReadQuery) -> list[_Share]:
         """The same of the table as it is now."""
@@ -268,6 +273,15 @@ class _Reader(_OnExecutors, DataSourceReader):
         except OvertakenSnapshot as error:
             message = f"{self._scan.table.storage.base} changed since load(...) was called, and files were cleaned"
             raise TableError(f"{message}: call load(...) again", **error.facts) from error
+
+
+class _FilteringReader(_Reader):
+    """The same where Spark hands its filters over."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802  # PySpark's name
+        """Leave out what cannot hold a row that passes them; Spark looks at each row."""
+        self._scan = replace(self._scan, condition=read_filters(filters, to_arrow(self._scan.schema)))
+        yield from filters
 
 
 class _StreamReader(_OnExecutors, SupportsTriggerAvailableNow, DataSourceStreamReader):
