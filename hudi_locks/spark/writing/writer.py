@@ -155,22 +155,19 @@ class Writer:
             self.strategy.refuse_record_index()
         attempts: list[Attempt] = []
         try:
-            return self._try(operation, work, report, attempts)
+            while True:
+                with self.transactions.metrics.span(SpanName.ATTEMPT, attempt=len(attempts) + 1) as span:
+                    published, metadata = self._attempt(operation, work, report, attempts)
+                    span.note(**attempts[-1].describe())
+                if published.conflict is None or len(attempts) > self.settings.conflict_retries:
+                    result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
+                    self._report_saved(attempts)
+                    return result
+                report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
+                self._pause(published.conflict, len(attempts))
         except Exception:
             self._leave_conflicts(attempts)
             raise
-
-    def _try(self, operation: Operation, work: _Work, report: Report, attempts: list[Attempt]) -> WriteResult:
-        while True:
-            with self.transactions.metrics.span(SpanName.ATTEMPT, attempt=len(attempts) + 1) as span:
-                published, metadata = self._attempt(operation, work, report, attempts)
-                span.note(**attempts[-1].describe())
-            if published.conflict is None or len(attempts) > self.settings.conflict_retries:
-                result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
-                self._report_saved(attempts)
-                return result
-            report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
-            self._pause(published.conflict, len(attempts))
 
     def _report_saved(self, attempts: Sequence[Attempt]) -> None:
         """What those that were given up early would have taken longer, had they been as long as the last one."""
