@@ -1,4 +1,4 @@
-"""Reads by Spark's own format `hudi_locks` beside the functions of this package. Needs PySpark 4."""
+"""Reads and writes by Spark's own format `hudi_locks` beside the functions of this package. Needs PySpark 4."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = ["run"]
 
 _ROWS, _QUICK_ROWS = 3_000_000, 40_000
 _JOBS = {"all": "all columns", "sum": "the sum of one column"}
+_WRITES = {"load": "a first load", "update": "an update of one row in ten"}
 _PEERS = {"function": "hudi_locks.spark.read", "method": "HoodieTable.read"}
 
 
@@ -19,6 +20,9 @@ def run(*, quick: bool) -> list[Figure]:
     rows = _QUICK_ROWS if quick else _ROWS
     with tempfile.TemporaryDirectory() as folder:
         found = run_side("data_source_side", folder, rows)
+    kinds = ("COPY_ON_WRITE", "MERGE_ON_READ")
+    reads = [(job, told, peer, name) for job, told in _JOBS.items() for peer, name in _PEERS.items()]
+    writes = [(job, told, "function", "hudi_locks.spark.write") for job, told in _WRITES.items()]
     return [
         Figure(
             f"{rows:,} rows, {kind}, {told}, format",
@@ -28,7 +32,6 @@ def run(*, quick: bool) -> list[Figure]:
             "thousand rows/s",
             "higher",
         )
-        for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
-        for job, told in _JOBS.items()
-        for peer, name in _PEERS.items()
+        for kind in kinds
+        for job, told, peer, name in (*reads, *writes)
     ]

@@ -6,10 +6,11 @@ usage: python -m benchmarks.data_source_side FOLDER ROWS     prints thousands of
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -17,12 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.lineitem_side import start_session
-from hudi_locks.spark import HoodieTable, HudiLocksDataSource, read
+from hudi_locks.spark import HoodieTable, read, register_format, write
 
 _ROUNDS = 3
 _PARTITIONS = 4
 _CHANGED = 10
 """One row in so many is in a log."""
+_WRITTEN = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+}
 
 
 def make_rows(spark: SparkSession, rows: int, ts: int) -> DataFrame:
@@ -69,6 +78,32 @@ def play(spark: SparkSession, folder: Path, rows: int) -> dict[str, float]:
     return {name: round(rows / statistics.median(values) / 1000, 1) for name, values in took.items()}
 
 
+def play_writes(spark: SparkSession, folder: Path, rows: int) -> dict[str, float]:
+    """Each side loads a table of its own, and then updates one row in ten of it."""
+    took: dict[str, list[float]] = {}
+    jobs = {"load": (1, rows), "update": (2, -(-rows // _CHANGED))}
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        options = {**_WRITTEN, "hoodie.datasource.write.table.type": table_type}
+        for turn in range(_ROUNDS + 1):
+            for side, save in (("format", _save), ("function", _write)):
+                path = str(folder / f"{table_type}_{side}_{turn}")
+                for job, (ts, _) in jobs.items():
+                    began_s = time.perf_counter()
+                    save(make_rows(spark, rows, ts), path, options)
+                    if turn:  # the first one warms
+                        took.setdefault(f"{table_type}_{job}_{side}", []).append(time.perf_counter() - began_s)
+                shutil.rmtree(path)
+    return {name: round(jobs[name.split("_")[-2]][1] / statistics.median(v) / 1000, 1) for name, v in took.items()}
+
+
+def _save(rows: DataFrame, path: str, options: Mapping[str, str]) -> None:
+    rows.write.format("hudi_locks").mode("append").options(**options).save(path)
+
+
+def _write(rows: DataFrame, path: str, options: Mapping[str, str]) -> None:
+    write(rows, path, options, "append")
+
+
 def _check_sum(found: DataFrame, rows: int) -> None:
     [(total,)] = found.agg(F.sum("ts")).collect()
     if total != rows + -(-rows // _CHANGED):
@@ -77,8 +112,8 @@ def _check_sum(found: DataFrame, rows: int) -> None:
 
 def main(folder: str, rows: str) -> None:
     spark = start_session(None)
-    spark.dataSource.register(HudiLocksDataSource)
-    print(json.dumps(play(spark, Path(folder), int(rows))))
+    register_format(spark)
+    print(json.dumps(play(spark, Path(folder), int(rows)) | play_writes(spark, Path(folder), int(rows))))
     spark.stop()
 
 

@@ -35,8 +35,8 @@ def run_conflicts(
 ) -> None:
     """List which jobs met in conflicts on a table, how often, and how much time it cost. Changes nothing.
 
-    A commit keeps the conflicts that its write met before it was published. Writes of JVM writers keep none, nor does
-    a write that gave up for good, since it left no commit; metrics count those. Archived commits are not looked at.
+    A commit keeps the conflicts that its write met before it was published. A write that gave up leaves a record of
+    them, of which a table keeps the newest 200. Writes of JVM writers keep none. Archived commits are not looked at.
 
     Example: hudi-locks conflicts /data/trips -n 200 --each
     """
@@ -46,23 +46,28 @@ def run_conflicts(
         return
     if found.jobs:
         open_console().print(_list_each(found) if each else _list_jobs(found))
-    typer.echo(f"{found.met} of the newest {found.commits} commits met a conflict")
+    writes = "1 write" if found.given_up == 1 else f"{found.given_up} writes"
+    gave_up = f", and {writes} met one and gave up" if found.given_up else ""
+    typer.echo(f"{found.met} of the newest {found.commits} commits met a conflict{gave_up}")
 
 
 def _list_jobs(found: ConflictSummary) -> Columns:
-    columns = Columns("job", "gave way to", "conflicts", "early", "rewritten", "lost", "last", box=None)
+    names = ("job", "gave way to", "conflicts", "early", "rewritten", "gave up", "lost", "last")
+    columns = Columns(*names, box=None)
     for one in found.jobs:
-        counts = map(str, (one.conflicts, one.early, one.rewritten))
+        counts = map(str, (one.conflicts, one.early, one.rewritten, one.given_up))
         columns.add_row(one.job, one.other_job, *counts, _say_s(one.lost_ms), one.last)
     return columns
 
 
 def _list_each(found: ConflictSummary) -> Columns:
-    columns = Columns("commit", "by", "gave way to", "by", "partition", "found", "lost", box=None)
+    columns = Columns("write", "by", "gave way to", "by", "partition", "found", "lost", "", box=None)
     for one in found.conflicts:
         other = f"{one.other_action} {one.other}"
         where = "" if one.partition is None else one.partition
-        columns.add_row(one.instant, one.writer, other, one.other_writer, where, one.found, _say_s(one.lost_ms))
+        ended = "gave up" if one.gave_up else ""
+        lost = _say_s(one.lost_ms)
+        columns.add_row(one.instant, one.writer, other, one.other_writer, where, one.found, lost, ended)
     return columns
 
 

@@ -213,5 +213,14 @@ GLUE_INDEX = Key(
     "whether AWS Glue indexes partition columns",
     since="0.15.0",
     accepted=("false",),
+    no_effect="no partition index is made, and none is dropped; make it once with `aws glue create-partition-index`,"
+    " and give this key to JVM Hudi's syncs of the table, which drop all indexes without it",
+)
+GLUE_INDEX_FIELDS = Key(
+    "hoodie.datasource.meta.sync.glue.partition_index_fields",
+    str,
+    None,
+    "which partition columns AWS Glue indexes: up to three lists with commas between them, columns with semicolons",
+    since="0.15.0",
     no_effect="no partition index is made; make it once with `aws glue create-partition-index`",
 )

@@ -14,7 +14,7 @@ from typing import Final
 from hudi_locks.format import FIRST_TIME, WRITE_ACTIONS, Instant, find_writer, is_time
 from hudi_locks.format.claim import PRIVATE_FOLDER, claim_path
 from hudi_locks.markers import MARKER_FOLDER, DirectMarkers, drop_staged, read_markers, staging_folder
-from hudi_locks.table import list_partitions
+from hudi_locks.table import drop_abandoned_input, list_partitions
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived, list_archived_times, refuse_forgotten
 from hudi_locks.timeline.claims import STAGED_FOLDER
@@ -78,6 +78,7 @@ class Janitor:
         leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(beats, ended)
         leftovers += self._drop_archived()
         leftovers += self._drop_half_written() + self._drop_claim_contents() + self._drop_unmade_savepoints()
+        leftovers += drop_abandoned_input(self._storage)
         return SweepResult(data_files=removed, leftovers=leftovers)
 
     def sweep_writes(self, instants: Iterable[str]) -> tuple[str, ...]:

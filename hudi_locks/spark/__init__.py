@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SweepResult,
         TableServices,
     )
+    from hudi_locks.spark.commit_server import register_format
     from hudi_locks.spark.datasource import read, write
     from hudi_locks.spark.hoodie_table import HoodieTable
     from hudi_locks.spark.merge import MergeBuilder
@@ -58,6 +59,7 @@ __all__ = [
     "TableServices",
     "WriteResult",
     "read",
+    "register_format",
     "write",
 ]
 
@@ -86,6 +88,7 @@ _MODULES: Final = {
     "TableServices": "hudi_locks.services",
     "WriteResult": "hudi_locks.spark.operation",
     "read": "hudi_locks.spark.datasource",
+    "register_format": "hudi_locks.spark.commit_server",
     "write": "hudi_locks.spark.datasource",
 }
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.config import Key, Options, add_defaults, datasource_keys
 from hudi_locks.errors import ConfigError, NotATable, TableExists
+from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.hoodie_table import HoodieTable
 from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.reading.query import ReadQuery, leave_out_query
@@ -20,9 +21,12 @@ from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.spark.writing.keys import make_key_columns
 from hudi_locks.spark.writing.rows import check_ordering, refuse_unreadable_types
 from hudi_locks.storage import Storage, refuse_unwritable
-from hudi_locks.table import Table, TimePartition, check_creatable
+from hudi_locks.table import StagedInput, Table, TimePartition, check_creatable
 
-__all__ = ["open_table", "read", "read_operation", "write"]
+__all__ = ["PATH", "open_table", "prepare_write", "read", "read_operation", "write", "write_staged"]
+
+PATH: Final = "path"
+"""Of the options that Spark gives to a format: the base path."""
 
 _SQL_NAMES: Final[Mapping[str, Key[str]]] = {
     "primaryKey": datasource_keys.RECORDKEY_FIELD,
@@ -57,6 +61,13 @@ def write(
         TableExists: Mode `errorifexists`, and there is a table.
         ConfigError: An option or the mode cannot be used.
     """
+    return _write(rows, path, options, mode)
+
+
+def _write(
+    rows: DataFrame, path: str | PathLike[str], options: Mapping[str, object], mode: str, *, kept: str = ""
+) -> WriteResult | None:
+    """As `write`; a folder that is kept stays where a table is removed."""
     prepare_session(rows.sparkSession)
     given, mode = _fill(Options(options)), mode.lower()
     operation = read_operation(given)
@@ -67,9 +78,51 @@ def write(
     keeps = mode == "append" or operation.replaces
     if not (present and keeps):
         _refuse_lacking(rows, given)
-    table = present if present and keeps else _make(storage, given, mode)
+    table = present if present and keeps else _make(storage, given, mode, kept=kept)
     with HoodieTable(rows.sparkSession, table, given) as target:
         return target.write(operation, rows)
+
+
+def write_staged(rows: DataFrame, options: Mapping[str, str], *, overwrites: bool, staged: StagedInput) -> None:
+    """As `write`, of rows that are staged below the table.
+
+    Args:
+        rows: They.
+        options: Of `write`, and the path.
+        overwrites: Whether the mode is `overwrite`, else it is `append`.
+        staged: Stays where a table is removed.
+
+    Raises:
+        HudiLocksError: See `write`.
+    """
+    others = {name: value for name, value in options.items() if name != PATH}
+    _write(rows, options[PATH], others, "overwrite" if overwrites else "append", kept=staged.folder)
+
+
+def prepare_write(empty: DataFrame, options: Mapping[str, str], *, overwrites: bool) -> Storage:
+    """Refuse before any row what `write_staged` would refuse of it, and make the table if there is none.
+
+    Args:
+        empty: No rows, with the columns of those to come.
+        options: Of `write`, and the path.
+        overwrites: See `write_staged`.
+
+    Raises:
+        HudiLocksError: See `write`.
+    """
+    spark = empty.sparkSession
+    prepare_session(spark)
+    given = _fill(Options({name: value for name, value in options.items() if name != PATH}))
+    operation = read_operation(given)
+    storage = open_table_storage(spark, options[PATH], given)
+    present = _find_table(storage)
+    if present is None or (overwrites and not operation.replaces):
+        _refuse_lacking(empty, given)
+    table = (present or _make(storage, given, "append")).with_writer_options(given)
+    table.check_writable()
+    check_pipeline(given, table.config, storage.base, for_writing=True)
+    check_executors(spark, storage)
+    return storage
 
 
 def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, object] | None = None) -> DataFrame:
@@ -121,9 +174,10 @@ def _take_sql_names(options: Options) -> Options:
     """
     values = dict(options)
     for short, key in _SQL_NAMES.items():
-        if short not in values:
+        written = next((name for name in (short, short.lower()) if name in values), None)  # Spark's formats get it so
+        if written is None:
             continue
-        asked = values.pop(short)
+        asked = values.pop(written)
         meant = _SQL_TYPES.get(asked.strip().lower(), asked) if short == "type" else asked
         given = options.name_used(key)
         if given is not None and options[given] != meant:
@@ -177,15 +231,24 @@ def _find_table(storage: Storage) -> Table | None:
         return None
 
 
-def _make(storage: Storage, options: Options, mode: str) -> Table:
+def _make(storage: Storage, options: Options, mode: str, *, kept: str = "") -> Table:
     """A new table, once every option is known to be good; another writer may make it at the same moment."""
     config = describe_from_options(options)
     check_creatable(config)
     refuse_unwritable(storage)
     check_pipeline(options, config, storage.base, for_writing=True)
     if mode == "overwrite":
-        for entry in storage.list(""):
-            (storage.delete_folder if entry.is_folder else storage.delete)(entry.name)
+        _clear(storage, "", kept=kept)
     with suppress(TableExists):
         return Table.create(storage, config)
     return Table.load(storage)
+
+
+def _clear(storage: Storage, folder: str, *, kept: str) -> None:
+    """Remove all that is in a folder but for another one below it."""
+    for entry in storage.list(folder):
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if kept.startswith(f"{path}/"):
+            _clear(storage, path, kept=kept)
+        elif path != kept:
+            (storage.delete_folder if entry.is_folder else storage.delete)(path)

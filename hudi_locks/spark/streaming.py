@@ -52,8 +52,13 @@ class StreamSink:
         """For `foreachBatch`: `write` without its answer."""
         self.write(rows, batch)
 
-    def write(self, rows: DataFrame, batch: int) -> WriteResult | None:
+    def write(self, rows: DataFrame, batch: int, *, query: str | None = None) -> WriteResult | None:
         """Write micro-batch number `batch`, unless the table has it.
+
+        Args:
+            rows: Of the micro-batch.
+            batch: Its number.
+            query: Id of the query; that which Spark runs in this thread unless it is given.
 
         Returns:
             The result; None if the batch was in the table before.
@@ -62,7 +67,7 @@ class StreamSink:
             WriteError: Another query has written under this identifier; or no retry is left, see `HoodieTable.upsert`.
             BadInput: The rows are refused; no retry helps.
         """
-        query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY) or ""
+        query = query or rows.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY) or ""
         terms = CommitTerms(self._positions.notes(batch, query), lambda timeline: self._refuse(timeline, batch, query))
         if self._has(batch, query):
             return None

@@ -84,6 +84,7 @@ from hudi_locks.table.partition_path import (
 from hudi_locks.table.payloads import describe_payload, read_payload
 from hudi_locks.table.row_buffer import RowBuffers
 from hudi_locks.table.slice_reading import WHOLE, Part, join_slice, read_slice
+from hudi_locks.table.staged_input import StagedInput, StagedRows, drop_abandoned_input
 from hudi_locks.table.stored_types import StoredColumn, StoredTypes, find_stored_types, refuse_inexact
 from hudi_locks.table.table import (
     Table,
@@ -151,6 +152,8 @@ __all__ = [
     "PartitionValues",
     "RowBuffers",
     "SliceChanges",
+    "StagedInput",
+    "StagedRows",
     "StoredColumn",
     "StoredTypes",
     "Table",
@@ -172,6 +175,7 @@ __all__ = [
     "describe_base_file",
     "describe_payload",
     "describe_properties",
+    "drop_abandoned_input",
     "files_changed",
     "find_bucket_counts",
     "find_changed",

@@ -12,11 +12,13 @@ import pyarrow as pa
 from hudi_locks.errors import DamagedTable
 from hudi_locks.storage import Storage, map_in_threads, reading_ahead
 from hudi_locks.table.base_file import count_row_groups, read_base_file
+from hudi_locks.table.conditions import Condition
 from hudi_locks.table.data_files import FileSlice, LogFile
 from hudi_locks.table.log_merging import JoinedLogs, join_logs, map_on_cores, merge_logs
 from hudi_locks.table.log_rows import LogEntry, find_stood_for, find_undone, list_later, read_log
 from hudi_locks.table.meta_columns import RECORD_KEY, conform
 from hudi_locks.table.ordering import MergeRule
+from hudi_locks.table.row_groups import choose_row_groups
 
 __all__ = ["WHOLE", "BaseRows", "Part", "join_slice", "read_slice"]
 
@@ -33,12 +35,14 @@ class BaseRows:
         piece: The slice that it is of, which may have none.
         part: The share.
         rule: Says how its rows become those of the table.
+        wanted: What a row must meet to be shown, where its file alone tells; None if all are.
     """
 
     storage: Storage
     piece: FileSlice
     part: Part
     rule: MergeRule
+    wanted: Condition | None = None
 
     @property
     def path(self) -> str | None:
@@ -89,7 +93,10 @@ class BaseRows:
     @cached_property
     def _row_groups(self) -> Sequence[int] | None:
         """None for all, which need not be counted."""
-        return None if self.part.is_whole else self.part.choose(self._count)
+        chosen = None if self.part.is_whole else self.part.choose(self._count)
+        if self.wanted is None or self.path is None or self.piece.logs or self.rule.history is not None:
+            return chosen
+        return choose_row_groups(self.storage, self.path, self.wanted, among=chosen)
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ def read_slice(
     rule: MergeRule,
     piece_rows: int = 1 << 19,
     part: Part = WHOLE,
+    wanted: Condition | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a slice in bounded pieces. Runs on executors; the logs are in memory, the base file streams by.
 
@@ -145,12 +153,13 @@ def read_slice(
         piece_rows: Rows of the base file that are merged at a time. Of fewer the first come sooner; of more the keys of
             the logs are hashed less often, once for each piece.
         part: Only this share of the rows. Every share that has some reads all logs.
+        wanted: Row groups that cannot hold a row which meets it may be left out; rows are not looked at.
 
     Raises:
         DamagedTable: A file is gone, or cannot be read whole.
         UnsupportedTable: A log has a block of a kind that is not read here.
     """
-    base = BaseRows(storage, piece, part, rule)
+    base = BaseRows(storage, piece, part, rule, wanted)
     if base.is_left_out:
         return
     encoded = () if rule.fills or not piece.logs else _find_idle(schema, rule)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hudi_locks.format import column_range as kinds
 from hudi_locks.format.column_range import ColumnRange, ValueKind, decimal_kind, unite_ranges
 
-__all__ = ["ValueRanges", "find_kind"]
+__all__ = ["ValueRanges", "find_kind", "to_plain"]
 
 _EXACT: Final = Context(prec=80)
 """Python's own has room for fewer digits than a decimal of Arrow."""
@@ -97,13 +97,13 @@ def _measure(values: pa.ChunkedArray, kind: ValueKind) -> ColumnRange:
 def _bound(values: pa.ChunkedArray, kind: ValueKind) -> tuple[Any, Any]:
     """Arrow's least and greatest pass over NaN, which is greater than every number for Spark."""
     found = pc.min_max(values)
-    low, high = (_plain(found[name], kind) for name in ("min", "max"))
+    low, high = (to_plain(found[name], kind) for name in ("min", "max"))
     if kind in (kinds.FLOAT, kinds.DOUBLE) and pc.any(pc.is_nan(values)).as_py():
         return (float("nan") if low is None or low != low else low), float("nan")  # NaN is not itself
     return low, high
 
 
-def _plain(value: pa.Scalar, kind: ValueKind) -> Any:
+def to_plain(value: pa.Scalar, kind: ValueKind) -> Any:
     """As `ColumnRange` has it."""
     if not value.is_valid:
         return None

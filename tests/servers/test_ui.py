@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from browser import Browser, need_browser
 from waiting import until
 
 from hudi_locks.format import CommitMetadata
+from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager, LockScope, Owner
 from hudi_locks.services.activity import list_activity
+from hudi_locks.services.met_conflicts import describe_conflict, leave_conflicts
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
-from hudi_locks.transaction import Transactions
+from hudi_locks.transaction import Conflict, Transactions
 
 pytestmark = pytest.mark.servers
 LOCK = {"hoodie.write.lock.provider": "filesystem"}
@@ -32,6 +35,12 @@ SHOWN = os.environ.get("HUDI_LOCKS_SCREENSHOTS_OF", "")
 INSTANTS = "return [...document.querySelectorAll('#t0-timeline tbody tr')].map(row => row.cells[0].textContent)"
 LANES = "return [...document.querySelectorAll('#t0-timeline h2')].map(lane => lane.textContent)"
 TEXT = "return document.getElementById('t0-{}').innerText"
+
+NEWEST = (
+    "return [...document.querySelectorAll('#t0-conflicts table:last-of-type tbody tr:first-child td')]"
+    ".slice(-7).map(cell => cell.textContent).join('\\t')"
+)
+WHERE = ["backfill (pid 4 on b)", "month=1/f-0", "early", "gave up"]
 
 
 @pytest.fixture
@@ -116,6 +125,19 @@ def test_locks_and_what_is_under_way_are_shown_as_long_as_they_are(
         assert re.search(r"0:00:\d\d ago, 1[012]\d s left", browser.run(TEXT.format("pending")))
         tx.abort("tried enough")
         assert until(lambda: browser.run(TEXT.format("pending")) == "Nothing.")
+
+
+def test_a_write_that_gave_up_appears_by_itself(browser: Browser, table: Table, address: str) -> None:
+    browser.show(address)
+    assert until(lambda: "no write gave up" in browser.run(TEXT.format("conflicts")))
+    groups = (FileGroupId("month=1", "f-0"),)
+    met = Conflict("20260101000000002", groups, "20260101000000001", "commit", "backfill (pid 4 on b)", 9, "wait")
+    noted = [describe_conflict(replace(met, is_early=True), lost_ms=700, met_ms=1_767_225_600_000)]
+    leave_conflicts(table.storage, met.instant, noted, "nightly etl (pid 7 on a)")
+    assert until(lambda: "gave up" in browser.run(NEWEST))
+    shown = browser.run(NEWEST).split("\t")
+    assert shown[1:] == ["nightly etl (pid 7 on a)", "commit 20260101000000001", *WHERE]
+    assert browser.run("return performance.getEntriesByType('navigation').length") == 1
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -167,6 +167,11 @@ def test_without_retries_left_the_conflict_is_raised_with_its_facts(
     assert (error.other, error.partition, error.other_action) == (theirs[0].instant, "1", "commit")
     assert error.instant != error.other
     assert error.file_id == error.groups[0].file_id
+    found = list_conflicts(ours.table, last=9)
+    assert found.given_up == 1
+    assert [(one.instant, one.other, one.file_id, one.found, one.gave_up) for one in found.conflicts] == [
+        (error.instant, error.other, error.file_id, "at publish", True)
+    ]
     assert rows_of(ours) == [FIRST[0], FIRST[2]]
     assert ours.upsert(frame([("a", "1", 2, 2.0)])).retries == 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, TableError, UnsupportedTable
 from hudi_locks.spark import HoodieTable, read
@@ -253,22 +253,3 @@ def test_a_stream_beside_a_pending_write_goes_by_the_policy(
     assert found["USE_TRANSITION_TIME"] == {"completed": found["second"]}
     assert found["BLOCK"] == {"completed": first.completion_time}
     assert f"{HOLES} is FAIL" in found["FAIL"]
-
-
-def test_writes_are_refused_with_the_way_to_write(
-    registered: Any,
-    create: Create,
-    frame: Frame,
-    path: str,
-    tmp_path: Path,
-    files_of: Callable[[], dict[str, bytes]],
-) -> None:
-    create().upsert(frame(FIRST))
-    before = files_of()
-    rows = registered.read.format("hudi_locks").load(path)
-    with pytest.raises(AnalysisException, match=r"reads and does not write.*hudi_locks\.spark\.write\(df, path"):
-        rows.write.format("hudi_locks").mode("append").save(path)
-    stream = registered.readStream.format("hudi_locks").load(path).writeStream.format("hudi_locks")
-    with pytest.raises(StreamingQueryException, match=r"reads and does not write.*foreachBatch\(table\.stream_sink"):
-        stream.option("checkpointLocation", str(tmp_path / "c")).start(path).awaitTermination()
-    assert files_of() == before

@@ -20,6 +20,7 @@ from hudi_locks.observe import (
     TIMELINE_SERVER_MARKERS,
     Timing,
 )
+from hudi_locks.services.met_conflicts import list_conflicts
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -71,6 +72,8 @@ def test_the_later_of_two_writers_gives_up_before_it_writes(
     theirs.services.sweep()  # a task that had begun beside the one that gave up makes its marker however late
     assert not [file for file in Path(ours.path).rglob("*") if error.instant in file.parts]
     assert theirs.metrics.counter(EARLY_CONFLICT_MARKER) == 1
+    [left] = list_conflicts(ours.table, last=9).conflicts
+    assert (left.instant, left.other, left.found, left.gave_up) == (error.instant, result.instant, "early", True)
     assert rows_of(ours) == [("a", "1", 2, 2.0), ("b", "1", 1, 1.0), ("c", "2", 1, 1.0)]
 
 

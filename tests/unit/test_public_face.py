@@ -76,6 +76,7 @@ def test_spark_offers_every_type_that_a_table_returns() -> None:
         "CommitMetadata",
         "DataFrame",
         "Iterator",
+        "Storage",
         "SparkSession",
     }
     assert "CleanResult" in ours

@@ -15,7 +15,7 @@ from hudi_locks.errors import HudiLocksError
 from hudi_locks.lock import LockProvider
 from hudi_locks.redaction import hide_secrets, open_log
 from hudi_locks.services.activity import Activity, list_activity
-from hudi_locks.services.met_conflicts import ConflictSummary, list_conflicts
+from hudi_locks.services.met_conflicts import ConflictSummary, MetConflict, list_conflicts, list_left
 from hudi_locks.services.overview import PendingInstant, TableOverview, list_pending, look_over
 from hudi_locks.table import Table
 
@@ -33,6 +33,8 @@ _log = open_log(__name__)
 _COMPLETED: Final = "COMPLETED"
 _COMMITS: Final = 50
 """So many of the newest are looked at for conflicts."""
+_NEWEST: Final = 10
+"""So many conflicts are shown one by one."""
 _NO_PROVIDER: Final = "Which lock the table has was not said: give <code>--provider</code> and its options."
 
 
@@ -55,6 +57,7 @@ class WatchedTable:
         self._table, self._options, self._provider, self._last = table, Options(options), provider, last
         self._seen: dict[tuple[str, str], Activity] = {}
         self._kept: dict[str, str] = {}
+        self._left: list[str] = []
         self._is_stale = True
 
     def look(self, now_ms: int) -> dict[str, str]:
@@ -66,7 +69,7 @@ class WatchedTable:
         drawn = dict.fromkeys(PANELS, "")
         try:
             pending = list_pending(self._table, self._table.timeline(), self._options)
-            self._is_stale |= self._take_up(pending)
+            self._is_stale |= self._take_up(pending) | self._take_up_left()
             if self._is_stale:
                 self._kept = {"table": _draw_table(look_over(self._table, self._options)), "conflicts": self._meet()}
                 self._is_stale = False
@@ -95,6 +98,11 @@ class WatchedTable:
         for place in sorted(self._seen)[: -self._last]:
             del self._seen[place]
         return bool(gone) or any(one.state == _COMPLETED for one in news)
+
+    def _take_up_left(self) -> bool:
+        """Whether another write gave up since, or was forgotten."""
+        before, self._left = self._left, list_left(self._table.storage)
+        return before != self._left
 
     def _meet(self) -> str:
         return _draw_conflicts(list_conflicts(self._table, last=_COMMITS))
@@ -147,11 +155,43 @@ def _draw_table(found: TableOverview) -> str:
 
 def _draw_conflicts(found: ConflictSummary) -> str:
     rows = [
-        (one.job, one.other_job, str(one.conflicts), str(one.early), str(one.rewritten), f"{one.lost_ms / 1000:.1f} s")
+        (
+            one.job,
+            one.other_job,
+            *map(str, (one.conflicts, one.early, one.rewritten, one.given_up)),
+            f"{one.lost_ms / 1000:.1f} s",
+        )
         for one in found.jobs
     ]
-    nothing = f"None of the newest {found.commits} commits met one."
-    return _draw_rows(("job", "gave way to", "conflicts", "early", "rewritten", "lost"), rows, nothing=nothing)
+    nothing = f"None of the newest {found.commits} commits met one, and no write gave up."
+    head = ("job", "gave way to", "conflicts", "early", "rewritten", "gave up", "lost")
+    return _draw_rows(head, rows, nothing=nothing) + _draw_newest(found.conflicts[::-1][:_NEWEST])
+
+
+def _draw_newest(conflicts: Sequence[MetConflict]) -> str:
+    if not conflicts:
+        return ""
+    rows = [
+        (
+            say_time(one.met_ms) if one.met_ms else one.instant,
+            one.writer,
+            f"{one.other_action} {one.other}",
+            one.other_writer,
+            _say_place(one),
+            one.found,
+            "gave up" if one.gave_up else "went on, and was committed",
+        )
+        for one in conflicts
+    ]
+    head = ("when", "writer", "gave way to", "of", "where", "found", "and then")
+    return _draw_rows(head, rows, nothing="")
+
+
+def _say_place(one: MetConflict) -> str:
+    """The file group in question, as far as it is known."""
+    if one.partition is None:
+        return "the whole table"
+    return f"{one.partition}/{one.file_id}" if one.file_id else one.partition
 
 
 def _draw_rows(head: Iterable[str], rows: Sequence[Iterable[str]], *, nothing: str) -> str:

@@ -20,7 +20,7 @@ from hudi_locks.spark.writing.rows import to_spark
 from hudi_locks.table import AllOf, AnyOf, Comparison, Condition, NullCheck, PartitionValues, Unknown
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["RowCondition", "find_partition_ranges", "read_condition"]
+__all__ = ["FIRST_SECOND", "OPPOSITE", "RowCondition", "find_partition_ranges", "read_condition"]
 
 _COMPARED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -32,9 +32,9 @@ _COMPARED: Final[Mapping[str, str]] = MappingProxyType(
         "GreaterThanOrEqual": ">=",
     }
 )
-_OPPOSITE: Final[Mapping[str, str]] = MappingProxyType({"<": ">=", "<=": ">", ">": "<=", ">=": "<"})
+OPPOSITE: Final[Mapping[str, str]] = MappingProxyType({"<": ">=", "<=": ">", ">": "<=", ">=": "<"})
 _EPOCH: Final = date(1970, 1, 1)
-_FIRST_SECOND: Final = int((date(1900, 1, 1) - _EPOCH).total_seconds())
+FIRST_SECOND: Final = int((date(1900, 1, 1) - _EPOCH).total_seconds())
 """Java's older types for times have other calendars and zones before."""
 _MICROS: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
@@ -84,7 +84,7 @@ def _translate(found: Any, *, negated: bool = False) -> Condition:
     if name == "In" and not negated:
         return AnyOf(tuple(_compare(found.attribute(), "=", value) for value in found.values()))
     if name in _COMPARED:
-        operator = _OPPOSITE.get(_COMPARED[name], "") if negated else _COMPARED[name]
+        operator = OPPOSITE.get(_COMPARED[name], "") if negated else _COMPARED[name]
         return _compare(found.attribute(), operator, found.value()) if operator else Unknown()
     return Unknown()
 
@@ -104,12 +104,12 @@ def _read_value(value: Any) -> Any:
 
 def _read_day(value: Any) -> int | None:
     days = int(value.toEpochDay())
-    return days if days * _DAY_SECONDS >= _FIRST_SECOND else None
+    return days if days * _DAY_SECONDS >= FIRST_SECOND else None
 
 
 def _read_instant(value: Any) -> int | None:
     seconds = int(value.getEpochSecond())
-    return seconds * _MICROS + int(value.getNano()) // 1_000 if seconds >= _FIRST_SECOND else None
+    return seconds * _MICROS + int(value.getNano()) // 1_000 if seconds >= FIRST_SECOND else None
 
 
 def _read_local(value: Any) -> int | None:

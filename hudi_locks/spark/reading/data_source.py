@@ -1,4 +1,4 @@
-"""The format `hudi_locks` of `spark.read` and `spark.readStream`. Needs PySpark 4.
+"""The format `hudi_locks` of `spark.read`, `readStream`, `write` and `writeStream`. Needs PySpark 4.
 
 PySpark calls it in Python processes without a session: beside the driver to plan, and on executors to read.
 """
@@ -8,78 +8,36 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.config import Options, add_defaults, find_key, write_keys
-from hudi_locks.errors import BadInput, ConfigError, ProviderLoadError, TableError
+from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.format import META_COLUMNS, parse_moment
+from hudi_locks.spark._python_sources import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    SupportsTriggerAvailableNow,
+)
+from hudi_locks.spark.reading.conditions import RowCondition
 from hudi_locks.spark.reading.merged_reading import MergeTask, Pack
 from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
+from hudi_locks.spark.reading.pushed_filters import hands_filters, read_filters
 from hudi_locks.spark.reading.query import ReadQuery, leave_out_query
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.data_source_writers import open_stream_writer, open_writer
 from hudi_locks.spark.writing.rows import to_arrow, to_spark
 from hudi_locks.storage import open_storage
 from hudi_locks.table import COMMIT_TIME, FileSlice, OvertakenSnapshot, Table, add_meta_schema
 from hudi_locks.timeline import end_before_holes
-
-if TYPE_CHECKING:  # of which releases before 4.0 have nothing
-
-    class DataSource:
-        """See `pyspark.sql.datasource`."""
-
-        options: Mapping[str, str]
-
-        def __init__(self, options: Mapping[str, str]) -> None:
-            """As Spark has them."""
-
-    class DataSourceReader:
-        """See `pyspark.sql.datasource`."""
-
-    class DataSourceStreamReader:
-        """See `pyspark.sql.datasource`."""
-
-    class DataSourceStreamWriter:
-        """See `pyspark.sql.datasource`."""
-
-    class DataSourceWriter:
-        """See `pyspark.sql.datasource`."""
-
-    class InputPartition:
-        """See `pyspark.sql.datasource`."""
-
-    class SupportsTriggerAvailableNow:
-        """See `pyspark.sql.streaming.datasource`."""
-
-else:
-    try:
-        from pyspark.sql.datasource import (
-            DataSource,
-            DataSourceReader,
-            DataSourceStreamReader,
-            DataSourceStreamWriter,
-            DataSourceWriter,
-            InputPartition,
-        )
-    except ImportError as error:
-        from pyspark import __version__ as _release
-
-        raise ProviderLoadError(
-            f"the format hudi_locks needs PySpark 4.0 or later, and this is {_release}: read by"
-            " hudi_locks.spark.read(spark, path, options), which does the same",
-            found=_release,
-        ) from error
-
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-    except ImportError:  # before 4.2 Spark ends such a query by itself, after one micro-batch
-
-        class SupportsTriggerAvailableNow: ...
-
 
 __all__ = ["HudiLocksDataSource"]
 
@@ -93,12 +51,17 @@ _COMPLETED: Final = "completed"
 class HudiLocksDataSource(DataSource):
     """Reads tables by `spark.read.format("hudi_locks")`, and their commits by `spark.readStream`.
 
-    Register it once in a session: `spark.dataSource.register(HudiLocksDataSource)`. The options are those of
-    `hudi_locks.spark.read`; one that is unknown is refused. It reads by Arrow in Python, and what Spark knows of a
-    query does not reach it. So `hudi_locks.spark.read` and `HoodieTable.read` are quicker where they can be called.
-    Set `PYSPARK_PYTHON` to a Python that has this package before the session is made. Rows are written by
-    `hudi_locks.spark.write`.
+    Register it once in a session: `hudi_locks.spark.register_format(spark)`, by which it writes too, or, to read alone,
+    `spark.dataSource.register(HudiLocksDataSource)`. The options are those of `hudi_locks.spark.read`; one that is
+    unknown is refused. It reads by Arrow in Python, and little of what Spark knows of a query reaches it. So
+    `hudi_locks.spark.read` and `HoodieTable.read` are quicker where they can be called. Set `PYSPARK_PYTHON` to a
+    Python that has this package before the session is made.
+
+    Attributes:
+        driver: Where the driver answers that commits what is written; "" where the format only reads.
     """
+
+    driver: ClassVar[str] = ""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -118,33 +81,27 @@ class HudiLocksDataSource(DataSource):
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Reads these columns, in batches of Arrow."""
         query = ReadQuery.of(self._given)
-        return _Reader(self._scan(schema), query, self._loaded)
+        reader = _FilteringReader if hands_filters() else _Reader
+        return reader(self._scan(schema), query, self._loaded)
 
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
         """Reads what commits write to these columns, micro-batch after micro-batch."""
         query = ReadQuery.of(self._given, is_stream=True)
         return _StreamReader(self._scan(schema), parse_moment(query.begin))
 
-    def writer(self, schema: T.StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's signature
-        """Refuse to write.
+    def writer(self, schema: T.StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001  # PySpark's signature
+        """Stages rows, which the driver commits; see `register_format`."""
+        return open_writer(self.driver, self._given_to_write, schema, overwrites=overwrite)
 
-        Raises:
-            ConfigError: Always.
-        """
-        del schema, overwrite
-        _refuse_writes("hudi_locks.spark.write(df, path, options, mode)")
+    def streamWriter(self, schema: T.StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802
+        """The same of micro-batches."""
+        return open_stream_writer(self.driver, self._given_to_write, schema, overwrites=overwrite)
 
-    def streamWriter(self, schema: T.StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """Refuse to write.
-
-        Raises:
-            ConfigError: Always.
-        """
-        del schema, overwrite
-        _refuse_writes(
-            "df.writeStream.foreachBatch(table.stream_sink(...)), with table = hudi_locks.spark.HoodieTable.load(spark,"
-            " path, options=options), or hudi_locks.spark.write in a function of your own"
-        )
+    @property
+    def _given_to_write(self) -> dict[str, str]:
+        """What the driver checks, names it does not know among it."""
+        self._require_path()
+        return dict(self.options)
 
     @property
     def _given(self) -> Options:
@@ -162,13 +119,18 @@ class HudiLocksDataSource(DataSource):
         return _Scan(table, schema, columns, len(columns) < len(schema.names), leave_out_query(self._given))
 
     def _open(self) -> Table:
-        path = self.options.get(_PATH, "")
-        if not path:
-            raise ConfigError(f"format({_FORMAT!r}) needs the base path of a table: give it to load(...)", key=_PATH)
+        path = self._require_path()
         others = leave_out_query(self._given)
         table = Table.load(open_storage(path, others)).with_writer_options(others)
         check_pipeline(others, table.config, table.storage.base)
         return table
+
+    def _require_path(self) -> str:
+        path = self.options.get(_PATH, "")
+        if not path:
+            message = f"format({_FORMAT!r}) needs the base path of a table: give it to load, save or start"
+            raise ConfigError(message, key=_PATH)
+        return path
 
 
 def _refuse_any(options: Options) -> None:
@@ -177,14 +139,6 @@ def _refuse_any(options: Options) -> None:
         ReadQuery.of(options)
     except ConfigError:
         ReadQuery.of(options, is_stream=True)
-
-
-def _refuse_writes(way_out: str) -> NoReturn:
-    message = (
-        f"format({_FORMAT!r}) reads and does not write: PySpark gives such a writer no way to bring the rows of a file"
-        f" group together, and no session when it commits; write by {way_out}"
-    )
-    raise ConfigError(message, format=_FORMAT)
 
 
 @dataclass(frozen=True)
@@ -234,6 +188,7 @@ class _Scan(ReadPlanner):
     meta_columns: bool
     options: Options
     partitions: Sequence[str] | None = None
+    condition: RowCondition | None = None
 
     def plan(self, snapshot: Snapshot, query: ReadQuery) -> list[_Share]:
         """What a read shows of a snapshot."""
@@ -241,7 +196,8 @@ class _Scan(ReadPlanner):
             span = self._bound(snapshot, query.begin, query.end, holes_policy=self._policy)
             return self._plan_span(snapshot, *span)
         slices = self._list_slices(snapshot, **self._limit(requested=query.moment))
-        return self._share(leave_out_logs(slices) if query.is_read_optimized else slices, snapshot)
+        asked = leave_out_logs(slices) if query.is_read_optimized else slices
+        return self._share(self._leave_out(asked, snapshot), snapshot)
 
     def plan_newest(self, query: ReadQuery) -> list[_Share]:
         """The same of the table as it is now."""
@@ -317,6 +273,15 @@ class _Reader(_OnExecutors, DataSourceReader):
         except OvertakenSnapshot as error:
             message = f"{self._scan.table.storage.base} changed since load(...) was called, and files were cleaned"
             raise TableError(f"{message}: call load(...) again", **error.facts) from error
+
+
+class _FilteringReader(_Reader):
+    """The same where Spark hands its filters over."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802  # PySpark's name
+        """Leave out what cannot hold a row that passes them; Spark looks at each row."""
+        self._scan = replace(self._scan, condition=read_filters(filters, to_arrow(self._scan.schema)))
+        yield from filters
 
 
 class _StreamReader(_OnExecutors, SupportsTriggerAvailableNow, DataSourceStreamReader):

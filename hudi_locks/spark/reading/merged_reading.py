@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hudi_locks.storage import Storage
-from hudi_locks.table import WHOLE, FileSlice, MergeRule, Part, PartitionValues, read_slice
+from hudi_locks.table import WHOLE, Condition, FileSlice, MergeRule, Part, PartitionValues, read_slice
 
 __all__ = ["MergeTask", "Pack", "SlicePart", "pack_slices"]
 
@@ -109,6 +109,7 @@ class MergeTask:
         shown: The columns that are given, in their order: Spark would drop others only after it copied them.
         values: What partition paths tell of the rows.
         file_id: Name of a column that comes last and has the id of each row's file group; none if empty.
+        wanted: See `read_slice`.
     """
 
     storage: Storage
@@ -118,6 +119,7 @@ class MergeTask:
     shown: tuple[str, ...]
     values: PartitionValues
     file_id: str = ""
+    wanted: Condition | None = None
 
     @property
     def columns(self) -> pa.Schema:
@@ -145,5 +147,6 @@ class MergeTask:
 
     def _read(self, one: SlicePart) -> Iterator[pa.Table]:
         storage, piece = self.storage, one.slice
-        found = read_slice(storage, piece, self.schema, rule=self.rule, piece_rows=_PIECE_ROWS, part=one.part)
+        how: dict[str, Any] = {"rule": self.rule, "piece_rows": _PIECE_ROWS, "part": one.part, "wanted": self.wanted}
+        found = read_slice(storage, piece, self.schema, **how)
         return (self.values.apply(rows, piece.partition) for rows in found)

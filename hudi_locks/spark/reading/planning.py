@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_locks.config import Options, table_keys
+from hudi_locks.config import Options, table_keys, write_keys
 from hudi_locks.errors import BadInput, StorageError, TableError, UnsupportedTable
 from hudi_locks.format import META_COLUMNS, parse_moment
+from hudi_locks.format.column_range import ColumnRange, ValueKind
+from hudi_locks.metadata_table import find_slice_ranges
 from hudi_locks.redaction import open_log
+from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ranges
 from hudi_locks.spark.reading.merged_reading import MergeTask, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.rows import widen
@@ -63,7 +66,9 @@ class ReadPlanner:
         meta_columns: Whether the five meta columns come first, as in Hudi.
         columns: Only these of the user's; all if None.
         partitions: Only the rows of these partition paths; all if None.
-        options: Say whether the metadata table tells which files there are, where a listing costs requests.
+        options: Say whether the metadata table tells which files there are, where a listing costs requests, and which
+            of them cannot hold a row that is wanted.
+        condition: What rows must meet that are wanted, as far as ranges of values tell it.
     """
 
     table: Table
@@ -71,6 +76,7 @@ class ReadPlanner:
     columns: Sequence[str] | None
     partitions: Sequence[str] | None
     options: Options
+    condition: RowCondition | None
 
     @property
     def _filtered(self) -> tuple[str, ...]:
@@ -126,6 +132,34 @@ class ReadPlanner:
     def _goes_by_metadata(self) -> bool:
         enable = table_keys.METADATA_ENABLE
         return not self.options.has(enable) or bool(self.options.get_value(enable))
+
+    def _leave_out(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
+        """Those that may hold a row that is wanted: as their partition says, and the metadata table."""
+        if self.condition is None or snapshot.shown_schema is None:
+            return slices
+        values, wanted = PartitionValues.of(self.table.config, snapshot.shown_schema), self.condition.condition
+        told = {partition: find_partition_ranges(values, partition) for partition in {one.partition for one in slices}}
+        left = [piece for piece in slices if wanted.may_hold(told[piece.partition])]
+        known = self._find_ranges(left, snapshot, self.condition.kinds)
+        pairs = zip(left, known, strict=True)
+        return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
+
+    def _find_ranges(
+        self, slices: Sequence[FileSlice], snapshot: Snapshot, kinds: Mapping[str, ValueKind]
+    ) -> Sequence[Mapping[str, ColumnRange]]:
+        """A metadata table that cannot be read tells nothing, and its owner is warned."""
+        unknown: list[dict[str, ColumnRange]] = [{} for _ in slices]
+        if not self._skips_files() or snapshot.history is not None:  # ranges have the names of their time
+            return unknown
+        try:
+            view = snapshot.metadata
+            return unknown if view is None else find_slice_ranges(view, slices, kinds)
+        except (TableError, StorageError) as error:
+            _log.warning("all files of %s are opened: %s", self.table.storage.base, error)
+            return unknown
+
+    def _skips_files(self) -> bool:
+        return self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)
 
     def _find_changes(
         self, snapshot: Snapshot, begin: str, end: str | None
@@ -193,7 +227,8 @@ class ReadPlanner:
         sent = shown or (RECORD_KEY,)  # Arrow does not count rows without columns
         values = PartitionValues.of(self.table.config, needed)
         rule = replace(self.table.config.merge_rule, history=history)
-        return MergeTask(self.table.storage, packs, needed, rule, sent, values)
+        wanted = None if self.condition is None else self.condition.condition
+        return MergeTask(self.table.storage, packs, needed, rule, sent, values, wanted=wanted)
 
     def _narrow(self, schema: pa.Schema | None) -> pa.Schema:
         """The columns that are wanted, and those that decide between rows, in types that Spark has."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from hudi_locks.config import Options, service_keys, write_keys
+from hudi_locks.config import Options, service_keys
 from hudi_locks.errors import StorageError, TableError
 from hudi_locks.format import META_COLUMNS, is_time
-from hudi_locks.format.column_range import ColumnRange, ValueKind
-from hudi_locks.metadata_table import find_slice_ranges
 from hudi_locks.redaction import open_log
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import compare
-from hudi_locks.spark.reading.conditions import RowCondition, find_partition_ranges, read_condition
+from hudi_locks.spark.reading.conditions import RowCondition, read_condition
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
 from hudi_locks.spark.reading.point_reads import choose_slices, find_groups, list_wanted_keys
@@ -110,17 +108,6 @@ class Reader(ReadPlanner):
         schema = add_meta_schema(snapshot.shown_schema)
         return replace(self, condition=read_condition(self.spark, schema, self.where))
 
-    def _leave_out(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
-        """Those that may hold a row that is wanted: as their partition says, and the metadata table."""
-        if self.condition is None or snapshot.shown_schema is None:
-            return slices
-        values, wanted = PartitionValues.of(self.table.config, snapshot.shown_schema), self.condition.condition
-        told = {partition: find_partition_ranges(values, partition) for partition in {one.partition for one in slices}}
-        left = [piece for piece in slices if wanted.may_hold(told[piece.partition])]
-        known = self._find_ranges(left, snapshot, self.condition.kinds)
-        pairs = zip(left, known, strict=True)
-        return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
-
     def _find_rows(
         self, slices: Sequence[FileSlice], snapshot: Snapshot, condition: RowCondition
     ) -> Sequence[FileSlice]:
@@ -137,23 +124,6 @@ class Reader(ReadPlanner):
         except (TableError, StorageError) as error:
             _log.warning("rows of %s are not looked up in its record index: %s", self.table.storage.base, error)
             return slices
-
-    def _find_ranges(
-        self, slices: Sequence[FileSlice], snapshot: Snapshot, kinds: Mapping[str, ValueKind]
-    ) -> Sequence[Mapping[str, ColumnRange]]:
-        """A metadata table that cannot be read tells nothing, and its owner is warned."""
-        unknown: list[dict[str, ColumnRange]] = [{} for _ in slices]
-        if not self._skips_files() or snapshot.history is not None:  # ranges have the names of their time
-            return unknown
-        try:
-            view = snapshot.metadata
-            return unknown if view is None else find_slice_ranges(view, slices, kinds)
-        except (TableError, StorageError) as error:
-            _log.warning("all files of %s are opened: %s", self.table.storage.base, error)
-            return unknown
-
-    def _skips_files(self) -> bool:
-        return self._goes_by_metadata() and self.options.get_value(write_keys.DATA_SKIPPING)
 
     @property
     def _filtered(self) -> tuple[str, ...]:

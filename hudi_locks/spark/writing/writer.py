@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,7 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import StagedLog, list_indexed
 from hudi_locks.observe import EARLY_CONFLICT_CHECK, EARLY_CONFLICT_SAVED, SpanName
-from hudi_locks.services.met_conflicts import describe_conflict, note_conflicts
+from hudi_locks.services.met_conflicts import describe_conflict, leave_conflicts, note_conflicts
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, Operation, WriteResult, decode_report
 from hudi_locks.spark.partitions import check_partitions
@@ -153,16 +154,20 @@ class Writer:
         if self.table.config.has_record_index:
             self.strategy.refuse_record_index()
         attempts: list[Attempt] = []
-        while True:
-            with self.transactions.metrics.span(SpanName.ATTEMPT, attempt=len(attempts) + 1) as span:
-                published, metadata = self._attempt(operation, work, report, attempts)
-                span.note(**attempts[-1].describe())
-            if published.conflict is None or len(attempts) > self.settings.conflict_retries:
-                result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
-                self._report_saved(attempts)
-                return result
-            report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
-            self._pause(published.conflict, len(attempts))
+        try:
+            while True:
+                with self.transactions.metrics.span(SpanName.ATTEMPT, attempt=len(attempts) + 1) as span:
+                    published, metadata = self._attempt(operation, work, report, attempts)
+                    span.note(**attempts[-1].describe())
+                if published.conflict is None or len(attempts) > self.settings.conflict_retries:
+                    result = WriteResult.of(published.raise_unless_committed(), metadata, attempts=attempts)
+                    self._report_saved(attempts)
+                    return result
+                report(f"met a conflict, beginning anew ({len(attempts)} of {self.settings.conflict_retries})")
+                self._pause(published.conflict, len(attempts))
+        except Exception:
+            self._leave_conflicts(attempts)
+            raise
 
     def _report_saved(self, attempts: Sequence[Attempt]) -> None:
         """What those that were given up early would have taken longer, had they been as long as the last one."""
@@ -201,13 +206,17 @@ class Writer:
 
     def _note_conflicts(self, draft: _Draft, attempts: Sequence[Attempt]) -> CommitMetadata:
         """Those that this write met until now, kept with its commit."""
-        lost = [(one.conflict, one.ended_ms - one.began_ms) for one in attempts if one.conflict]
         avoided = [*(conflict for one in attempts for conflict in one.avoided), *draft.avoided]
-        if not lost and not avoided:
-            return draft.metadata
-        met = [describe_conflict(conflict, lost_ms=lost_ms) for conflict, lost_ms in lost]
-        met += [describe_conflict(conflict, lost_ms=None) for conflict in avoided]
-        return note_conflicts(draft.metadata, met, writer=self.transactions.coordinator.owner)
+        met = _describe_lost(attempts) + [describe_conflict(conflict, lost_ms=None) for conflict in avoided]
+        return (
+            note_conflicts(draft.metadata, met, writer=self.transactions.coordinator.owner) if met else draft.metadata
+        )
+
+    def _leave_conflicts(self, attempts: Sequence[Attempt]) -> None:
+        """Those that a write met which gave up."""
+        if met := _describe_lost(attempts):
+            owner = self.transactions.coordinator.owner
+            leave_conflicts(self.table.storage, attempts[-1].instant, met, writer=owner)
 
     @contextmanager
     def _write_derived(
@@ -329,3 +338,9 @@ class Writer:
         for check_s in checks_s:
             self.transactions.metrics.report(EARLY_CONFLICT_CHECK, check_s)
         return stats
+
+
+def _describe_lost(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """The conflicts for which attempts were thrown away."""
+    lost = [(one.conflict, one) for one in attempts if one.conflict]
+    return [describe_conflict(met, lost_ms=one.ended_ms - one.began_ms, met_ms=one.ended_ms) for met, one in lost]

@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, StorageError
 from hudi_locks.format import CommitMetadata
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager, Owner
-from hudi_locks.services.met_conflicts import describe_conflict, list_conflicts, note_conflicts
+from hudi_locks.services.met_conflicts import (
+    describe_conflict,
+    leave_conflicts,
+    list_conflicts,
+    list_left,
+    note_conflicts,
+)
 from hudi_locks.storage import Storage, open_storage
 from hudi_locks.table import Table, TableConfig
 from hudi_locks.transaction import Conflict, Transactions
@@ -64,10 +70,10 @@ def test_jobs_that_met_are_added_up_the_dearest_first(hudi_locks: Run, storage: 
     status, out, err = hudi_locks("conflicts", storage.base)
     assert (status, err) == (0, "")
     head, *lines, last = out.splitlines()
-    assert head.split() == ["job", "gave", "way", "to", "conflicts", "early", "rewritten", "lost", "last"]
+    assert head.split() == ["job", "gave", "way", "to", "conflicts", "early", "rewritten", "gave", "up", "lost", "last"]
     assert [line.split()[:-1] for line in lines] == [
-        ["backfill", "pid", "5", "on", "d", "1", "0", "0", "5.0", "s"],
-        ["etl", "backfill", "3", "1", "1", "3.2", "s"],
+        ["backfill", "pid", "5", "on", "d", "1", "0", "0", "0", "5.0", "s"],
+        ["etl", "backfill", "3", "1", "1", "0", "3.2", "s"],
     ]
     assert last == "3 of the newest 4 commits met a conflict"
 
@@ -95,6 +101,46 @@ def test_a_table_without_conflicts_says_so(hudi_locks: Run, commit: Callable[...
     commit("etl")
     status, out, err = hudi_locks("conflicts", str(tmp_path / "table"))
     assert (status, out, err) == (0, "0 of the newest 1 commits met a conflict\n", "")
+
+
+def test_writes_that_gave_up_are_counted_too(hudi_locks: Run, storage: Storage) -> None:
+    met = [describe_conflict(replace(MET, is_early=True), lost_ms=1500, met_ms=1_800_000_000_000)]
+    leave_conflicts(storage, "20990101000000000", met, "etl (pid 8 on a)")
+    leave_conflicts(storage, "20000101000000000", met, "etl (pid 8 on a)")
+    status, out, err = hudi_locks("conflicts", storage.base)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "3 of the newest 4 commits met a conflict, and 2 writes met one and gave up"
+    assert "etl backfill 5 3 1 2 6.2 s 20990101000000000" in [" ".join(line.split()) for line in out.splitlines()]
+    lines = hudi_locks("conflicts", storage.base, "--each", "-n", "1")[1].splitlines()
+    assert " ".join(lines[-2].split()).endswith("backfill (pid 4 on b) eu early 1.5 s gave up")
+    assert lines[-1] == "1 of the newest 1 commits met a conflict, and 1 write met one and gave up"
+    told = json.loads(hudi_locks("conflicts", storage.base, "--json")[1])
+    assert told["given_up"] == 2
+    newest = told["conflicts"][-1]
+    assert (newest["file_id"], newest["met_ms"], newest["gave_up"]) == ("f-0", 1_800_000_000_000, True)
+
+
+def test_a_table_keeps_the_newest_records_alone(storage: Storage) -> None:
+    met = [describe_conflict(MET, lost_ms=1)]
+    instants = [f"20260101{number:09}" for number in range(203)]
+    for instant in instants:
+        leave_conflicts(storage, instant, met, "etl")
+    assert list_left(storage) == instants[3:]
+
+
+def test_a_record_that_cannot_be_kept_or_read_is_warned_about(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage.create_if_absent(".hoodie/.hudi_locks/conflicts/20260101000000009.json", b"{")
+    assert list_conflicts(Table.load(storage), last=9).given_up == 0
+    assert "20260101000000009.json is no record of a write that gave up" in caplog.text
+
+    def fail(*_: object) -> None:
+        raise StorageError("disk full", path="")
+
+    monkeypatch.setattr(type(storage), "create_transient", fail)
+    leave_conflicts(storage, "20260101000000010", [], "etl")
+    assert "write 20260101000000010 gave up after a conflict could not be noted: disk full" in caplog.text
 
 
 def test_a_commit_keeps_what_else_it_says() -> None:

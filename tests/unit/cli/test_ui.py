@@ -21,12 +21,14 @@ from hudi_locks.cli.ui.panels import PANELS, WatchedTable
 from hudi_locks.clock import ManualClock, SystemClock
 from hudi_locks.errors import StorageError
 from hudi_locks.format import CommitMetadata
+from hudi_locks.format.claim import FileGroupId
 from hudi_locks.lock import LockManager, LockScope, Owner, load_provider_class
+from hudi_locks.services.met_conflicts import describe_conflict, leave_conflicts
 from hudi_locks.services.overview import TableOverview, look_over
 from hudi_locks.storage import open_storage
 from hudi_locks.table import Table, TableConfig
 from hudi_locks.timeline_server.server import TimelineServer
-from hudi_locks.transaction import Transactions
+from hudi_locks.transaction import Conflict, Transactions
 
 Run = Callable[..., tuple[int, str, str]]
 LOCK = {"hoodie.write.lock.provider": "filesystem"}
@@ -85,7 +87,7 @@ def test_each_panel_tells_what_is_there(table: Table, watched: WatchedTable, loc
     assert empty["locks"] == "Nobody holds a lock."
     assert empty["pending"] == "Nothing."
     assert empty["timeline"] == "No instants."
-    assert empty["conflicts"] == "None of the newest 0 commits met one."
+    assert empty["conflicts"] == "None of the newest 0 commits met one, and no write gave up."
     assert "record key id" in empty["table"]
     assert "last write none" in empty["table"]
 
@@ -127,6 +129,26 @@ def test_files_are_listed_again_only_when_a_write_was_completed(
     for _ in range(3):
         watched.look(0)
     assert len(looks) == 2
+
+
+def test_a_write_that_gave_up_is_shown_with_whom_it_met_and_where(table: Table, watched: WatchedTable) -> None:
+    watched.look(0)
+    met = Conflict(
+        "20260101000000002",
+        (FileGroupId("eu", "f-<0>"),),
+        "20260101000000001",
+        "commit",
+        "backfill (pid 4 on b)",
+        1500,
+        "try again",
+        is_early=True,
+    )
+    noted = [describe_conflict(met, lost_ms=700, met_ms=1_767_225_600_000)]
+    leave_conflicts(table.storage, met.instant, noted, "etl (pid 7 on a)")
+    shown = text(watched.look(0)["conflicts"])
+    assert "etl backfill 1 1 0 1 0.7 s" in shown
+    found = "2026-01-01 00:00:00+00:00 etl (pid 7 on a) commit 20260101000000001 backfill (pid 4 on b) eu/f-<0> early"
+    assert f"{found} gave up" in shown
 
 
 def test_a_table_that_cannot_be_read_says_why_and_shows_what_was_known(

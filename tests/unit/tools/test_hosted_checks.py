@@ -49,6 +49,15 @@ def test_a_hosted_run_calls_only_what_is_there() -> None:
     assert {name for names in called.values() for name in names} <= read_environments()
 
 
+def test_a_hosted_run_looks_for_known_holes_also_without_a_push() -> None:
+    workflow = read_yaml(".github/workflows/tests.yml")
+    assert "release" in list_called(workflow["jobs"]["checks"])
+    found = ConfigParser(interpolation=None)
+    found.read_string((ROOT / "tox.ini").read_text(encoding="utf-8"))
+    assert "pip-audit --local --strict" in found["testenv:release"]["commands"]
+    assert workflow[True]["schedule"], "YAML reads `on` as true"
+
+
 def test_a_hosted_run_may_only_read_and_ends_when_it_is_outdated() -> None:
     workflow = read_yaml(".github/workflows/tests.yml")
     assert workflow["permissions"] == {"contents": "read"}

@@ -34,7 +34,7 @@ def test_readers_see_every_promised_snapshot_whole_whatever_cleans_and_archives_
     simulators = [play_kept_logs(seed) for seed in range(HISTORIES)]
     for seed, simulator in enumerate(simulators):
         assert simulator.wrong() == "", f"seed {seed}:\n" + "\n".join(simulator.trail)
-    assert sum(simulator.deleted() for simulator in simulators) > HISTORIES / 4
+    assert sum(simulator.deleted() for simulator in simulators) >= HISTORIES / 4
     assert sum(bool(simulator.archived()) for simulator in simulators) > HISTORIES / 2
     assert any(process.is_crashed for simulator in simulators for process in simulator.processes)
 
