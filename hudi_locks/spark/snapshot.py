@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -26,14 +26,17 @@ from hudi_locks.table import (
     DataFiles,
     FileSlice,
     LogFile,
+    SchemaHistory,
     Table,
-    find_column_history,
+    choose_history,
     find_completions,
     latest_file_slices,
     read_commit,
     read_commit_files,
     read_first_key,
     read_log,
+    read_schema_history,
+    tell_columns,
 )
 from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
 from hudi_locks.timeline import Timeline
@@ -77,8 +80,24 @@ class Snapshot:
 
     @cached_property
     def history(self) -> ColumnHistory | None:
-        """How files have columns that ALTER TABLE changed; None where it changed none. See `find_column_history`."""
-        return find_column_history(self.table.storage)
+        """How files have columns that ALTER TABLE changed; None where it changed none. See `SchemaHistory`."""
+        return None if self.schema_history is None else self.schema_history.find_names()
+
+    @cached_property
+    def schema_history(self) -> SchemaHistory | None:
+        """The columns since the first ALTER TABLE; None where there was none."""
+        found = read_schema_history(self.table.storage, self.timeline)
+        schema = None if found is None else self.table.schema(self.timeline)
+        return choose_history(self.table.config, found, schema)
+
+    def tell_columns(self, schema: pa.Schema, *, instant: str) -> Mapping[str, str]:
+        """See `tell_columns`; of a write begun at `instant`, after which the columns are `schema`."""
+        return tell_columns(self.schema_history, schema, instant=instant, table_version=self.table.config.version)
+
+    @property
+    def newest_columns(self) -> int | None:
+        """When the columns were changed last, by their history; None where there is none."""
+        return None if self.schema_history is None else self.schema_history.newest.number
 
     @property
     def has_record_index(self) -> bool:
@@ -178,7 +197,7 @@ class Snapshot:
         Raises:
             UnsupportedTable: See `Table.writable_schema`.
         """
-        return self.table.writable_schema(self.timeline)
+        return self.table.writable_schema(self.timeline, self.schema_history)
 
     @cached_property
     def shown_schema(self) -> pa.Schema | None:

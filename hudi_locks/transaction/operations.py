@@ -19,6 +19,7 @@ from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.markers import read_markers
 from hudi_locks.storage import Storage
+from hudi_locks.table import ALTER_SCHEMA
 from hudi_locks.timeline import Timeline, read_instant
 from hudi_locks.timeline.archive import ArchivedInstant
 from hudi_locks.timeline.claims import ClaimLog
@@ -72,14 +73,15 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
         if before is not None and before.is_completed:
             continue
         if claim.kind is ClaimKind.PUBLISH or claim.covers_table:
+            alters = claim.overwrites_table and claim.action in _WRITES
             yield ConcurrentOperation(
                 requested=claim.instant,
                 action=claim.action,
-                operation=None,
+                operation=ALTER_SCHEMA if alters else None,
                 is_completed=True,
                 groups=claim.groups,
                 paths=frozenset(_path(group, claim) for group in claim.writes),
-                covers_table=claim.covers_table,
+                covers_table=claim.covers_table or alters,
                 completion_time=claim.time,
                 writer=claim.owner or "another writer",
                 overwrites=claim.overwrites,
@@ -223,6 +225,7 @@ def _operation(instant: Instant | ArchivedInstant, metadata: CommitMetadata) -> 
         groups=file_groups(metadata),
         based_groups=frozenset(map(_group, metadata.based_file_groups)),
         paths=metadata.paths,
+        covers_table=metadata.operation == ALTER_SCHEMA,
         completion_time=instant.completion,
         overwrites=metadata.overwritten_partitions,
         overwrites_table=metadata.overwrites_table,

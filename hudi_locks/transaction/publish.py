@@ -22,6 +22,7 @@ from hudi_locks.table import remember_completed
 from hudi_locks.timeline import Timeline, find_completion
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.abort import abort_write
+from hudi_locks.transaction.column_changes import keep_history
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.context import TableContext, View
@@ -240,6 +241,7 @@ class Publish:
         try:
             for participant in self._table.participants:
                 participant.prepare(commit)
+            keep_history(self._table.storage, timeline, instant=self._instant, metadata=self._metadata)
             self._part = self._plan_metadata(timeline)
         except WriteAborted as error:
             return self._give_up(str(error))
