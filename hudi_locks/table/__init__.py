@@ -11,7 +11,13 @@ from hudi_locks.table.altered_columns import (
     read_schema_history,
     refuse_altered,
 )
-from hudi_locks.table.altered_writes import check_altered, choose_history, evolve_columns, tell_columns
+from hudi_locks.table.altered_writes import (
+    check_altered,
+    choose_history,
+    evolve_columns,
+    list_key_columns,
+    tell_columns,
+)
 from hudi_locks.table.base_file import (
     BaseFileFormat,
     BaseFileWriter,
@@ -202,6 +208,7 @@ __all__ = [
     "latest_file_slices",
     "list_base_files",
     "list_data_files",
+    "list_key_columns",
     "list_partitions",
     "list_schema_files",
     "name_key_generator",

@@ -18,7 +18,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table.altered_columns import NEWEST_COLUMNS, SchemaHistory
 from hudi_locks.table.config import TableConfig
 
-__all__ = ["check_altered", "choose_history", "evolve_columns", "tell_columns"]
+__all__ = ["check_altered", "choose_history", "evolve_columns", "list_key_columns", "tell_columns"]
 
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS.value, MetadataPartition.PARTITION_STATS.value)
 _COPY: Final = "write to it with JVM Hudi, or copy it to a new table"
@@ -59,6 +59,12 @@ def check_altered(storage: Storage, config: TableConfig, history: SchemaHistory,
         changed = "; ".join(history.changes)
         message = f"{storage.base}: ALTER TABLE changed its columns ({changed}), and it is not written: {reasons[0]}"
         raise UnsupportedTable(message, path=history.path)
+
+
+def list_key_columns(config: TableConfig) -> frozenset[str]:
+    """Columns that decide where a row is, and which row wins."""
+    rule = config.merge_rule
+    return frozenset((*config.record_key_fields, *config.partition_fields, *rule.deciding, *rule.precombine))
 
 
 def tell_columns(
@@ -143,9 +149,7 @@ def _find_limits(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
 
 
 def _find_changed_keys(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
-    """Columns that decide where a row is, and which row wins."""
-    rule = config.merge_rule
-    needed = {*config.record_key_fields, *config.partition_fields, *rule.deciding, *rule.precombine}
+    needed = list_key_columns(config)
     oldest = {one["name"]: (one["id"], one["type"]) for one in history.versions[-1].columns}
     for version in history.versions:
         now = {one["name"]: (one["id"], one["type"]) for one in version.columns}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -132,6 +133,54 @@ def test_every_row_that_we_write_anew_keeps_its_renamed_columns(spark: Any, on_r
         check()
     rows.clear()
     write("insert_overwrite_table", q=(1, 1, "zq", None))
+
+
+@pytest.mark.parametrize("jvm", BUNDLES, indirect=True, ids=["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_jvm_reads_and_writes_a_table_whose_columns_we_changed(
+    spark: Any, on_read: Any, path: str, kind: str
+) -> None:
+    options = {**OURS, "hoodie.write.table.version": str(on_read.table_version)}
+    settings: dict[str, Any] = {
+        "name": "altered",
+        "record_key": "id",
+        "ordering": "ts",
+        "table_type": kind,
+        "options": options,
+    }
+    first = "id string, ts bigint, x int, y string, d string, m decimal(6,2), s struct<i: int, l: array<string>>"
+    ours = HoodieTable.create(spark, path, **settings)
+    made = [("a", 1, 7, "ya", "da", Decimal("1.25"), (1, ["l"])), ("b", 1, 8, "yb", "db", None, None)]
+    ours.upsert(spark.createDataFrame(made, first).coalesce(1))
+    ours.upsert(spark.createDataFrame([("b", 2, 80, "yb2", "db2", None, None)], first))
+    ours.schema.rename("y", "z")
+    ours.schema.widen("x", "bigint")
+    ours.schema.drop("d")
+    ours.schema.add_column("d", "struct<i: int, j: string>", after="id")
+    ours.schema.widen("m", "decimal(12,3)")
+    shown: tuple[str, ...] = ("id", "d.j", "ts", "x", "z", "cast(m as string)", "s.i", "s.l")
+    rows: dict[str, tuple[Any, ...]] = {"a": (None, 1, 7, "ya", "1.250", 1, ["l"])}
+    rows["b"] = (None, 2, 80, "yb2", None, None, None)
+
+    def check() -> None:
+        wanted = sorted([key, *row] for key, row in rows.items())
+        found = [list(row) for row in HoodieTable.load(spark, path).read().selectExpr(*shown).collect()]
+        assert sorted(found) == wanted
+        assert sorted(on_read.sql(f"select {', '.join(shown)} from altered")) == wanted
+
+    on_read.sql(f"create table altered using hudi location '{path}'")
+    check()
+    on_read.sql("update altered set z = 'theirs', ts = 3, x = 5000000000 where id = 'a'")
+    rows["a"] = (None, 3, 5_000_000_000, "theirs", "1.250", 1, ["l"])
+    check()
+    now = f"{first.replace('y string, d string', 'z string').replace('x int', 'x bigint')}, d struct<i: int, j: string>"
+    now = now.replace("decimal(6,2)", "decimal(12,3)")
+    with HoodieTable.load(spark, path, options=options) as again:
+        again.upsert(spark.createDataFrame([("c", 1, 1, "zc", Decimal("2.125"), (2, []), (3, "j"))], now))
+    rows["c"] = ("j", 1, 1, "zc", "2.125", 2, [])
+    on_read.sql("alter table altered rename column z to w")
+    shown = tuple("w" if name == "z" else name for name in shown)
+    check()
 
 
 def assert_equal(spark: Any, jvm: Any, path: str) -> None:
