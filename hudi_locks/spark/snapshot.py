@@ -54,10 +54,12 @@ class Snapshot:
     Attributes:
         table: The table.
         timeline: Its instants at one moment.
+        columns: Those of an earlier moment, where a read is to show these; None for those of now.
     """
 
     table: Table
     timeline: Timeline
+    columns: SchemaHistory | None = None
     _slices: dict[frozenset[str] | None, Sequence[FileSlice]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -86,6 +88,8 @@ class Snapshot:
     @cached_property
     def schema_history(self) -> SchemaHistory | None:
         """The columns since the first ALTER TABLE; None where there was none."""
+        if self.columns is not None:
+            return self.columns
         found = read_schema_history(self.table.storage, self.timeline)
         schema = None if found is None else self.table.schema(self.timeline)
         return choose_history(self.table.config, found, schema)
@@ -93,6 +97,27 @@ class Snapshot:
     def tell_columns(self, schema: pa.Schema, *, instant: str) -> Mapping[str, str]:
         """See `tell_columns`; of a write begun at `instant`, after which the columns are `schema`."""
         return tell_columns(self.schema_history, schema, instant=instant, table_version=self.table.config.version)
+
+    def past(self, *, as_of: str | None = None, as_of_requested: str | None = None) -> Snapshot:
+        """The same with the columns of a moment, as JVM Hudi shows them, where ALTER TABLE changed some.
+
+        Args:
+            as_of: A completion time.
+            as_of_requested: Or a requested one.
+        """
+        history = self.schema_history
+        if history is None or not history.changes:
+            return self
+        changed = [one.number for one in history.versions if self._is_known(one.number, as_of, as_of_requested)]
+        return replace(self, columns=history.until(max(changed, default=0)), _slices={})
+
+    def _is_known(self, number: int, completed: str | None, requested: str | None) -> bool:
+        """Whether the columns had been changed for the time `number` by a moment."""
+        time = f"{number:017d}"
+        change = self.timeline.get(time)
+        if completed is not None and change is not None and change.completion is not None:
+            return change.completion <= completed
+        return time <= (requested or completed or time)
 
     @property
     def newest_columns(self) -> int | None:
@@ -202,7 +227,8 @@ class Snapshot:
     @cached_property
     def shown_schema(self) -> pa.Schema | None:
         """The user's columns as readers see them: those that files lack and folders tell come last, as texts."""
-        schema = self.table.schema(self.timeline)
+        known = self.columns
+        schema = self.table.schema(self.timeline) if known is None else known.newest.schema
         if schema is None:
             return None
         told = [name for name in self.table.config.dropped_fields if name not in schema.names]

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from other_readers import OURS
+from other_readers import DEADLINE_S, OURS
 
-from hudi_locks.errors import BadInput, UnsupportedTable, WriteConflict
+from hudi_locks.errors import BadInput, WriteConflict
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.interop
@@ -73,9 +73,16 @@ def test_columns_that_were_renamed_retyped_and_added_anew_are_read(
     table = HoodieTable.load(spark, path)
     assert sorted(row.id for row in table.read(columns=["id"], where="d is null").collect()) == ["b", "c", "s"]
     assert [row.z for row in table.read(columns=["z"], where="x > 80").collect()] == ["ze"]
-    for ask in (table.incremental, table.change_data):
-        with pytest.raises(UnsupportedTable, match="y was renamed to z"):
-            ask("0")
+    for commit in table.table.timeline().completed(("commit", "deltacommit")):
+        told = {"hoodie.schema.on.read.enable": "true", "as.of.instant": commit.requested}
+        theirs = on_read.ask("read", path=path, options=told, columns=["*"]).result(DEADLINE_S)
+        assert sorted(map(list, table.as_of(requested=commit.requested).collect())) == sorted(theirs)
+    span = {"hoodie.schema.on.read.enable": "true", "hoodie.datasource.query.type": "incremental"}
+    span["hoodie.datasource.read.begin.instanttime"] = "000"
+    theirs = on_read.ask("read", path=path, options=span, columns=list(SHOWN)).result(DEADLINE_S)
+    assert sorted(map(list, table.incremental("0").select(*SHOWN).collect()), key=repr) == sorted(theirs, key=repr)
+    changed = table.change_data("0", meta_columns=False).select("op", "after.id", "after.z").collect()
+    assert {("i", "a", "new"), ("i", "b", "yb")} <= set(map(tuple, changed))
 
 
 COLUMNS = "id string, ts bigint, x bigint, z string, d string"

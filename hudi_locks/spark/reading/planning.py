@@ -80,10 +80,7 @@ class ReadPlanner:
     def _limit(self, *, completed: str | None = None, requested: str | None = None) -> dict[str, str]:
         """The moment of a read, for `_list_slices`; empty for now."""
         times = {"as_of": completed, "as_of_requested": requested}
-        limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        if limits:
-            refuse_altered(self.table.storage, self.table.timeline(), advice=_ADVICE)
-        return limits
+        return {name: parse_moment(time) for name, time in times.items() if time is not None}
 
     def _read_newest(self, read: Callable[[Snapshot], T]) -> T:
         """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
@@ -141,7 +138,6 @@ class ReadPlanner:
 
     def _refuse_unmarked(self) -> None:
         """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""
-        refuse_altered(self.table.storage, self.table.timeline(), advice=_ADVICE)
         if not self.table.config.has_meta_columns:
             told = f"{table_keys.POPULATE_META_FIELDS.name}=false"
             message = f"{told}: no row of the table tells which commit wrote it; compare two reads by as_of() instead"
