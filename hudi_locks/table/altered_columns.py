@@ -82,6 +82,11 @@ class SchemaHistory:
     versions: tuple[ColumnVersion, ...]
 
     @property
+    def requested(self) -> str:
+        """Requested time of the commit that made the file."""
+        return _read_time(self.path.rpartition("/")[2])
+
+    @property
     def newest(self) -> ColumnVersion:
         """The columns that the table has now."""
         return self.versions[0]
@@ -132,7 +137,7 @@ def list_schema_files(storage: Storage) -> dict[str, str]:
     """Files of the history, by the requested time of the commit for which each was made, the newest first."""
     names = (one.name for one in storage.list(SCHEMA_FOLDER))
     made = [name for name in names if name.endswith(_COMPLETED) and not name.startswith(".")]
-    return {name.partition(".")[0].partition("_")[0]: f"{SCHEMA_FOLDER}/{name}" for name in sorted(made, reverse=True)}
+    return {_read_time(name): f"{SCHEMA_FOLDER}/{name}" for name in sorted(made, reverse=True)}
 
 
 def refuse_altered(storage: Storage, timeline: Timeline, *, advice: str) -> None:
@@ -152,6 +157,11 @@ def refuse_altered(storage: Storage, timeline: Timeline, *, advice: str) -> None
     history = read_schema_history(storage, timeline)
     if history is not None and history.changes:
         raise _refuse(history.path, history.changes, advice)
+
+
+def _read_time(name: str) -> str:
+    """Version 6 has no completion times in names."""
+    return name.partition(".")[0].partition("_")[0]
 
 
 def _find_newest(storage: Storage, timeline: Timeline) -> str | None:

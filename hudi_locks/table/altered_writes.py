@@ -134,7 +134,7 @@ def _find_differences(newest: ColumnVersion, schema: pa.Schema | None) -> Iterat
 
 def _find_limits(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
     if config.version < _FIRST_VERSION:
-        yield f"it is of version {config.version}, where such a table is not written; {_COPY}, or upgrade a copy"
+        yield f"it is of version {config.version}, where such a table is not written; {_COPY}"
     if config.virtual_keys is not None or config.dropped_fields:
         yield f"its files lack columns of their own (meta or partition columns); {_COPY}"
     if config.change_log_mode is not None:

@@ -30,22 +30,43 @@ from hudi_locks.transaction.write_state import Conflict, WriteState
 __all__ = ["altering_operations", "find_changed_columns", "keep_history", "store_history"]
 
 _WRITES: Final = ("commit", "deltacommit")
-_ADVICE: Final = "Begin a new write from a fresh snapshot, with the columns as the table has them now."
+_ADVICE: Final = (
+    "The history of the columns went on meanwhile: begin a new write from a fresh snapshot, with the columns as the"
+    " table has them now."
+)
 
 
-def find_changed_columns(storage: Storage, state: WriteState, now: Timeline) -> Conflict | None:
+def find_changed_columns(
+    storage: Storage, state: WriteState, now: Timeline, *, metadata: CommitMetadata
+) -> Conflict | None:
     """The conflict of a write that goes by the history of columns with one that added to it meanwhile.
+
+    Readers take the history of the commit that was begun last. So a write that adds to it must be the latest.
+
+    Args:
+        storage: Of the table.
+        state: Of the write.
+        now: The timeline on which is decided.
+        metadata: Of the write.
 
     Raises:
         DamagedTable: The history cannot be read.
     """
     known, found = (read_schema_history(storage, timeline) for timeline in (state.timeline, now))
-    if found is None or (known is not None and known.newest.number == found.newest.number):
+    if found is None:
         return None
-    other = now.get(f"{found.newest.number:017d}")
+    is_same = known is not None and known.newest.number == found.newest.number
+    is_latest = found.requested < state.requested or not _adds(metadata, state.requested)
+    if is_same and is_latest:
+        return None
+    other = now.get(found.requested)
     action = "write" if other is None else other.action
-    advice = f"It changed the columns of the table. {_ADVICE}"
-    return Conflict(state.requested, (), str(found.newest.number), action, "another writer", 0, advice)
+    return Conflict(state.requested, (), found.requested, action, "another writer", 0, _ADVICE)
+
+
+def _adds(metadata: CommitMetadata, instant: str) -> bool:
+    with interpreting("newest columns", instant):
+        return int(json.loads(metadata.extra[NEWEST_COLUMNS])["version_id"]) == int(instant)
 
 
 def keep_history(storage: Storage, timeline: Timeline, *, instant: str, metadata: CommitMetadata) -> None:

@@ -126,7 +126,8 @@ class ConcurrentWrites:
         """
         before = self._state.timeline
         if NEWEST_COLUMNS in metadata.extra:  # ids tell columns apart then, and each writer gives the next one
-            return metadata, find_changed_columns(self._table.storage, self._state, timeline)
+            found = find_changed_columns(self._table.storage, self._state, timeline, metadata=metadata)
+            return metadata, found
         if not self._table.settings.unites_columns or metadata.schema is None:
             return metadata, None
         if not timeline.completed_since(before):

@@ -13,11 +13,12 @@ import pytest
 import shared_table
 
 from hudi_locks.errors import BadInput, TableError, UnsupportedTable, WriteAborted, WriteConflict
-from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, schema_changes
+from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, drop_metadata_table, schema_changes
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.operation import Operation
 from hudi_locks.table import ALTER_SCHEMA, NEWEST_COLUMNS, read_commit
 from hudi_locks.transaction import store_history
+from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.spark
 
@@ -189,7 +190,9 @@ def test_a_table_without_columns_or_with_a_plan_is_not_changed(create: Create, f
     assert table.schema.rename("value", "price").completion_time
 
 
-def test_statistics_by_the_names_of_their_time_are_in_the_way(create: Create, frame: Frame, path: str) -> None:
+def test_statistics_by_the_names_of_their_time_are_in_the_way(
+    create: Create, frame: Frame, rows_of: RowsOf, path: str
+) -> None:
     table = create(options={"hoodie.metadata.enable": "true"})
     table.upsert(frame(ROWS))
     table.services.make_metadata_table()
@@ -198,6 +201,13 @@ def test_statistics_by_the_names_of_their_time_are_in_the_way(create: Create, fr
     again.schema.add_column("note", "string")
     with pytest.raises(UnsupportedTable, match=r"metadata drop PATH --part column_stats"):
         again.schema.rename("value", "price")
+    again.close()
+    drop_metadata_table(path, parts=["column_stats", "partition_stats"])
+    with HoodieTable.load(table.spark, path) as left:
+        left.schema.rename("value", "price")
+        left.upsert(frame([("a", "1", 5, 5.5, "n")], f"{RENAMED}, note string"))
+        assert rows_of(left, *SHOWN) == [("a", "1", 5, 5.5), *ROWS[1:]]
+        assert verify_table(left.table.storage).is_sound
 
 
 def test_change_logs_and_files_without_meta_columns_are_in_the_way(create: Create, frame: Frame, path: str) -> None:
@@ -258,6 +268,26 @@ def test_an_insert_begun_before_the_change_conflicts_too(
         with pytest.raises(WriteConflict, match="The columns of the table changed"):
             operation(frame([("n", "1", 1, 1.0)], RENAMED.replace("price", old)))
     assert rows_of(table, "id", "value") == [("a", 1.5), ("b", 2.5), ("c", 3.5)]
+
+
+def test_a_write_that_adds_a_column_beside_a_later_one_begins_anew(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, after_job: AfterJob
+) -> None:
+    """Readers take the history of the write that was begun last, which would not have the column."""
+    options = {**shared_table.SHARED, "hudi_locks.foreign_writers": "false"}
+    table = create(options=options)
+    table.upsert(frame(ROWS))
+    table.schema.rename("value", "price")
+    retrying = load({**options, "hoodie.write.num.retries.on.conflict.failures": "1"})
+    for writer, key in ((table, "n"), (retrying, "o")):
+        after_job(partial(load(options).upsert, frame([(f"{key}2", "9", 1, 1.0)], RENAMED)))
+        rows = frame([(key, "1", 1, 8.5, "new")], f"{RENAMED}, note string")
+        if writer is table:
+            with pytest.raises(WriteConflict, match="The history of the columns went on meanwhile"):
+                writer.upsert(rows)
+        else:
+            assert len(writer.upsert(rows).attempts) == 2
+    assert rows_of(table, "id", "note")[-3:] == [("n2", None), ("o", "new"), ("o2", None)]
 
 
 def test_a_change_beside_a_completed_write_is_made_after_it(
