@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from other_readers import DEADLINE_S, OURS
 
-from hudi_locks.errors import BadInput, WriteConflict
+from hudi_locks.errors import BadInput, UnsupportedTable, WriteConflict
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.interop
@@ -194,3 +194,35 @@ def assert_equal(spark: Any, jvm: Any, path: str) -> None:
     """Whether we read what JVM Hudi reads."""
     found = [tuple(row) for row in HoodieTable.load(spark, path).read().select(*SHOWN).collect()]
     assert sorted(found) == sorted(map(tuple, jvm.sql(f"select {', '.join(SHOWN)} from altered")))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("jvm", [("0.15.0", 6)], indirect=True, ids=["0.15.0"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_altered_tables_of_version_6_are_read_and_not_written(spark: Any, on_read: Any, path: str, kind: str) -> None:
+    make_altered(on_read, path, kind)
+    assert_equal(spark, on_read, path)
+    with pytest.raises(UnsupportedTable, match=r"y was renamed to z.*of version 6"):
+        HoodieTable.load(spark, path, options=OURS).delete(spark.createDataFrame([("a",)], "id string"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("jvm", BUNDLES, indirect=True, ids=["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_services_of_the_jvm_keep_renamed_columns_beside_what_we_wrote(
+    spark: Any, on_read: Any, path: str, kind: str
+) -> None:
+    make_altered(on_read, path, kind)
+    with HoodieTable.load(spark, path, options=OURS) as ours:
+        ours.upsert(spark.createDataFrame([("a", 5, 5, "za", "da5")], COLUMNS))
+    if kind == "mor":
+        for step in ("schedule", "run"):
+            on_read.sql(f"call run_compaction(op => '{step}', table => 'altered')")
+    else:
+        on_read.sql("call run_clustering(table => 'altered')")
+    assert_equal(spark, on_read, path)
+    with HoodieTable.load(spark, path, options=OURS) as ours:
+        ours.upsert(spark.createDataFrame([("b", 6, 6, "zb", "db6")], COLUMNS))
+    assert_equal(spark, on_read, path)
+    found = {row.id: row.z for row in HoodieTable.load(spark, path).read().collect()}
+    assert found == {"a": "za", "b": "zb", "c": "yc", "s": "ys"}

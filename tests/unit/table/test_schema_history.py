@@ -119,3 +119,17 @@ def test_what_changed_inside_a_struct_is_refused(tmp_path: Path) -> None:
     history = keep(tmp_path, [column(1, "s", struct(column(2, "x")))], [column(1, "s", struct(column(2, "y")))])
     with pytest.raises(UnsupportedTable, match=r"s\.x was renamed to s\.y.*read by JVM Hudi only"):
         history.find_names()
+
+
+def test_a_history_of_version_6_has_no_completion_time_in_its_name(tmp_path: Path) -> None:
+    storage, timeline = store(tmp_path, [column(1, "a")], [column(1, "b")])
+    data = storage.read(NAME)
+    assert data is not None
+    storage.delete(NAME)
+    for name in (f"{TIME}.schemacommit.inflight", f".{TIME}.schemacommit.crc"):
+        storage.create_if_absent(f".hoodie/.schema/{name}", b"")
+    assert read_schema_history(storage, timeline) is None
+    storage.create_if_absent(f".hoodie/.schema/{TIME}.schemacommit", data)
+    history = read_schema_history(storage, timeline)
+    assert history is not None
+    assert history.changes == ("a was renamed to b",)
