@@ -98,9 +98,10 @@ class SchemaChanger:
         if keys := [name for name in touched if name in list_key_columns(config)]:
             message = f"{keys[0]} is a record key, partition or ordering column, which decides where a row is and"
             raise BadInput(f"{message} which one wins: it stays as it is; copy the table to a new one", column=keys[0])
-        found = choose_history(config, read_schema_history(self.table.storage, timeline), schema)
+        found = read_schema_history(self.table.storage, timeline)
         if found is not None:
             check_altered(self.table.storage, config, found, schema)
+            found = choose_history(config, found, schema)
         known = (ColumnVersion.of(schema, table_version=config.version),) if found is None else found.versions
         newest = change(known[0]).at(known[0].number + 1)  # until its time is known
         history = SchemaHistory(timeline.layout.folder, (newest, *known))

@@ -91,12 +91,16 @@ class Snapshot:
         if self.columns is not None:
             return self.columns
         found = read_schema_history(self.table.storage, self.timeline)
-        schema = None if found is None else self.table.schema(self.timeline)
-        return choose_history(self.table.config, found, schema)
+        if found is None:
+            return None
+        return choose_history(self.table.config, found, self.table.schema(self.timeline))
 
     def tell_columns(self, schema: pa.Schema, *, instant: str) -> Mapping[str, str]:
         """See `tell_columns`; of a write begun at `instant`, after which the columns are `schema`."""
-        return tell_columns(self.schema_history, schema, instant=instant, table_version=self.table.config.version)
+        history = self.schema_history
+        if history is None:
+            return {}
+        return tell_columns(history, schema, instant=instant, table_version=self.table.config.version)
 
     def past(self, *, as_of: str | None = None, as_of_requested: str | None = None) -> Snapshot:
         """The same with the columns of a moment, as JVM Hudi shows them, where ALTER TABLE changed some.

@@ -125,7 +125,8 @@ def read_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory |
     Raises:
         DamagedTable: It cannot be read.
     """
-    path = _find_newest(storage, timeline)
+    made = list_schema_files(storage)
+    path = _find_newest(storage, timeline, made) if made else None
     if path is None:
         return None
     with interpreting("history of columns", path):
@@ -135,8 +136,8 @@ def read_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory |
 
 def list_schema_files(storage: Storage) -> dict[str, str]:
     """Files of the history, by the requested time of the commit for which each was made, the newest first."""
-    names = (one.name for one in storage.list(SCHEMA_FOLDER))
-    made = [name for name in names if name.endswith(_COMPLETED) and not name.startswith(".")]
+    names = [one.name for one in storage.list(SCHEMA_FOLDER) if one.name.endswith(_COMPLETED)]
+    made = [name for name in names if not name.startswith(".")]
     return {_read_time(name): f"{SCHEMA_FOLDER}/{name}" for name in sorted(made, reverse=True)}
 
 
@@ -164,8 +165,7 @@ def _read_time(name: str) -> str:
     return name.partition(".")[0].partition("_")[0]
 
 
-def _find_newest(storage: Storage, timeline: Timeline) -> str | None:
-    made = list_schema_files(storage)
+def _find_newest(storage: Storage, timeline: Timeline, made: Mapping[str, str]) -> str | None:
     active = (path for requested, path in made.items() if _is_active(timeline, requested))
     return next(active, None) or next((made[time] for time in made if _is_past(storage, timeline, time)), None)
 

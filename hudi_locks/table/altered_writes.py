@@ -26,7 +26,7 @@ _FIRST_VERSION: Final = 8
 _DROP: Final = "hudi-locks metadata drop PATH --part"
 
 
-def choose_history(config: TableConfig, found: SchemaHistory | None, schema: pa.Schema | None) -> SchemaHistory | None:
+def choose_history(config: TableConfig, found: SchemaHistory, schema: pa.Schema | None) -> SchemaHistory | None:
     """The history by which a table is read and written; None where its columns are where their names say.
 
     Args:
@@ -34,7 +34,7 @@ def choose_history(config: TableConfig, found: SchemaHistory | None, schema: pa.
         found: What is there.
         schema: Its columns as its newest commit has them; None for none yet.
     """
-    if found is None or found.changes:
+    if found.changes:
         return found
     is_kept = config.version >= _FIRST_VERSION and schema is not None and {*schema.names} == {*found.newest.names}
     return found if is_kept else None
@@ -67,10 +67,8 @@ def list_key_columns(config: TableConfig) -> frozenset[str]:
     return frozenset((*config.record_key_fields, *config.partition_fields, *rule.deciding, *rule.precombine))
 
 
-def tell_columns(
-    history: SchemaHistory | None, schema: pa.Schema, *, instant: str, table_version: int
-) -> dict[str, str]:
-    """What the commit of a write has to say of the columns beside their schema; nothing of a table never altered.
+def tell_columns(history: SchemaHistory, schema: pa.Schema, *, instant: str, table_version: int) -> dict[str, str]:
+    """What the commit of a write has to say of the columns beside their schema.
 
     Args:
         history: As the write found it.
@@ -82,8 +80,6 @@ def tell_columns(
         UnsupportedTable: The write adds a field inside a column.
         WriteAborted: The columns were changed after the write was planned, so that its files would be read wrongly.
     """
-    if history is None:
-        return {}
     if history.newest.number >= int(instant):
         message = (
             f"{instant} was planned before ALTER TABLE changed the columns at {history.newest.number}: take the plan"

@@ -7,16 +7,14 @@ when the commit is completed. Every commit makes one, since the JVM goes by thos
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from hudi_locks.errors import StorageError
-from hudi_locks.format import CommitMetadata, State, interpreting
+from hudi_locks.format import CommitMetadata, interpreting
 from hudi_locks.format.column_versions import ColumnVersion, encode_versions
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
-    ALTER_SCHEMA,
     NEWEST_COLUMNS,
     SCHEMA_FOLDER,
     SchemaHistory,
@@ -24,12 +22,10 @@ from hudi_locks.table import (
     read_schema_history,
 )
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction.conflicts import ConcurrentOperation
 from hudi_locks.transaction.write_state import Conflict, WriteState
 
-__all__ = ["altering_operations", "find_changed_columns", "keep_history", "store_history"]
+__all__ = ["find_changed_columns", "keep_history", "store_history"]
 
-_WRITES: Final = ("commit", "deltacommit")
 _ADVICE: Final = (
     "The history of the columns went on meanwhile: begin a new write from a fresh snapshot, with the columns as the"
     " table has them now."
@@ -70,7 +66,7 @@ def _adds(metadata: CommitMetadata, instant: str) -> bool:
 
 
 def keep_history(storage: Storage, timeline: Timeline, *, instant: str, metadata: CommitMetadata) -> None:
-    """Make the file of the history for a commit that says which columns are the newest; nothing for others.
+    """Make the file of the history for a commit that says which columns are the newest.
 
     Args:
         storage: Of the table.
@@ -82,13 +78,13 @@ def keep_history(storage: Storage, timeline: Timeline, *, instant: str, metadata
         DamagedTable: The history cannot be read.
         StorageError: The store failed.
     """
-    told = metadata.extra.get(NEWEST_COLUMNS)
-    if told is None or instant in (made := list_schema_files(storage)):
+    made = list_schema_files(storage)
+    if instant in made:
         return
     history = read_schema_history(storage, timeline)
     versions = () if history is None else history.versions
     with interpreting("newest columns", instant):
-        newest = ColumnVersion.decode(json.loads(told))
+        newest = ColumnVersion.decode(json.loads(metadata.extra[NEWEST_COLUMNS]))
     is_known = bool(versions) and versions[0].number == newest.number
     store_history(storage, SchemaHistory("", versions if is_known else (newest, *versions)), instant=instant)
     first = timeline.first_active
@@ -105,23 +101,3 @@ def store_history(storage: Storage, history: SchemaHistory, *, instant: str) -> 
         StorageError: The store failed.
     """
     storage.replace(f"{SCHEMA_FOLDER}/{instant}_{instant}.schemacommit", encode_versions(history.versions))
-
-
-def altering_operations(storage: Storage, timeline: Timeline, *, beside: str) -> Iterator[ConcurrentOperation]:
-    """ALTER TABLE statements of JVM Hudi that are under way: files begun after one would be read by its columns.
-
-    Args:
-        storage: Of the table.
-        timeline: As it is now.
-        beside: The write that asks, which is passed over.
-
-    Raises:
-        DamagedTable: An inflight file is unreadable.
-    """
-    for instant in timeline.pending(_WRITES):
-        if instant.state is State.INFLIGHT and instant.requested != beside:
-            path = timeline.paths[instant]
-            found = CommitMetadata.decode(storage.read(path) or b"", path, may_be_empty=True)
-            if found.operation == ALTER_SCHEMA:
-                what = (instant.requested, instant.action, ALTER_SCHEMA)
-                yield ConcurrentOperation(*what, is_completed=False, groups=frozenset(), covers_table=True)

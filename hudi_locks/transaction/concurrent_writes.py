@@ -18,12 +18,13 @@ from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive
-from hudi_locks.transaction.column_changes import altering_operations, find_changed_columns
+from hudi_locks.transaction.column_changes import find_changed_columns
 from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
 from hudi_locks.transaction.context import TableContext
 from hudi_locks.transaction.coordinator import TableCoordinator
 from hudi_locks.transaction.foreign_writers import find_unclaimed
 from hudi_locks.transaction.operations import (
+    altering_operations,
     archived_operations,
     claimed_operations,
     completed_operation,

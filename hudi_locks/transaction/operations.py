@@ -28,6 +28,7 @@ from hudi_locks.transaction.conflicts import ConcurrentOperation, ReadSet
 
 __all__ = [
     "INGESTION",
+    "altering_operations",
     "archived_operations",
     "claimed_operations",
     "completed_operation",
@@ -198,6 +199,26 @@ def earlier_operations(
     beginning = {time for time in alive if timeline.get(time) is None}
     for requested in sorted(begun | beginning):
         yield ConcurrentOperation(requested, "deltacommit", None, False, this.groups, writer="a writer at work")
+
+
+def altering_operations(storage: Storage, timeline: Timeline, *, beside: str) -> Iterator[ConcurrentOperation]:
+    """ALTER TABLE statements of JVM Hudi that are under way: files begun after one would be read by its columns.
+
+    Args:
+        storage: Of the table.
+        timeline: As it is now.
+        beside: The write that asks, which is passed over.
+
+    Raises:
+        DamagedTable: An inflight file is unreadable.
+    """
+    for instant in timeline.pending(_WRITES):
+        if instant.state is State.INFLIGHT and instant.requested != beside:
+            path = timeline.paths[instant]
+            found = CommitMetadata.decode(storage.read(path) or b"", path, may_be_empty=True)
+            if found.operation == ALTER_SCHEMA:
+                what = (instant.requested, instant.action, ALTER_SCHEMA)
+                yield ConcurrentOperation(*what, is_completed=False, groups=frozenset(), covers_table=True)
 
 
 def find_planner(log: ClaimLog, requested: str) -> str | None:

@@ -18,7 +18,7 @@ from hudi_locks.observe import (
     SpanName,
 )
 from hudi_locks.redaction import open_log
-from hudi_locks.table import remember_completed
+from hudi_locks.table import NEWEST_COLUMNS, remember_completed
 from hudi_locks.timeline import Timeline, find_completion
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.abort import abort_write
@@ -241,7 +241,8 @@ class Publish:
         try:
             for participant in self._table.participants:
                 participant.prepare(commit)
-            keep_history(self._table.storage, timeline, instant=self._instant, metadata=self._metadata)
+            if NEWEST_COLUMNS in self._metadata.extra:
+                keep_history(self._table.storage, timeline, instant=self._instant, metadata=self._metadata)
             self._part = self._plan_metadata(timeline)
         except WriteAborted as error:
             return self._give_up(str(error))
