@@ -98,6 +98,15 @@ class ColumnVersion:
         """
         return pa.schema([pa.field(one["name"], _read(one["type"])) for one in self._own])
 
+    def has_type(self, field: pa.Field) -> bool:
+        """Whether a column is of the type of a field of its name, as far as this package can tell."""
+        try:
+            kinds = (_read(self.columns[self._find(field.name)]["type"]), field.type)
+            own, asked = (canonical_schema(pa.schema([pa.field(field.name, kind)])) for kind in kinds)
+        except ValueError:  # of a type that this package does not write
+            return True
+        return bool(own.equals(asked))
+
     def at(self, number: int) -> ColumnVersion:
         """The same as changed at another time."""
         return replace(self, number=number)

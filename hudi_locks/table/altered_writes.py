@@ -36,8 +36,8 @@ def choose_history(config: TableConfig, found: SchemaHistory, schema: pa.Schema 
     """
     if found.changes:
         return found
-    is_kept = config.version >= _FIRST_VERSION and schema is not None and {*schema.names} == {*found.newest.names}
-    return found if is_kept else None
+    is_kept = schema is not None and not [*_find_differences(found.newest, schema)]
+    return found if is_kept and config.version >= _FIRST_VERSION else None
 
 
 def check_altered(storage: Storage, config: TableConfig, history: SchemaHistory, schema: pa.Schema | None) -> None:
@@ -100,7 +100,7 @@ def evolve_columns(newest: ColumnVersion, schema: pa.Schema, *, instant: str, ta
     for field in schema:
         if field.name not in newest.names:
             evolved = evolved.add(field.name, field.type, table_version=table_version)
-    if grown := [name for name in newest.names if name in schema.names and _differs(newest, schema.field(name))]:
+    if grown := [field.name for field in schema if _is_other(newest, field)]:
         message = (
             f"column {grown[0]!r} would get a field inside it, and the columns of the table have a history by ids,"
             " which this package keeps for whole columns alone: write without the field, or let JVM Hudi add it"
@@ -109,23 +109,22 @@ def evolve_columns(newest: ColumnVersion, schema: pa.Schema, *, instant: str, ta
     return evolved if evolved is newest else evolved.at(int(instant))
 
 
-def _differs(newest: ColumnVersion, field: pa.Field) -> bool:
-    try:
-        return bool(newest.schema.field(field.name).type != field.type)
-    except ValueError:  # of a type that this package does not write, which no write can change
-        return False
-
-
 def _find_differences(newest: ColumnVersion, schema: pa.Schema | None) -> Iterator[str]:
     """A writer that does not go by the history changed the columns: its files are read by ids that they do not have."""
-    names = list(newest.names) if schema is None else schema.names
-    extra, lacking = sorted({*names} - {*newest.names}), sorted({*newest.names} - {*names})
-    if extra or lacking:
-        told = [f"has {', '.join(extra)}"] * bool(extra) + [f"lacks {', '.join(lacking)}"] * bool(lacking)
+    if schema is None:
+        return
+    extra, lacking = sorted({*schema.names} - {*newest.names}), sorted({*newest.names} - {*schema.names})
+    told = [f"has {', '.join(extra)}"] * bool(extra) + [f"lacks {', '.join(lacking)}"] * bool(lacking)
+    told += [f"has {field.name} as {field.type}" for field in schema if _is_other(newest, field)]
+    if told:
         yield (
             f"its newest commit {' and '.join(told)}, other than the history of its columns says, as after a write of"
             f" JVM Hudi without hoodie.schema.on.read.enable; {_COPY}"
         )
+
+
+def _is_other(newest: ColumnVersion, field: pa.Field) -> bool:
+    return field.name in newest.names and not newest.has_type(field)
 
 
 def _find_limits(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
