@@ -30,12 +30,12 @@ from hudi_locks.table import (
     Table,
     choose_history,
     find_completions,
+    find_schema_history,
     latest_file_slices,
     read_commit,
     read_commit_files,
     read_first_key,
     read_log,
-    read_schema_history,
     tell_columns,
 )
 from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
@@ -90,7 +90,7 @@ class Snapshot:
         """The columns since the first ALTER TABLE; None where there was none."""
         if self.columns is not None:
             return self.columns
-        found = read_schema_history(self.table.storage, self.timeline)
+        found = find_schema_history(self.table.storage, self.timeline)
         if found is None:
             return None
         return choose_history(self.table.config, found, self.table.schema(self.timeline))
