@@ -36,6 +36,7 @@ from hudi_locks.table import (
     read_commit_files,
     read_first_key,
     read_log,
+    read_schema_history,
     tell_columns,
 )
 from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
@@ -90,7 +91,8 @@ class Snapshot:
         """The columns since the first ALTER TABLE; None where there was none."""
         if self.columns is not None:
             return self.columns
-        found = find_schema_history(self.table.storage, self.timeline)
+        find = find_schema_history if self.table.storage.is_remote else read_schema_history
+        found = find(self.table.storage, self.timeline)
         if found is None:
             return None
         return choose_history(self.table.config, found, self.table.schema(self.timeline))

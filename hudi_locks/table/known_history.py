@@ -23,12 +23,10 @@ _lock = threading.Lock()
 
 
 def find_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:
-    """See `read_schema_history`; of a table on a store that had none the commits since then tell whether it has one.
+    """See `read_schema_history`; of a table that had none the commits since then tell whether it has one.
 
-    A history begins with a commit that says `latest_schema`.
+    A history begins with a commit that says `latest_schema`. On a disk a look costs less than to read commits.
     """
-    if not storage.is_remote:
-        return read_schema_history(storage, timeline)
     if _is_plain(storage, timeline):
         return None
     found = read_schema_history(storage, timeline)
