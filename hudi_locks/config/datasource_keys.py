@@ -121,6 +121,14 @@ RECONCILE_SCHEMA = Key(
     "whether columns missing from a write are filled with nulls",
     since="0.8.0",
 )
+SCHEMA_ON_READ = Key(
+    "hoodie.schema.on.read.enable",
+    bool,
+    False,
+    "whether a table whose columns ALTER TABLE changed is read and written by their history",
+    since="0.11.0",
+    no_effect="such a table is always read and written by that history",
+)
 ROW_WRITER_ENABLE = Key(
     "hoodie.datasource.write.row.writer.enable",
     bool,

@@ -17,6 +17,7 @@ _SCHEMA: Final = "schema"
 _REPLACE: Final = "replacecommit"
 _EXTRA: Final = "extraMetadata"
 _OVERWRITES_TABLE: Final = "INSERT_OVERWRITE_TABLE"
+_CONCERN_TABLE: Final = (_OVERWRITES_TABLE, "ALTER_SCHEMA")
 _OVERWRITES: Final = ("DELETE_PARTITION", "INSERT_OVERWRITE", _OVERWRITES_TABLE)
 
 
@@ -194,8 +195,8 @@ class CommitMetadata:
 
     @property
     def overwrites_table(self) -> bool:
-        """Whether it overwrites every partition, also those that it does not name."""
-        return self.operation == _OVERWRITES_TABLE
+        """Whether it overwrites every partition, also those that it does not name, or changes their columns."""
+        return self.operation in _CONCERN_TABLE
 
     @property
     def paths(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from hudi_locks.services.overview import TableSettings
 from hudi_locks.services.planned import PendingPlan, Plan, PlannedService
 from hudi_locks.services.restoring import Restorer, RestoreResult
 from hudi_locks.services.savepoints import Savepoint, Savepoints
+from hudi_locks.services.schema_changes import Change, SchemaChanger
 from hudi_locks.services.settings import ArchiveSettings, CleanSettings
 from hudi_locks.services.table_services import TableServices
 from hudi_locks.services.table_writer import TableWriter, identify_table
@@ -23,6 +24,7 @@ __all__ = [
     "ArchiveResult",
     "ArchiveSettings",
     "Archiver",
+    "Change",
     "CleanResult",
     "CleanSettings",
     "Cleaner",
@@ -40,6 +42,7 @@ __all__ = [
     "Restorer",
     "Savepoint",
     "Savepoints",
+    "SchemaChanger",
     "SweepResult",
     "TableServices",
     "TableSettings",

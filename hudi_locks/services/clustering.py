@@ -16,6 +16,7 @@ from hudi_locks.table import (
     latest_file_slices,
     list_partitions,
     read_commit,
+    read_schema_history,
 )
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
@@ -131,7 +132,7 @@ class Clustering(PlannedService[ClusteringPlan]):
             raise UnsupportedTable(message, path=slices[0].paths[0])
 
     def _check_columns(self, timeline: Timeline) -> None:
-        schema = self.table.writable_schema(timeline)
+        schema = self.table.writable_schema(timeline, read_schema_history(self.table.storage, timeline))
         names = [] if schema is None else list(schema.names)
         missing = [column for column in self.settings.sort_columns if column not in names]
         if missing and schema is not None:

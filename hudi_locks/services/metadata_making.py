@@ -41,6 +41,7 @@ from hudi_locks.table import (
     find_completions,
     latest_file_slices,
     list_data_files,
+    refuse_altered,
 )
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, TableCoordinator, refuse_old
@@ -48,6 +49,10 @@ from hudi_locks.transaction import StopPoint, TableCoordinator, refuse_old
 __all__ = ["MetadataMade", "MetadataMaker"]
 
 _ACTION: Final = "indexing"
+_ALTERED: Final = (
+    "A metadata table has ranges of columns under the names of their time, so that filters would miss rows of such a"
+    " table: leave it without one, or copy the rows to a new table"
+)
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _File = BaseFile | LogFile
 
@@ -188,7 +193,8 @@ class MetadataMaker:
 
     def _measure(self, timeline: Timeline, config: TableConfig) -> tuple[list[_File], Mapping[str, ValueKind]]:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""
-        schema = Table(self._storage, config).writable_schema(timeline)
+        refuse_altered(self._storage, timeline, advice=_ALTERED)
+        schema = Table(self._storage, config).schema(timeline)
         columns = {} if schema is None else choose_columns(schema, version=config.version)
         if columns != self._columns:
             self._columns, self._known = columns, {}
@@ -206,7 +212,7 @@ class MetadataMaker:
         if not self._indexes_keys:
             return None
         slices = latest_file_slices(self._storage, timeline)
-        schema = Table(self._storage, config).writable_schema(timeline) or pa.schema([])
+        schema = Table(self._storage, config).schema(timeline) or pa.schema([])
         new = [piece for piece in slices if piece not in self._keys]
         found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
         self._keys.update(zip(new, found, strict=True))

@@ -12,7 +12,14 @@ from hudi_locks.format import MetadataPartition, decode_properties
 from hudi_locks.redaction import open_log
 from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties_file
 from hudi_locks.services.table_writer import TableWriter
-from hudi_locks.table import PROPERTIES_PATH, VERSIONS, TableConfig, latest_file_slices, translate_properties
+from hudi_locks.table import (
+    PROPERTIES_PATH,
+    VERSIONS,
+    TableConfig,
+    latest_file_slices,
+    refuse_altered,
+    translate_properties,
+)
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, Transactions, carry_out_change, convert_for, promise_change
 
@@ -21,6 +28,7 @@ __all__ = ["VersionChange", "downgrade_table", "upgrade_table"]
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _METADATA_SINCE: Final = 8
 """Table version from which this package makes metadata tables."""
+_UNKEPT: Final = "Version 6 keeps the history of them under other names: copy the rows to a new table of that version"
 _log = open_log(__name__)
 
 
@@ -182,6 +190,8 @@ class VersionChanger:
         kept = {key: value for key, value in known.items() if key not in NAMED}
         wanted = translate_properties(kept, to, self._options, zone=self._zone)
         self._refuse_logs(timeline, to)
+        if to < _METADATA_SINCE:
+            refuse_altered(self._storage, timeline, advice=_UNKEPT)
         return wanted
 
     def _refuse_busy(self, timeline: Timeline) -> None:

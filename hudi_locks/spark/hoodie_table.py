@@ -20,9 +20,10 @@ from hudi_locks.display import make_card
 from hudi_locks.errors import WriteError, refuse_pickling
 from hudi_locks.observe import Metrics, Span, SpanName
 from hudi_locks.services import TableServices, TableSettings, TableWriter
+from hudi_locks.spark.altering import Alterable
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.index.index import open_index
-from hudi_locks.spark.merge import Derive, Mergeable
+from hudi_locks.spark.merge import Derive
 from hudi_locks.spark.operation import Operation, WriteResult
 from hudi_locks.spark.partitions import choose_deleted_partitions
 from hudi_locks.spark.services.clustering import ClusteringService
@@ -57,7 +58,7 @@ _ARGUMENTS: Final = (
 """What arguments say of a table that is made."""
 
 
-class HoodieTable(Mergeable):
+class HoodieTable(Alterable):
     """One table, to be read and written through one Spark session. Lives on the driver.
 
     Made by `create` or `load`. Several objects, processes and JVM writers may share a table when each is given
@@ -329,8 +330,7 @@ class HoodieTable(Mergeable):
     @cached_property
     def _following(self) -> Sequence[ScheduledService[Any]]:
         """The services that the options ask for after writes."""
-        services = (self._clustering, self._compaction, self._log_compaction)
-        return [service for service in services if service.cadence.follows_writes]
+        return [one for one in (self._clustering, self._compaction, self._log_compaction) if one.cadence.follows_writes]
 
     def _follow(self, result: WriteResult, before: Sequence[str], span: Span) -> WriteResult:
         """Run the services that the options ask for after a write, and add what all of them warn of."""

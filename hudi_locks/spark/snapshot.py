@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -26,14 +26,18 @@ from hudi_locks.table import (
     DataFiles,
     FileSlice,
     LogFile,
+    SchemaHistory,
     Table,
-    find_column_history,
+    choose_history,
     find_completions,
+    find_schema_history,
     latest_file_slices,
     read_commit,
     read_commit_files,
     read_first_key,
     read_log,
+    read_schema_history,
+    tell_columns,
 )
 from hudi_locks.table.old_logs import find_log_places, list_planned_barriers
 from hudi_locks.timeline import Timeline
@@ -51,10 +55,12 @@ class Snapshot:
     Attributes:
         table: The table.
         timeline: Its instants at one moment.
+        columns: Those of an earlier moment, where a read is to show these; None for those of now.
     """
 
     table: Table
     timeline: Timeline
+    columns: SchemaHistory | None = None
     _slices: dict[frozenset[str] | None, Sequence[FileSlice]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -77,8 +83,52 @@ class Snapshot:
 
     @cached_property
     def history(self) -> ColumnHistory | None:
-        """How files have columns that ALTER TABLE changed; None where it changed none. See `find_column_history`."""
-        return find_column_history(self.table.storage)
+        """How files have columns that ALTER TABLE changed; None where it changed none. See `SchemaHistory`."""
+        return None if self.schema_history is None else self.schema_history.find_names()
+
+    @cached_property
+    def schema_history(self) -> SchemaHistory | None:
+        """The columns since the first ALTER TABLE; None where there was none."""
+        if self.columns is not None:
+            return self.columns
+        find = find_schema_history if self.table.storage.is_remote else read_schema_history
+        found = find(self.table.storage, self.timeline)
+        if found is None:
+            return None
+        return choose_history(self.table.config, found, self.table.schema(self.timeline))
+
+    def tell_columns(self, schema: pa.Schema, *, instant: str) -> Mapping[str, str]:
+        """See `tell_columns`; of a write begun at `instant`, after which the columns are `schema`."""
+        history = self.schema_history
+        if history is None:
+            return {}
+        return tell_columns(history, schema, instant=instant, table_version=self.table.config.version)
+
+    def past(self, *, as_of: str | None = None, as_of_requested: str | None = None) -> Snapshot:
+        """The same with the columns of a moment, as JVM Hudi shows them, where ALTER TABLE changed some.
+
+        Args:
+            as_of: A completion time.
+            as_of_requested: Or a requested one.
+        """
+        history = self.schema_history
+        if history is None or not history.changes:
+            return self
+        changed = [one.number for one in history.versions if self._is_known(one.number, as_of, as_of_requested)]
+        return replace(self, columns=history.until(max(changed, default=0)), _slices={})
+
+    def _is_known(self, number: int, completed: str | None, requested: str | None) -> bool:
+        """Whether the columns had been changed for the time `number` by a moment."""
+        time = f"{number:017d}"
+        change = self.timeline.get(time)
+        if completed is not None and change is not None and change.completion is not None:
+            return change.completion <= completed
+        return time <= (requested or completed or time)
+
+    @property
+    def newest_columns(self) -> int | None:
+        """When the columns were changed last, by their history; None where there is none."""
+        return None if self.schema_history is None else self.schema_history.newest.number
 
     @property
     def has_record_index(self) -> bool:
@@ -178,12 +228,13 @@ class Snapshot:
         Raises:
             UnsupportedTable: See `Table.writable_schema`.
         """
-        return self.table.writable_schema(self.timeline)
+        return self.table.writable_schema(self.timeline, self.schema_history)
 
     @cached_property
     def shown_schema(self) -> pa.Schema | None:
         """The user's columns as readers see them: those that files lack and folders tell come last, as texts."""
-        schema = self.table.schema(self.timeline)
+        known = self.columns
+        schema = self.table.schema(self.timeline) if known is None else known.newest.schema
         if schema is None:
             return None
         told = [name for name in self.table.config.dropped_fields if name not in schema.names]

@@ -1,7 +1,23 @@
 """Tables: their settings, partitions and file groups."""
 
 from hudi_locks.format import add_meta_schema
-from hudi_locks.table.altered_columns import ALTER_SCHEMA, ColumnHistory, find_column_history, refuse_altered
+from hudi_locks.table.altered_columns import (
+    ALTER_SCHEMA,
+    NEWEST_COLUMNS,
+    SCHEMA_FOLDER,
+    ColumnHistory,
+    SchemaHistory,
+    list_schema_files,
+    read_schema_history,
+    refuse_altered,
+)
+from hudi_locks.table.altered_writes import (
+    check_altered,
+    choose_history,
+    evolve_columns,
+    list_key_columns,
+    tell_columns,
+)
 from hudi_locks.table.base_file import (
     BaseFileFormat,
     BaseFileWriter,
@@ -47,6 +63,7 @@ from hudi_locks.table.key_generator import (
     name_key_generator,
     split_partition_fields,
 )
+from hudi_locks.table.known_history import find_schema_history
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter
@@ -110,6 +127,7 @@ __all__ = [
     "FILE_NAME",
     "IS_DELETED",
     "KEY_GENERATORS",
+    "NEWEST_COLUMNS",
     "NON_PARTITION",
     "NOT_A_TIME",
     "NULL_KEY",
@@ -118,6 +136,7 @@ __all__ = [
     "PREFIXED_SINCE",
     "PROPERTIES_PATH",
     "RECORD_KEY",
+    "SCHEMA_FOLDER",
     "SIMPLE",
     "TIMESTAMP",
     "VALUE_ONLY",
@@ -151,6 +170,7 @@ __all__ = [
     "Part",
     "PartitionValues",
     "RowBuffers",
+    "SchemaHistory",
     "SliceChanges",
     "StagedInput",
     "StagedRows",
@@ -165,10 +185,12 @@ __all__ = [
     "UpsertMerge",
     "VirtualKeys",
     "add_meta_schema",
+    "check_altered",
     "check_creatable",
     "check_partition_path",
     "check_readable",
     "check_writable",
+    "choose_history",
     "combine_rows",
     "conform",
     "create_partition_metadata",
@@ -176,13 +198,14 @@ __all__ = [
     "describe_payload",
     "describe_properties",
     "drop_abandoned_input",
+    "evolve_columns",
     "files_changed",
     "find_bucket_counts",
     "find_changed",
-    "find_column_history",
     "find_completions",
     "find_deletes",
     "find_key_generator",
+    "find_schema_history",
     "find_stored_types",
     "find_zone_name",
     "join_partition_fields",
@@ -191,7 +214,9 @@ __all__ = [
     "latest_file_slices",
     "list_base_files",
     "list_data_files",
+    "list_key_columns",
     "list_partitions",
+    "list_schema_files",
     "name_key_generator",
     "newest_rows",
     "parse_partition_path",
@@ -208,6 +233,7 @@ __all__ = [
     "read_log",
     "read_partition_metadata",
     "read_payload",
+    "read_schema_history",
     "read_slice",
     "refuse_altered",
     "refuse_cleaned",
@@ -221,5 +247,6 @@ __all__ = [
     "slices_changed",
     "split_partition_fields",
     "stamp_rows",
+    "tell_columns",
     "translate_properties",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +10,30 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_locks.errors import UnsupportedTable
+from hudi_locks.format.column_versions import ColumnVersion, decode_versions, show_kind
 from hudi_locks.format.records import interpreting
 from hudi_locks.storage import Storage
+from hudi_locks.timeline import Timeline
+from hudi_locks.timeline.archive import is_archived
 
-__all__ = ["ALTER_SCHEMA", "NEWEST_COLUMNS", "ColumnHistory", "find_column_history", "refuse_altered"]
+__all__ = [
+    "ALTER_SCHEMA",
+    "NEWEST_COLUMNS",
+    "SCHEMA_FOLDER",
+    "ColumnHistory",
+    "SchemaHistory",
+    "list_schema_files",
+    "read_schema_history",
+    "refuse_altered",
+]
 
 ALTER_SCHEMA: Final = "ALTER_SCHEMA"
 """Hudi's name of the operation of a commit that changes columns, and makes no files."""
 NEWEST_COLUMNS: Final = "latest_schema"
 """Key among the free texts of a commit, where a writer goes by the history of columns (SerDeHelper)."""
-_WRITING: Final = "Write to such a table with JVM Hudi, or copy it to a new one"
-_FOLDER: Final = ".hoodie/.schema"
+SCHEMA_FOLDER: Final = ".hoodie/.schema"
 _COMPLETED: Final = ".schemacommit"
+_READING: Final = "Such a table is read by JVM Hudi only; copy it to a new one"
 
 _Fields = Sequence[Mapping[str, Any]]
 
@@ -58,66 +69,121 @@ class ColumnHistory:
         return rows.select(kept).rename_columns([names.get(name, name) for name in kept])
 
 
-def find_column_history(storage: Storage) -> ColumnHistory | None:
-    """The history of a table in which a column was renamed, retyped, or dropped and added anew; None of any other.
+@dataclass(frozen=True)
+class SchemaHistory:
+    """The columns of a table since its first ALTER TABLE.
+
+    Attributes:
+        path: Of the file that tells it.
+        versions: The newest first; at least one.
+    """
+
+    path: str
+    versions: tuple[ColumnVersion, ...]
+
+    @property
+    def requested(self) -> str:
+        """Requested time of the commit that made the file."""
+        return _read_time(self.path.rpartition("/")[2])
+
+    @property
+    def newest(self) -> ColumnVersion:
+        """The columns that the table has now."""
+        return self.versions[0]
+
+    @cached_property
+    def changes(self) -> tuple[str, ...]:
+        """Columns that were renamed, retyped, or dropped and added anew, in words; others are where their names say."""
+        with interpreting("history of columns", self.path):
+            found = [told for one in self.versions[1:] for told in _find_changes(one.columns, self.newest.columns, "")]
+        return tuple(dict.fromkeys(found))
+
+    def until(self, moment: int) -> SchemaHistory:
+        """As it was at a requested time, as a number."""
+        known = tuple(one for one in self.versions if one.number <= moment)
+        return SchemaHistory(self.path, known or self.versions[-1:])
+
+    def find_names(self) -> ColumnHistory | None:
+        """Under which names files have the columns; None where they have all under those of today.
+
+        Raises:
+            UnsupportedTable: Fields of a struct were changed; they are named.
+        """
+        if not self.changes:
+            return None
+        if nested := [told for told in self.changes if "." in told.partition(" ")[0]]:
+            raise _refuse(self.path, nested, _READING)
+        named = [(one.number, tuple((int(c["id"]), str(c["name"])) for c in one.columns)) for one in self.versions]
+        return ColumnHistory(tuple(reversed(named)))
+
+
+def read_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:
+    """The history of a table's columns; None of a table that ALTER TABLE never changed.
+
+    A file of it counts if its commit was completed: it is made before.
 
     Raises:
-        UnsupportedTable: Fields of a struct were; they are named.
         DamagedTable: It cannot be read.
     """
-    path, versions = _read_versions(storage)
-    changes = _list_changes(versions)
-    if not changes:
+    made = list_schema_files(storage)
+    path = _find_newest(storage, timeline, made) if made else None
+    if path is None:
         return None
-    if nested := [told for told in changes if "." in told.partition(" ")[0]]:
-        raise _refuse(storage, path, nested, "Such a table is read by JVM Hudi only; copy it to a new one")
     with interpreting("history of columns", path):
-        oldest_first = reversed(versions)
-        named = [
-            (int(one["version_id"]), [(int(c["id"]), str(c["name"])) for c in one["fields"]]) for one in oldest_first
-        ]
-    return ColumnHistory(tuple((version, tuple(names)) for version, names in named))
+        versions = decode_versions(storage.read(path) or b"")
+        return SchemaHistory(path, (versions[0], *versions[1:]))
 
 
-def refuse_altered(storage: Storage, *, advice: str = _WRITING) -> None:
+def list_schema_files(storage: Storage) -> dict[str, str]:
+    """Files of the history, by the requested time of the commit for which each was made, the newest first."""
+    names = [one.name for one in storage.list(SCHEMA_FOLDER) if one.name.endswith(_COMPLETED)]
+    made = [name for name in names if not name.startswith(".")]
+    return {_read_time(name): f"{SCHEMA_FOLDER}/{name}" for name in sorted(made, reverse=True)}
+
+
+def refuse_altered(storage: Storage, timeline: Timeline, *, advice: str) -> None:
     """Refuse tables in which a column was renamed, dropped and added anew, or got another type: files have the old one.
 
     Columns that were only added, dropped or moved are where their names say.
 
     Args:
         storage: Of the table.
+        timeline: Of the table.
         advice: The next step.
 
     Raises:
         UnsupportedTable: There is such a column; it is named.
         DamagedTable: The history of columns cannot be read.
     """
-    path, versions = _read_versions(storage)
-    if found := _list_changes(versions):
-        raise _refuse(storage, path, found, advice)
+    history = read_schema_history(storage, timeline)
+    if history is not None and history.changes:
+        raise _refuse(history.path, history.changes, advice)
 
 
-def _refuse(storage: Storage, path: str, found: Sequence[str], advice: str) -> UnsupportedTable:
-    message = f"{storage.base}: ALTER TABLE changed columns that files have as they were: {'; '.join(found)}"
+def _read_time(name: str) -> str:
+    """Version 6 has no completion times in names."""
+    return name.partition(".")[0].partition("_")[0]
+
+
+def _find_newest(storage: Storage, timeline: Timeline, made: Mapping[str, str]) -> str | None:
+    active = (path for requested, path in made.items() if _is_active(timeline, requested))
+    return next(active, None) or next((made[time] for time in made if _is_past(storage, timeline, time)), None)
+
+
+def _is_active(timeline: Timeline, requested: str) -> bool:
+    instant = timeline.get(requested)
+    return instant is not None and instant.is_completed
+
+
+def _is_past(storage: Storage, timeline: Timeline, requested: str) -> bool:
+    """Whether a commit was completed and archived; one that was rolled back is older than the timeline too."""
+    is_older = timeline.get(requested) is None and timeline.is_completed(requested)
+    return is_older and is_archived(storage, timeline.layout, requested=requested)
+
+
+def _refuse(path: str, found: Sequence[str], advice: str) -> UnsupportedTable:
+    message = f"{path}: ALTER TABLE changed columns that files have as they were: {'; '.join(found)}"
     return UnsupportedTable(f"{message}. {advice}", path=path)
-
-
-def _read_versions(storage: Storage) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """The newest file of the history, and the versions in it, the newest first; none where no column ever changed."""
-    completed = sorted(one.name for one in storage.list(_FOLDER) if one.name.endswith(_COMPLETED) and "_" in one.name)
-    if not completed:
-        return "", ()
-    path = f"{_FOLDER}/{completed[-1]}"
-    with interpreting("history of columns", path):
-        found: Sequence[Mapping[str, Any]] = json.loads(storage.read(path) or b"")["schemas"]
-        return path, sorted(found, key=lambda one: int(one["version_id"]), reverse=True)
-
-
-def _list_changes(versions: Sequence[Mapping[str, Any]]) -> list[str]:
-    newest, older = versions[:1], versions[1:]
-    with interpreting("history of columns", _FOLDER):
-        found = [told for now in newest for one in older for told in _find_changes(one["fields"], now["fields"], "")]
-    return list(dict.fromkeys(found))
 
 
 def _find_changes(old: _Fields, new: _Fields, where: str) -> Iterator[str]:
@@ -137,8 +203,4 @@ def _find_retyped(old: Any, new: Any, name: str) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "record":
         yield from _find_changes(old["fields"], new["fields"], f"{name}.")
     elif old != new:
-        yield f"{name} was {_show(old)} and is {_show(new)}"
-
-
-def _show(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind.get("type", kind))
+        yield f"{name} was {show_kind(old)} and is {show_kind(new)}"

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_locks.config import datasource_keys, table_keys
-from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.errors import ConfigError, DamagedTable, UnsupportedTable
 from hudi_locks.format import MetadataPartition
+from hudi_locks.storage import Storage
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import COMPLEX, CUSTOM, KEY_GENERATORS, NON_PARTITION, SIMPLE, TIMESTAMP
 from hudi_locks.table.payloads import MERGE_MODE_SINCE
 
-__all__ = ["check_creatable", "check_readable", "check_writable"]
+__all__ = ["check_creatable", "check_folders", "check_readable", "check_writable"]
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,27 @@ def check_creatable(config: TableConfig) -> None:
     _check_fields(config.record_key_fields, table_keys.RECORDKEY_FIELDS.name)
     _check_fields(config.partition_fields, table_keys.PARTITION_FIELDS.name)
     _check_fields(config.ordering_fields, table_keys.ORDERING_FIELDS.name)
+
+
+def check_folders(storage: Storage, config: TableConfig, path: str) -> None:
+    """Refuse a timeline that is not where it is looked for: it would be an empty one to the next writer.
+
+    Raises:
+        DamagedTable: Its folder, or that of its archive, is not there.
+    """
+    layout = config.layout
+    if storage.stat(layout.folder) is None:
+        key, folder = table_keys.TIMELINE_PATH.name, layout.folder
+    elif layout.version > 1 and not config.has_usual_archive and storage.stat(layout.archive) is None:
+        key, folder = table_keys.TIMELINE_HISTORY_PATH.name, layout.archive
+    else:
+        return
+    message = (
+        f"{path} has the table keep its instants in {folder} ({key}), and that folder is not there: either the folder"
+        " is lost, or the line is damaged. Compare the line with the folders that are there, or bring the folder back;"
+        " `hudi-locks verify PATH` lists all that is damaged"
+    )
+    raise DamagedTable(message, path=folder, key=key)
 
 
 def _find_beyond(config: TableConfig, limits: Iterable[_Limit]) -> Iterator[_Refusal]:

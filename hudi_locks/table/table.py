@@ -12,8 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_locks.config import Options, table_keys
-from hudi_locks.errors import DamagedTable, NotATable, TableExists
+from hudi_locks.config import Options
+from hudi_locks.errors import NotATable, TableExists
 from hudi_locks.format import (
     WRITE_ACTIONS,
     CommitMetadata,
@@ -24,11 +24,12 @@ from hudi_locks.format import (
     encode_properties,
 )
 from hudi_locks.storage import Storage, check_service, map_in_threads, refuse_unwritable
-from hudi_locks.table.altered_columns import NEWEST_COLUMNS, refuse_altered
+from hudi_locks.table.altered_columns import SchemaHistory, list_schema_files, read_schema_history
+from hudi_locks.table.altered_writes import check_altered
 from hudi_locks.table.bucket_counts import create_bucket_counts
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.data_files import BaseFile, DataFiles, LogFile
-from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.limits import check_creatable, check_folders, check_readable, check_writable
 from hudi_locks.table.versions import read_current_properties, take_writer_options
 from hudi_locks.table.zone import infer_zone
 from hudi_locks.timeline import Timeline, TimelineLayout, read_instant
@@ -123,8 +124,7 @@ class Table:
         (check_writable if for_writing else check_readable)(config, path)
         if for_writing:
             refuse_unwritable(storage)
-            refuse_altered(storage)
-        _check_folders(storage, config, path)
+        check_folders(storage, config, path)
         return cls(storage, config)
 
     def reload(self) -> Table:
@@ -148,7 +148,9 @@ class Table:
         """
         check_writable(self.config)
         refuse_unwritable(self.storage)
-        refuse_altered(self.storage)
+        if list_schema_files(self.storage):
+            timeline = self.timeline()
+            self.writable_schema(timeline, read_schema_history(self.storage, timeline))
 
     @property
     def layout(self) -> TimelineLayout:
@@ -201,17 +203,17 @@ class Table:
                 return arrow_schema(recorded, timeline.paths[instant])
         return None
 
-    def writable_schema(self, timeline: Timeline) -> pa.Schema | None:
-        """The same for who writes files anew: what they have under other names would be lost.
+    def writable_schema(self, timeline: Timeline, history: SchemaHistory | None) -> pa.Schema | None:
+        """The same for who writes files anew, with the history of columns that `timeline` shows.
 
         Raises:
             DamagedTable: That commit cannot be read.
-            UnsupportedTable: ALTER TABLE changed columns that files have as they were.
+            UnsupportedTable: See `check_altered`.
         """
-        newest = next((instant.requested for instant in reversed(timeline.completed_between(""))), None)
-        if newest and read_commit(self.storage, timeline, requested=newest).extra.get(NEWEST_COLUMNS):
-            refuse_altered(self.storage)
-        return self.schema(timeline)
+        schema = self.schema(timeline)
+        if history is not None:
+            check_altered(self.storage, self.config, history, schema)
+        return schema
 
 
 def describe_properties(properties: Mapping[str, str]) -> bytes:
@@ -243,23 +245,6 @@ def read_commit(storage: Storage, timeline: Timeline, *, requested: str) -> Comm
         return read_completed(storage, timeline, instant=instant)
     data = read_instant(storage, timeline, instant=instant)
     return CommitMetadata.decode(data, timeline.paths[instant], may_be_empty=True)
-
-
-def _check_folders(storage: Storage, config: TableConfig, path: str) -> None:
-    """A timeline that is looked for elsewhere is an empty one, which the next writer would take for the truth."""
-    layout = config.layout
-    if storage.stat(layout.folder) is None:
-        key, folder = table_keys.TIMELINE_PATH.name, layout.folder
-    elif layout.version > 1 and not config.has_usual_archive and storage.stat(layout.archive) is None:
-        key, folder = table_keys.TIMELINE_HISTORY_PATH.name, layout.archive
-    else:
-        return
-    message = (
-        f"{path} has the table keep its instants in {folder} ({key}), and that folder is not there: either the folder"
-        " is lost, or the line is damaged. Compare the line with the folders that are there, or bring the folder back;"
-        " `hudi-locks verify PATH` lists all that is damaged"
-    )
-    raise DamagedTable(message, path=folder, key=key)
 
 
 def _taken(storage: Storage) -> TableExists:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_locks.deprecation import forward_renamed
+from hudi_locks.transaction.column_changes import store_history
 from hudi_locks.transaction.conflicts import (
     AbsentKeys,
     BucketIndexConcurrentFileWrites,
@@ -63,6 +64,7 @@ __all__ = [
     "name_clustering",
     "promise_change",
     "refuse_old",
+    "store_history",
 ]
 
 __getattr__: Callable[[str], Any] = forward_renamed(__name__, {"Coordination": "TableCoordinator"}, removed_in="0.3.0")

@@ -13,16 +13,18 @@ from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Claim
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
-from hudi_locks.table import ALTER_SCHEMA, refuse_altered
+from hudi_locks.table import ALTER_SCHEMA, NEWEST_COLUMNS
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive
+from hudi_locks.transaction.column_changes import find_changed_columns
 from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
 from hudi_locks.transaction.context import TableContext
 from hudi_locks.transaction.coordinator import TableCoordinator
 from hudi_locks.transaction.foreign_writers import find_unclaimed
 from hudi_locks.transaction.operations import (
+    altering_operations,
     archived_operations,
     claimed_operations,
     completed_operation,
@@ -101,7 +103,6 @@ class ConcurrentWrites:
 
         Raises:
             DamagedTable: The metadata of a foreign instant, or a plan, is unreadable.
-            UnsupportedTable: ALTER TABLE changed columns meanwhile that files have as they were.
         """
         unclaimed = self._unclaimed(timeline, claims, known=self._state.timeline)
         if unclaimed and not self._table.expects_foreign_writers():
@@ -110,11 +111,10 @@ class ConcurrentWrites:
             return self._describe(gone)
         storage = self._table.storage
         foreign = [completed_operation(storage, timeline, instant) for instant in unclaimed]
-        if any(other.operation == ALTER_SCHEMA for other in foreign):
-            refuse_altered(storage)
         others = [*self._claimed(claims), *foreign]
         if self._table.expects_foreign_writers():
             others += self._archived(claims)
+            others += altering_operations(storage, timeline, beside=self._this.requested)
         others += self._under_way(timeline)
         conflict = next((self._describe(other) for other in others if self._is_conflict(other)), None)
         return conflict or self._find_brought(others)
@@ -126,6 +126,9 @@ class ConcurrentWrites:
             DamagedTable: A commit is unreadable.
         """
         before = self._state.timeline
+        if NEWEST_COLUMNS in metadata.extra:  # ids tell columns apart then, and each writer gives the next one
+            found = find_changed_columns(self._table.storage, self._state, timeline, metadata=metadata)
+            return metadata, found
         if not self._table.settings.unites_columns or metadata.schema is None:
             return metadata, None
         if not timeline.completed_since(before):
@@ -297,6 +300,8 @@ class ConcurrentWrites:
 
 def advise(this: ConcurrentOperation, other: ConcurrentOperation) -> str:
     """The next step for whoever wanted to publish `this` and met `other`."""
+    if other.operation == ALTER_SCHEMA:
+        return f"The columns of the table changed. {_ADVICE_ON_COLUMNS}"
     if other.covers_table:
         return "The table has gone back in time: look what it holds now, and begin a new write from it."
     if this.is_service:

@@ -19,6 +19,7 @@ from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.markers import read_markers
 from hudi_locks.storage import Storage
+from hudi_locks.table import ALTER_SCHEMA
 from hudi_locks.timeline import Timeline, read_instant
 from hudi_locks.timeline.archive import ArchivedInstant
 from hudi_locks.timeline.claims import ClaimLog
@@ -27,6 +28,7 @@ from hudi_locks.transaction.conflicts import ConcurrentOperation, ReadSet
 
 __all__ = [
     "INGESTION",
+    "altering_operations",
     "archived_operations",
     "claimed_operations",
     "completed_operation",
@@ -72,14 +74,15 @@ def claimed_operations(claims: Iterable[Claim], known: Timeline) -> Iterator[Con
         if before is not None and before.is_completed:
             continue
         if claim.kind is ClaimKind.PUBLISH or claim.covers_table:
+            alters = claim.overwrites_table and claim.action in _WRITES
             yield ConcurrentOperation(
                 requested=claim.instant,
                 action=claim.action,
-                operation=None,
+                operation=ALTER_SCHEMA if alters else None,
                 is_completed=True,
                 groups=claim.groups,
                 paths=frozenset(_path(group, claim) for group in claim.writes),
-                covers_table=claim.covers_table,
+                covers_table=claim.covers_table or alters,
                 completion_time=claim.time,
                 writer=claim.owner or "another writer",
                 overwrites=claim.overwrites,
@@ -198,6 +201,26 @@ def earlier_operations(
         yield ConcurrentOperation(requested, "deltacommit", None, False, this.groups, writer="a writer at work")
 
 
+def altering_operations(storage: Storage, timeline: Timeline, *, beside: str) -> Iterator[ConcurrentOperation]:
+    """ALTER TABLE statements of JVM Hudi that are under way: files begun after one would be read by its columns.
+
+    Args:
+        storage: Of the table.
+        timeline: As it is now.
+        beside: The write that asks, which is passed over.
+
+    Raises:
+        DamagedTable: An inflight file is unreadable.
+    """
+    for instant in timeline.pending(_WRITES):
+        if instant.state is State.INFLIGHT and instant.requested != beside:
+            path = timeline.paths[instant]
+            found = CommitMetadata.decode(storage.read(path) or b"", path, may_be_empty=True)
+            if found.operation == ALTER_SCHEMA:
+                what = (instant.requested, instant.action, ALTER_SCHEMA)
+                yield ConcurrentOperation(*what, is_completed=False, groups=frozenset(), covers_table=True)
+
+
 def find_planner(log: ClaimLog, requested: str) -> str | None:
     """Who scheduled the instant, by its claim; None if it has none, as one of the JVM."""
     claim = find_plan(log, requested)
@@ -223,6 +246,7 @@ def _operation(instant: Instant | ArchivedInstant, metadata: CommitMetadata) -> 
         groups=file_groups(metadata),
         based_groups=frozenset(map(_group, metadata.based_file_groups)),
         paths=metadata.paths,
+        covers_table=metadata.operation == ALTER_SCHEMA,
         completion_time=instant.completion,
         overwrites=metadata.overwritten_partitions,
         overwrites_table=metadata.overwrites_table,

@@ -18,10 +18,11 @@ from hudi_locks.observe import (
     SpanName,
 )
 from hudi_locks.redaction import open_log
-from hudi_locks.table import remember_completed
+from hudi_locks.table import NEWEST_COLUMNS, remember_completed
 from hudi_locks.timeline import Timeline, find_completion
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.transaction.abort import abort_write
+from hudi_locks.transaction.column_changes import keep_history
 from hudi_locks.transaction.concurrent_writes import ConcurrentWrites
 from hudi_locks.transaction.conflicts import ReadSet
 from hudi_locks.transaction.context import TableContext, View
@@ -240,6 +241,8 @@ class Publish:
         try:
             for participant in self._table.participants:
                 participant.prepare(commit)
+            if NEWEST_COLUMNS in self._metadata.extra:
+                keep_history(self._table.storage, timeline, instant=self._instant, metadata=self._metadata)
             self._part = self._plan_metadata(timeline)
         except WriteAborted as error:
             return self._give_up(str(error))

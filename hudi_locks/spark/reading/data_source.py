@@ -36,12 +36,13 @@ from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.data_source_writers import open_stream_writer, open_writer
 from hudi_locks.spark.writing.rows import to_arrow, to_spark
 from hudi_locks.storage import open_storage
-from hudi_locks.table import COMMIT_TIME, FileSlice, OvertakenSnapshot, Table, add_meta_schema
+from hudi_locks.table import COMMIT_TIME, FileSlice, OvertakenSnapshot, Table, add_meta_schema, refuse_altered
 from hudi_locks.timeline import end_before_holes
 
 __all__ = ["HudiLocksDataSource"]
 
 _FORMAT: Final = "hudi_locks"
+_ADVICE: Final = "This format tells the columns of now: read a moment by hudi_locks.spark.read, or HoodieTable.as_of"
 _PATH: Final = "path"
 _BATCH_ROWS: Final = 1 << 16
 _COMPLETED: Final = "completed"
@@ -195,6 +196,8 @@ class _Scan(ReadPlanner):
         if query.is_incremental:
             span = self._bound(snapshot, query.begin, query.end, holes_policy=self._policy)
             return self._plan_span(snapshot, *span)
+        if query.moment is not None:
+            refuse_altered(self.table.storage, snapshot.timeline, advice=_ADVICE)
         slices = self._list_slices(snapshot, **self._limit(requested=query.moment))
         asked = leave_out_logs(slices) if query.is_read_optimized else slices
         return self._share(self._leave_out(asked, snapshot), snapshot)

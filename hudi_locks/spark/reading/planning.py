@@ -86,10 +86,7 @@ class ReadPlanner:
     def _limit(self, *, completed: str | None = None, requested: str | None = None) -> dict[str, str]:
         """The moment of a read, for `_list_slices`; empty for now."""
         times = {"as_of": completed, "as_of_requested": requested}
-        limits = {name: parse_moment(time) for name, time in times.items() if time is not None}
-        if limits:
-            refuse_altered(self.table.storage, advice=_ADVICE)
-        return limits
+        return {name: parse_moment(time) for name, time in times.items() if time is not None}
 
     def _read_newest(self, read: Callable[[Snapshot], T]) -> T:
         """Read the table as it is now, anew where a cleaner was faster: what it takes was superseded before."""
@@ -175,7 +172,6 @@ class ReadPlanner:
 
     def _refuse_unmarked(self) -> None:
         """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""
-        refuse_altered(self.table.storage, advice=_ADVICE)
         if not self.table.config.has_meta_columns:
             told = f"{table_keys.POPULATE_META_FIELDS.name}=false"
             message = f"{told}: no row of the table tells which commit wrote it; compare two reads by as_of() instead"
@@ -183,7 +179,7 @@ class ReadPlanner:
 
     def _check(self, snapshot: Snapshot) -> None:
         if snapshot.history is not None and self.table.config.virtual_keys is not None:
-            refuse_altered(self.table.storage, advice=_ADVICE)
+            refuse_altered(self.table.storage, snapshot.timeline, advice=_ADVICE)
         found = [] if snapshot.shown_schema is None else snapshot.shown_schema.names
         lacking = [name for name in self.columns or () if name not in found]
         if lacking:

@@ -73,7 +73,8 @@ class Reader(ReadPlanner):
         """
         limits = self._limit(completed=completed, requested=requested)
 
-        def read(snapshot: Snapshot) -> DataFrame:
+        def read(now: Snapshot) -> DataFrame:
+            snapshot = now.past(**limits) if limits else now
             self._check(snapshot)
             chosen = self if self.where is None else self._choose(snapshot)
             slices: Sequence[FileSlice] = chosen._list_slices(snapshot, **limits)  # noqa: SLF001  # of its own class

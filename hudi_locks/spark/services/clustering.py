@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from hudi_locks.spark.reading.files import read_as_stored, read_files, read_stor
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.spark.writing.placement import GROUP
 from hudi_locks.spark.writing.rows import column_named, to_spark, widen
@@ -93,22 +95,23 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
 
     def write(self, transaction: Transaction, plan: ClusteringPlan, logs: KeyLogs | None = None) -> CommitMetadata:
         """See `PlanJob.write`."""
-        table, timeline = self.table, self.table.timeline()
-        schema = table.writable_schema(timeline) or pa.schema([])
-        current = self._find_current(timeline, plan)
+        table, snapshot = self.table, Snapshot.load(self.table)
+        schema = snapshot.schema or pa.schema([])
+        told = snapshot.tell_columns(schema, instant=transaction.instant)
+        current = self._find_current(snapshot.timeline, plan)
         read = [find_planned_slices(group, current) for group in plan.groups]
         parts = [
-            self._arrange(group, number, plan, self._read(timeline, slices, schema))
+            self._arrange(group, number, plan, self._read(snapshot, slices, schema))
             for number, (group, slices) in enumerate(zip(plan.groups, read, strict=True))
         ]
         stats = self._run_job(self._make_task(transaction, schema), parts, logs)
-        expected = self._count([piece for slices in read for piece in slices], schema)
+        expected = self._count([piece for slices in read for piece in slices], snapshot, schema)
         self._refuse_other_count(transaction, plan, sum(stat.num_writes for stat in stats), expected=expected)
         replaced: dict[str, tuple[str, ...]] = {}
         for partition, file_id in sorted(plan.file_groups):
             replaced[partition] = (*replaced.get(partition, ()), file_id)
         recorded = avro_schema(schema, table.config.name)
-        return CommitMetadata.of(stats, transaction.operation, schema=recorded, replaced_file_ids=replaced)
+        return CommitMetadata.of(stats, transaction.operation, schema=recorded, extra=told, replaced_file_ids=replaced)
 
     def _run_job(self, task: ClusterTask, parts: Sequence[DataFrame], logs: KeyLogs | None) -> list[WriteStat]:
         if not parts:
@@ -139,24 +142,26 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         slices = latest_file_slices(self.table.storage, timeline, partitions=partitions)
         return {(piece.partition, piece.file_id): piece for piece in slices}
 
-    def _read(self, timeline: Timeline, slices: Sequence[FileSlice], schema: pa.Schema) -> DataFrame:
+    def _read(self, snapshot: Snapshot, slices: Sequence[FileSlice], schema: pa.Schema) -> DataFrame:
+        timeline, history = snapshot.timeline, snapshot.history
         storage, files = self.table.storage, [piece.base for piece in slices if piece.base is not None]
         logs = [log for piece in slices for log in piece.logs]
         if logs or not storage.is_read_by_spark or self.table.config.virtual_keys is not None:
             columns = widen(add_meta_schema(schema))
-            refuse_inexact(storage, timeline, (*files, *logs), columns)
-            return self._merge(slices, columns)
+            refuse_inexact(storage, timeline, (*files, *logs), columns, history=history)
+            return self._merge(slices, snapshot, columns)
 
         def read(files: Sequence[BaseFile], columns: pa.Schema) -> DataFrame:
             """The values as they are: what a partition's path says of them is for readers."""
             return read_files(self.spark, [storage.address(file.path) for file in files], to_spark(columns))
 
-        return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read)
+        return read_as_stored(storage, timeline, files, add_meta_schema(schema), read=read, history=history)
 
-    def _merge(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-        return read_stored(self.spark, self.table.storage, slices, columns, rule=self.table.config.merge_rule)
+    def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, columns: pa.Schema) -> DataFrame:
+        rule = replace(self.table.config.merge_rule, history=snapshot.history)
+        return read_stored(self.spark, self.table.storage, slices, columns, rule=rule)
 
-    def _count(self, slices: Sequence[FileSlice], schema: pa.Schema) -> int:
+    def _count(self, slices: Sequence[FileSlice], snapshot: Snapshot, schema: pa.Schema) -> int:
         """The rows that slices show: by the footers of base files, and where there are logs by merging the keys."""
         storage, rule = self.table.storage, self.table.config.merge_rule
         plain = [piece.base.path for piece in slices if piece.base is not None and not piece.logs]
@@ -165,7 +170,7 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         if not logged:
             return counted
         keys = pa.schema([field for field in add_meta_schema(schema) if field.name in (RECORD_KEY, *rule.deciding)])
-        return counted + int(self._merge(logged, widen(keys)).count())
+        return counted + int(self._merge(logged, snapshot, widen(keys)).count())
 
     def _refuse_other_count(
         self, transaction: Transaction, plan: ClusteringPlan, written: int, *, expected: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -12,6 +14,7 @@ from hudi_locks.services import TableWriter, choose_slices
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import CompactTask, LogCompactTask
 from hudi_locks.spark.settings import PipelineSettings
+from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.key_changes import KeyLogs
 from hudi_locks.table import FileSlice, add_meta_schema
 from hudi_locks.transaction import Transaction
@@ -71,13 +74,17 @@ class CompactionJob(PlanJob[CompactionPlan]):
     def write(self, transaction: Transaction, plan: CompactionPlan, logs: KeyLogs | None = None) -> CommitMetadata:
         """See `PlanJob.write`: one file for each slice, whose keys stay where they are."""
         del logs
-        table = self.table
-        schema = table.writable_schema(table.timeline()) or pa.schema([])
+        table, snapshot = self.table, Snapshot.load(self.table)
+        schema = snapshot.schema or pa.schema([])
+        told = snapshot.tell_columns(schema, instant=transaction.instant)
         avro = avro_schema(schema, table.config.name, with_meta_columns=True)
         slices = choose_slices(table, plan, transaction.instant)
-        task = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
+        made = self._make_task(transaction.files, add_meta_schema(schema), avro, slices)
+        task = replace(made, rule=replace(made.rule, history=snapshot.history))
         recorded = avro_schema(schema, table.config.name) if schema.names else None
-        return CommitMetadata.of(self._run_job(task), transaction.operation, schema=recorded, compacted=True)
+        return CommitMetadata.of(
+            self._run_job(task), transaction.operation, schema=recorded, extra=told, compacted=True
+        )
 
     def _make_task(
         self, files: StagedFiles, schema: pa.Schema, avro: str, slices: tuple[FileSlice, ...]

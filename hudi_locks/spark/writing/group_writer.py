@@ -19,6 +19,7 @@ from hudi_locks.table import (
     BaseFileFormat,
     BaseFileWriter,
     ChangeFormat,
+    ColumnHistory,
     Merge,
     conform,
     create_partition_metadata,
@@ -41,6 +42,7 @@ class GroupWriter:
         is_announced: Whether its file was announced before, with others.
         keys: Takes the record keys that the file group gains and loses.
         changes: How what a merge changes is written down, in a file of its own; None if it is not.
+        history: Of a table in which ALTER TABLE changed columns, as the file before has them.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class GroupWriter:
         is_announced: bool = False,
         keys: KeyReport | None = None,
         changes: ChangeFormat | None = None,
+        history: ColumnHistory | None = None,
     ) -> None:
         self._files = files
+        self._history = history
         self._keys = keys or KeyReport()
         self._schema = schema
         self._group = group
@@ -128,10 +132,10 @@ class GroupWriter:
         raise WriteAborted(message, path=self._staged.target, rows_written=written, rows_expected=expected)
 
     def _read_present(self) -> Iterator[pa.Table]:
-        if self._group.base is not None:
-            for rows in read_base_file(self._files.storage, self._group.base.path):
-                keyed = rows if self._virtual_keys is None else self._virtual_keys.fill(rows, self._group.partition)
-                yield conform(keyed, self._schema)
+        base, history, keys = self._group.base, self._history, self._virtual_keys
+        for rows in () if base is None else read_base_file(self._files.storage, base.path):
+            named = rows if history is None or base is None else history.bring_up(rows, base.instant)
+            yield conform(named if keys is None else keys.fill(named, self._group.partition), self._schema)
 
     def _write(self, rows: pa.Table) -> None:
         self._counts["num_writes"] += rows.num_rows

@@ -83,7 +83,7 @@ class PartialRewrite:
         if conflict is None or later is None:
             return None
         snapshot = Snapshot(made.snapshot.table, later.timeline)
-        if snapshot.schema != made.snapshot.schema:
+        if snapshot.schema != made.snapshot.schema or snapshot.newest_columns != made.snapshot.newest_columns:
             return None
         regrouped = persisted.enter_context(self._regroup(made, snapshot))
         if not self.transaction.go_on(later, bases=regrouped.bases):

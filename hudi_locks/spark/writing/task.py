@@ -94,6 +94,7 @@ class WriteTask:
             is_announced=True,
             keys=keys,
             changes=self.changes,
+            history=self.rule.history,
         )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

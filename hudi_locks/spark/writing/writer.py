@@ -235,6 +235,7 @@ class Writer:
         operation, keyed = asked.operation, asked.keyed
         snapshot = Snapshot(self.table, transaction.timeline)
         schema = self._choose_schema(snapshot, operation, keyed)
+        snapshot.tell_columns(schema, instant=transaction.instant)  # refuses before any work
         if indexed := transaction.indexed:  # refuse a column before any work
             list_indexed(indexed.columns, schema, version=self.table.config.version)
         asked.report("finding file groups")
@@ -243,7 +244,8 @@ class Writer:
 
         def run(placement: Placement) -> list[WriteStat]:
             with self._open_files(transaction) as files:
-                task = self.strategy.make_task(snapshot.place_logs(files), operation, schema, placement.groups)
+                made = self.strategy.make_task(snapshot.place_logs(files), operation, schema, placement.groups)
+                task = replace(made, rule=replace(made.rule, history=snapshot.history))
                 return self._run_job(task, self.strategy.spread(placement, keyed, operation), asked.report, logs)
 
         def draft(made: WrittenFiles) -> _Draft:
@@ -279,7 +281,7 @@ class Writer:
             [stat for stat in made.stats if stat.path],
             transaction.operation,
             schema=self._recorded(schema),
-            extra=asked.terms.extra,
+            extra={**asked.terms.extra, **made.snapshot.tell_columns(schema, instant=transaction.instant)},
             replaced_file_ids=made.snapshot.find_replaced(asked.operation, asked.keyed.counts),
         )
         left = frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in made.stats if not stat.path)
@@ -297,13 +299,14 @@ class Writer:
     ) -> Iterator[_Draft]:
         snapshot = Snapshot(self.table, transaction.timeline)
         replaced = snapshot.find_replaced(Operation.DELETE_PARTITION, partitions)
-        schema = self._recorded(snapshot.schema if snapshot.schema is not None else pa.schema([]))
+        known = snapshot.schema if snapshot.schema is not None else pa.schema([])
+        schema, told = self._recorded(known), snapshot.tell_columns(known, instant=transaction.instant)
         logs = None
         if transaction.indexed and transaction.indexed.key_groups:
             ended = snapshot.list_ended(Operation.DELETE_PARTITION, partitions)
             logs = KeyLogs.of(transaction, self.table).take_out(snapshot, ended, spark)
             logs.take_lost()
-        metadata = CommitMetadata.of((), transaction.operation, schema=schema, replaced_file_ids=replaced)
+        metadata = CommitMetadata.of((), transaction.operation, schema=schema, extra=told, replaced_file_ids=replaced)
         yield _Draft(metadata, logs=logs)
 
     def _choose_schema(self, snapshot: Snapshot, operation: Operation, keyed: KeyedRows) -> pa.Schema:
