@@ -68,8 +68,8 @@ def open_beside(storage: Storage, folder: str) -> Storage:
     if schemes == {LOCAL_SCHEME}:
         return LocalStorage(f"/{root.lstrip('/')}", base=folder)
     message = (
-        f"files of the table {storage.base} lie in {folder}: those outside of a table are read here if both are on disks"
-        " of this machine; read the table with JVM Hudi"
+        f"files of the table {storage.base} lie in {folder}: those outside of a table are read here if both are on"
+        " disks of this machine; use JVM Hudi for this table"
     )
     raise UnsupportedTable(message, path=folder, table=storage.base)
 

@@ -230,8 +230,8 @@ def read_base_file(
         row_groups: Only the rows of these; of all if None, as where columns of a source are read.
 
     Raises:
-        DamagedTable: It, or its source, is gone, no Parquet file, or has another number of rows than its footer says; named, since
-            skipping it would lose rows.
+        DamagedTable: It, or its source, is gone, no Parquet file, or has another number of rows than its footer says;
+            named, since skipping it would lose rows.
         StorageError: The store failed.
     """
     if lies_in_source(path, columns):
