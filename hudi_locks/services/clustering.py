@@ -17,6 +17,7 @@ from hudi_locks.table import (
     list_partitions,
     read_commit,
 )
+from hudi_locks.table.bootstrap import find_source_size
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, name_clustering, refuse_old
@@ -55,7 +56,7 @@ class Clustering(PlannedService[ClusteringPlan]):
         busy = self._find_busy(timeline)
         by_partition: dict[str, list[FileSlice]] = {}
         partitions = self.settings.select(list_partitions(self.table.storage))
-        for piece in latest_file_slices(self.table.storage, timeline, partitions=partitions):
+        for piece in map(self._add_source, latest_file_slices(self.table.storage, timeline, partitions=partitions)):
             if self._is_small(piece) and (piece.partition, piece.file_id) not in busy:
                 by_partition.setdefault(piece.partition, []).append(piece)
         groups = [group for slices in by_partition.values() for group in self._make_groups(slices)]
@@ -105,6 +106,13 @@ class Clustering(PlannedService[ClusteringPlan]):
         if not instant.is_completed:  # of version 6 if it has a plan
             return self._find_plan(instant.requested) is not None
         return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
+
+    def _add_source(self, piece: FileSlice) -> FileSlice:
+        """A skeleton counts for as many bytes as its rows have, those of its source too."""
+        if piece.base is None or not piece.base.is_skeleton:
+            return piece
+        size = piece.base.size + find_source_size(self.table.storage, piece.base.path)
+        return replace(piece, base=replace(piece.base, size=size))
 
     def _is_small(self, piece: FileSlice) -> bool:
         """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""

@@ -29,9 +29,9 @@ from hudi_locks.storage import Storage, map_in_threads, open_beside
 
 __all__ = [
     "describe_source",
+    "find_source_size",
     "is_skeleton",
     "lies_in_source",
-    "list_source_sizes",
     "read_source_schema",
     "read_with_source",
     "refuse_lost_sources",
@@ -260,9 +260,14 @@ def describe_source(storage: Storage, path: str, *, rows: int, decodes: bool = F
         return (*source.choose(file, None), *(name for name, _ in _choose_texts(source.told, file, None)))
 
 
-def list_source_sizes(storage: Storage, paths: Iterable[str]) -> dict[str, int]:
-    """Bytes of the sources of those base files that are skeletons, as the index tells them, by path."""
-    return {path: _find_source(storage, path).told.size for path in paths if is_skeleton(path)}
+def find_source_size(storage: Storage, path: str) -> int:
+    """Bytes of the source of a base file, as the index tells them; 0 of one that is no skeleton.
+
+    Raises:
+        DamagedTable: The index is gone, cannot be read, or does not know it.
+        StorageError: The store failed.
+    """
+    return _find_source(storage, path).told.size if is_skeleton(path) else 0
 
 
 def refuse_lost_sources(storage: Storage, paths: Iterable[str]) -> None:
