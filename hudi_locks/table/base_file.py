@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import reading_parquet
 from hudi_locks.format.column_range import encode_ranges
+from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.format.key_filter import EVERY_KEY, KEY_FILTER_TYPE, FilterSize, KeyFilter
 from hudi_locks.storage import Output, Storage, reporting
 from hudi_locks.table.bootstrap import (
@@ -234,7 +235,7 @@ def read_base_file(
             named, since skipping it would lose rows.
         StorageError: The store failed.
     """
-    if lies_in_source(path, columns):
+    if METADATA_BOOTSTRAP in path and lies_in_source(path, columns):
         yield from read_with_source(storage, path, columns=columns, batch_rows=batch_rows)
         return
     with open_base_file(storage, path) as (source, found):

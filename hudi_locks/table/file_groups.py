@@ -124,7 +124,8 @@ def latest_file_slices(
     logs = [file for file in listed.logs if scope.shows_file(file, completion)]
     groups = slice_file_groups(bases, logs, completion, blocks=scope.blocks)
     found = tuple(scope.choose_newest(slices) for group, slices in groups.items() if group not in replaced)
-    refuse_lost_sources(storage, (piece.base.path for piece in found if piece.base is not None))
+    if skeletons := [piece.base.path for piece in found if piece.base is not None and piece.base.is_skeleton]:
+        refuse_lost_sources(storage, skeletons)
     return found
 
 
