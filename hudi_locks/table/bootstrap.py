@@ -7,7 +7,7 @@ the table says which file of the source has the rest.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -25,7 +25,7 @@ from hudi_locks.format.bootstrap_index import (
 )
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.instant import METADATA_BOOTSTRAP
-from hudi_locks.storage import Storage, map_in_threads, open_beside
+from hudi_locks.storage import Storage, map_in_threads, open_beside, reporting
 
 __all__ = [
     "describe_source",
@@ -40,6 +40,7 @@ __all__ = [
 _META: Final = frozenset(META_COLUMNS)
 _MOST: Final = 4_096
 """Of so many partitions the sources are remembered."""
+_SKELETON: Final = "a skeleton"
 _WAY_OUT: Final = "bring it back from a copy: without it nobody knows which rows belong to the skeletons of this table"
 _PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.large_string(): pa.string(),
@@ -94,16 +95,30 @@ class _Source:
             StorageError: The store failed.
         """
         try:
-            opened = self.folder.open_input(self.name)
+            source = self.folder.open_input(self.name)
         except NoSuchFile as error:
             raise self.damage("is gone") from error
-        with reading_parquet(f"a source of {self.skeleton}", self.told.address), opened:
-            yield pq.ParquetFile(opened, coerce_int96_timestamp_unit="us", page_checksum_verification=decodes)
+        with reading_parquet(self._what, self.told.address), source:
+            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=decodes)
+
+    @property
+    def _what(self) -> str:
+        return f"the source of the skeleton {self.skeleton}"
 
     def choose(self, file: pq.ParquetFile, columns: Collection[str] | None) -> list[str]:
         """The columns that are wanted of it, and that it has."""
         names = (name for name in file.schema_arrow.names if name not in _META)
         return [name for name in names if columns is None or name in columns]
+
+    def choose_texts(self, file: pq.ParquetFile, columns: Collection[str] | None) -> list[tuple[str, str | None]]:
+        """What its folder tells of wanted columns that it lacks."""
+        there = file.schema_arrow.names
+        return [pair for pair in self.told.values if pair[0] not in there and (columns is None or pair[0] in columns)]
+
+    def read(self, file: pq.ParquetFile, names: list[str], *, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Some of its columns. What is amiss is told of this file, not of the skeleton that is read with it."""
+        with reading_parquet(self._what, self.told.address):
+            yield from file.iter_batches(batch_size=batch_rows, columns=names)
 
     def refuse_other_count(self, rows: int, expected: int) -> None:
         """Refuse a source that has other rows than its skeleton: they belong together by their places.
@@ -151,7 +166,7 @@ def _read_sources(place: _Place) -> Mapping[str, SourceFile]:
     except NoSuchFile as error:
         message = f"the bootstrap index {BOOTSTRAP_INDEX} is gone; {_WAY_OUT}"
         raise DamagedTable(message, path=BOOTSTRAP_INDEX) from error
-    with opened:
+    with reporting("read", BOOTSTRAP_INDEX), opened:
         data = HFile(opened, BOOTSTRAP_INDEX, way_out=_WAY_OUT).get(source_key(place.partition))
     return {} if data is None else decode_sources(data, BOOTSTRAP_INDEX)
 
@@ -174,36 +189,34 @@ def read_with_source(
         UnsupportedTable: The source lies in another store.
         StorageError: The store failed.
     """
-    source = _find_source(storage, path)
-    with ExitStack() as opened:
-        opened.enter_context(reading_parquet("a skeleton", path))
-        skeleton = pq.ParquetFile(opened.enter_context(storage.open_input(path)))
-        file = opened.enter_context(source.open())
-        source.refuse_other_count(file.metadata.num_rows, skeleton.metadata.num_rows)
-        meta = [name for name in META_COLUMNS if columns is None or name in columns]
-        names, texts = source.choose(file, columns), _choose_texts(source.told, file, columns)
-        heads = skeleton.iter_batches(batch_size=batch_rows, columns=meta or [META_COLUMNS[0]])
-        if not names:
-            yield from (_join(head.select(meta), None, texts, len(head)) for head in heads)
-            return
-        count = 0
-        for head, tail in _cut_alike(heads, file.iter_batches(batch_size=batch_rows, columns=names)):
-            count += len(head)
-            yield _join(head.select(meta), tail, texts, len(head))
-        source.refuse_other_count(count, skeleton.metadata.num_rows)
+    told = _find_source(storage, path)
+    with told.open() as file, reading_parquet(_SKELETON, path), storage.open_input(path) as source:
+        yield from _join_files(told, pq.ParquetFile(source), file, columns=columns, batch_rows=batch_rows)
 
 
-def _choose_texts(
-    told: SourceFile, file: pq.ParquetFile, columns: Collection[str] | None
-) -> Sequence[tuple[str, str | None]]:
-    there = file.schema_arrow.names
-    return [pair for pair in told.values if pair[0] not in there and (columns is None or pair[0] in columns)]
+def _join_files(
+    source: _Source, skeleton: pq.ParquetFile, file: pq.ParquetFile, *, columns: Collection[str] | None, batch_rows: int
+) -> Iterator[pa.Table]:
+    """The rows of both."""
+    rows, count = skeleton.metadata.num_rows, 0
+    source.refuse_other_count(file.metadata.num_rows, rows)
+    meta = [name for name in META_COLUMNS if columns is None or name in columns]
+    names, texts = source.choose(file, columns), source.choose_texts(file, columns)
+    heads = skeleton.iter_batches(batch_size=batch_rows, columns=meta or META_COLUMNS[:1])
+    tails = source.read(file, names, batch_rows=batch_rows) if names else None
+    for head, tail in _cut_alike(heads, tails):
+        count += len(head)
+        yield _join(head.select(meta), tail, texts)
+    source.refuse_other_count(count, rows)
 
 
 def _cut_alike(
-    heads: Iterator[pa.RecordBatch], tails: Iterator[pa.RecordBatch]
-) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Pieces of the same length of both; their row groups may end in different places."""
+    heads: Iterator[pa.RecordBatch], tails: Iterator[pa.RecordBatch] | None
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+    """Pieces of the same length of both, whose row groups may end in different places; heads alone without tails."""
+    if tails is None:
+        yield from ((head, None) for head in heads)
+        return
     head, tail = next(heads, None), next(tails, None)
     while head is not None and tail is not None:
         size = min(len(head), len(tail))
@@ -213,13 +226,11 @@ def _cut_alike(
         tail = tail.slice(size) if len(tail) > size else next(tails, None)
 
 
-def _join(
-    head: pa.RecordBatch, tail: pa.RecordBatch | None, texts: Iterable[tuple[str, str | None]], rows: int
-) -> pa.Table:
+def _join(head: pa.RecordBatch, tail: pa.RecordBatch | None, texts: Iterable[tuple[str, str | None]]) -> pa.Table:
     columns = dict(zip(head.schema.names, head.columns, strict=True))
     if tail is not None:
         columns |= {name: _make_plain(tail.column(name)) for name in tail.schema.names}
-    return pa.table({**columns, **{name: pa.repeat(pa.scalar(text, pa.string()), rows) for name, text in texts}})
+    return pa.table({**columns, **{name: pa.repeat(pa.scalar(text, pa.string()), len(head)) for name, text in texts}})
 
 
 def _make_plain(column: pa.Array) -> pa.Array:
@@ -257,7 +268,7 @@ def describe_source(storage: Storage, path: str, *, rows: int, decodes: bool = F
         source.refuse_other_count(file.metadata.num_rows, rows)
         for group in range(file.num_row_groups if decodes else 0):
             file.read_row_group(group)
-        return (*source.choose(file, None), *(name for name, _ in _choose_texts(source.told, file, None)))
+        return (*source.choose(file, None), *(name for name, _ in source.choose_texts(file, None)))
 
 
 def find_source_size(storage: Storage, path: str) -> int:

@@ -168,6 +168,17 @@ def test_a_source_that_is_gone_is_named_with_its_skeleton(make: Any, source: Pat
     assert (finding.kind, finding.path) == ("base-file", path)
 
 
+@pytest.mark.parametrize("is_source", [True, False])
+def test_what_cannot_be_read_is_told_of_its_own_file(make: Any, source: Path, tmp_path: Path, is_source: bool) -> None:
+    table = make()
+    path = find_path(table)
+    file = source / EU / "part-0.parquet" if is_source else tmp_path / "table" / path
+    file.write_bytes(b"x" * file.stat().st_size)
+    with pytest.raises(DamagedTable) as caught:
+        list(read_base_file(table.storage, path))
+    assert caught.value.path == (f"file:{file}" if is_source else path)
+
+
 def test_a_source_behind_a_link_is_there(make: Any, source: Path) -> None:
     table = make()
     file = source / EU / "part-0.parquet"
