@@ -37,7 +37,7 @@ LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
         "upsert": Limit(Passage(62, 660, 19), aim_files=45, aim_depth=14),
         "compact": Limit(Passage(51, 566, 17), aim_files=40, aim_depth=14),
-        "read": Limit(Passage(29, 173, 13), aim_files=20),
+        "read": Limit(Passage(29, 175, 13), aim_files=20),
         "lock": Limit(Passage(12, 106, 10), aim_files=12),
         "check": Limit(Passage(13, 69, 11), aim_files=12),
     }
