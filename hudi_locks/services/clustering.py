@@ -17,7 +17,7 @@ from hudi_locks.table import (
     list_partitions,
     read_commit,
 )
-from hudi_locks.table.bootstrap import find_source_size
+from hudi_locks.table.bootstrap import find_source
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, name_clustering, refuse_old
@@ -111,8 +111,8 @@ class Clustering(PlannedService[ClusteringPlan]):
         """A skeleton counts for as many bytes as its rows have, those of its source too."""
         if piece.base is None or not piece.base.is_skeleton:
             return piece
-        size = piece.base.size + find_source_size(self.table.storage, piece.base.path)
-        return replace(piece, base=replace(piece.base, size=size))
+        source = find_source(self.table.storage, piece.base.path)
+        return replace(piece, base=replace(piece.base, size=piece.base.size + (source.size if source else 0)))
 
     def _is_small(self, piece: FileSlice) -> bool:
         """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""
@@ -137,7 +137,8 @@ class Clustering(PlannedService[ClusteringPlan]):
         address = self.table.storage.address
         base = "" if piece.base is None else address(piece.base.path)
         logs = tuple(address(log.path) for log in reversed(piece.logs))
-        return ClusteringSlice(piece.partition, piece.file_id, base, logs)
+        source = None if piece.base is None else find_source(self.table.storage, piece.base.path)
+        return ClusteringSlice(piece.partition, piece.file_id, base, logs, source.address if source else "")
 
     def _refuse_buckets(self, slices: list[FileSlice]) -> None:
         is_bucketed = self.settings.is_bucketed or all(is_bucket_file_id(piece.file_id) for piece in slices)

@@ -29,7 +29,7 @@ from hudi_locks.storage import Storage, map_in_threads, open_beside, reporting
 
 __all__ = [
     "describe_source",
-    "find_source_size",
+    "find_source",
     "is_skeleton",
     "lies_in_source",
     "read_source_schema",
@@ -271,14 +271,14 @@ def describe_source(storage: Storage, path: str, *, rows: int, decodes: bool = F
         return (*source.choose(file, None), *(name for name, _ in source.choose_texts(file, None)))
 
 
-def find_source_size(storage: Storage, path: str) -> int:
-    """Bytes of the source of a base file, as the index tells them; 0 of one that is no skeleton.
+def find_source(storage: Storage, path: str) -> SourceFile | None:
+    """The source of a base file, as the index tells it; None of one that is no skeleton.
 
     Raises:
         DamagedTable: The index is gone, cannot be read, or does not know it.
         StorageError: The store failed.
     """
-    return _find_source(storage, path).told.size if is_skeleton(path) else 0
+    return _find_source(storage, path).told if is_skeleton(path) else None
 
 
 def refuse_lost_sources(storage: Storage, paths: Iterable[str]) -> None:

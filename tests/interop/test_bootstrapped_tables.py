@@ -142,3 +142,18 @@ def test_ranges_that_we_make_of_sources_hide_no_row_from_the_jvm(spark: Any, jvm
     for where in ("value > 205", "ts = 2", "value < 5 and ts = 1", "id = 'k155'"):
         told = jvm.ask("read", path=path, options=asked, columns=list(SHOWN), where=where).result(DEADLINE_S)
         assert sorted(map(tuple, told), key=repr) == rows_of(bench.load().read(where=where)) != []
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_jvm_runs_our_plans_and_loses_no_value_of_a_source(
+    spark: Any, jvm: Jvm, path: str, table_type: str
+) -> None:
+    bench = Bench(spark, jvm, path, table_type)
+    bench.ours(("k000", "x", 2, 1.0, "ours"))
+    if table_type == "MERGE_ON_READ":
+        assert bench.load().compaction.schedule() is not None
+        jvm.sql(f"call run_compaction(op => 'run', path => '{path}')")
+    else:
+        assert bench.load().clustering.schedule() is not None
+        jvm.cluster(bench.load(), "execute")
+    assert count(bench.read()) == (60, 7771.0)

@@ -12,6 +12,7 @@ import pytest
 from bootstrapped_tables import bootstrap, digest
 
 from hudi_locks.errors import DamagedTable, UnsupportedTable
+from hudi_locks.format import ClusteringPlan, CompactionPlan
 from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.spark import HoodieTable, write
 from hudi_locks.table import BaseFile, latest_file_slices
@@ -245,3 +246,24 @@ def test_a_lost_source_stops_writes_of_its_partition_alone(
     put(take(expected, ("k20", 2, -1.0, "new", "us")))
     lost.write_bytes(kept)
     check(load, expected)
+
+
+def test_plans_name_the_sources_so_that_the_jvm_can_run_them(make: Any, put: Any, load: Any, source: Path) -> None:
+    make(MERGE)
+    put([("k03", 2, -1.0, "new", "eu"), ("n1", 2, -2.0, "new", "xx")])
+    table = load()
+    storage, layout = table.table.storage, table.table.layout
+    requested = storage.read(f"{layout.folder}/{table.compaction.schedule()}.compaction.requested")
+    [compacted] = CompactionPlan.decode(requested or b"", "plan").groups
+    assert compacted.source == f"file:{source}/region=eu/part-0.parquet"
+
+
+def test_a_plan_of_clustering_names_the_sources(make: Any, load: Any, source: Path) -> None:
+    make(COPY)
+    table = load()
+    storage, layout = table.table.storage, table.table.layout
+    requested = storage.read(f"{layout.folder}/{table.clustering.schedule()}.clustering.requested")
+    plan = ClusteringPlan.decode(requested or b"", "plan")
+    assert plan is not None
+    named = {piece.source for group in plan.groups for piece in group.slices}
+    assert named == {f"file:{source}/region=eu/part-{number}.parquet" for number in range(2)}
