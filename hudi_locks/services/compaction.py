@@ -96,8 +96,11 @@ class Compaction(PlannedService[CompactionPlan]):
         return plan if plan.groups else None
 
     def _plan_slice(self, piece: FileSlice) -> CompactionOperation:
-        source = None if piece.base is None else find_source(self.table.storage, piece.base.path)
-        return replace(piece.plan(piece.partition), source=source.address if source else "")
+        plan = piece.plan(piece.partition)
+        if piece.base is None or not piece.base.is_skeleton:
+            return plan
+        source = find_source(self.table.storage, piece.base.path)
+        return replace(plan, source=source.address if source else "")
 
     def _require_logs(self) -> None:
         if not self.table.is_merge_on_read:
