@@ -77,6 +77,15 @@ CLEAN_INCREMENTAL = Key(
     aliases=("hoodie.cleaner.incremental.mode",),
     since="0.4.0",
 )
+CLEAN_BOOTSTRAP_SOURCES = Key(
+    "hoodie.cleaner.delete.bootstrap.base.file",
+    bool,
+    False,
+    "whether a clean takes the file of which a table was made, with the skeleton that it belongs to",
+    since="0.6.0",
+    accepted=("false",),
+    refusal="files outside of a table are never removed here; let JVM Hudi clean such a table",
+)
 CLEAN_PARALLELISM = Key(
     "hoodie.clean.parallelism",
     int,

@@ -241,3 +241,33 @@ BOOTSTRAP_BASE_PATH = Key(
     since="0.6.0",
     refusal="bootstrap the table with JVM Hudi, or load its rows by bulk_insert",
 )
+BOOTSTRAP_INDEX_ENABLE = Key(
+    "hoodie.bootstrap.index.enable",
+    bool,
+    True,
+    "whether an index tells where the rows of a bootstrapped table lie",
+    since="0.9.0",
+    accepted=("true",),
+    refusal="the table is made by JVM Hudi; leave it out",
+)
+BOOTSTRAP_INDEX_TYPE = Key(
+    "hoodie.bootstrap.index.type",
+    str,
+    None,
+    "kind of that index",
+    since="1.0.0",
+    accepted=("HFILE",),
+    refusal="the table is made by JVM Hudi; leave it out",
+)
+BOOTSTRAP_INDEX_CLASS = Key(
+    "hoodie.bootstrap.index.class",
+    str,
+    None,
+    "Java class of that index",
+    since="0.6.0",
+    accepted=(
+        "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex",
+        "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
+    ),
+    refusal="the table is made by JVM Hudi; leave it out",
+)

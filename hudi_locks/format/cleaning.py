@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ class CleanPlan:
         record = decode_record(data, path)
         with interpreting("clean plan", path):
             found = record["filePathsToBeDeletedPerPartition"] or {}
-            files = {partition: tuple(info["filePath"] for info in infos) for partition, infos in found.items()}
+            files = {partition: _list_own(infos) for partition, infos in found.items()}
             earliest = _decode_instant(record["earliestInstantToRetain"])
             last = record.get("lastCompletedCommitTimestamp") or ""
             return cls(earliest, last, record["policy"], files, _decode_savepoints(record))
@@ -170,6 +170,11 @@ def _locate(files: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
     """Files of partitions, relative to the base path, whether they are there by their names or by full paths."""
     named = ((partition, file.rsplit("/", 1)[-1]) for partition, found in files.items() for file in found)
     return frozenset(f"{partition}/{name}" if partition else name for partition, name in named)
+
+
+def _list_own(infos: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Without files of which a table was made, which JVM cleaners may take too: they lie elsewhere, and stay."""
+    return tuple(info["filePath"] for info in infos if not info.get("isBootstrapBaseFile"))
 
 
 def _encode_instant(instant: Instant) -> dict[str, str]:

@@ -26,6 +26,8 @@ class CompactionOperation:
         base_name: Name of its base file; "" if it has none.
         log_names: Names of its logs, in the order in which they are applied.
         log_bytes: Size of the logs; for a person.
+        source: Address of the file with the other columns of a skeleton; "" if its base file is none. Without it a JVM
+            would write null in their place.
     """
 
     partition: str
@@ -34,6 +36,7 @@ class CompactionOperation:
     base_name: str
     log_names: tuple[str, ...]
     log_bytes: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ def _encode(operation: CompactionOperation) -> dict[str, Any]:
         "dataFilePath": operation.base_name or None,
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
+        "bootstrapFilePath": operation.source or None,
         "metrics": {
             "TOTAL_LOG_FILES": float(len(operation.log_names)),
             "TOTAL_IO_MB": 2 * megabytes,
@@ -128,4 +132,5 @@ def _decode(record: Mapping[str, Any]) -> CompactionOperation:
         (record.get("dataFilePath") or "").rpartition("/")[2],
         tuple(path.rpartition("/")[2] for path in record.get("deltaFilePaths") or ()),
         int((record.get("metrics") or {}).get("TOTAL_LOG_FILES_SIZE") or 0),
+        record.get("bootstrapFilePath") or "",
     )

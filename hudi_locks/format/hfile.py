@@ -60,6 +60,7 @@ class HFile:
     Args:
         data: Its bytes, or the open file, of which only the blocks are read that are asked for.
         path: Its name, for errors.
+        way_out: What to do about damage, for errors.
 
     Attributes:
         count: How many entries it says it has.
@@ -72,11 +73,12 @@ class HFile:
         OSError: The open file cannot be read; every method raises it too.
     """
 
-    def __init__(self, data: bytes | memoryview | pa.NativeFile, path: str) -> None:
+    def __init__(self, data: bytes | memoryview | pa.NativeFile, path: str, *, way_out: str = _WAY_OUT) -> None:
         self._data = ByteRanges(data)
         self._path = path
+        self._way_out = way_out
         self._data.load(max(0, self._data.size - _END_BYTES), self._data.size)
-        with interpreting(f"HFile ({_WAY_OUT})", path):
+        with interpreting(f"HFile ({way_out})", path):
             self._numbers = self._read_trailer()
             self.codec: Codec = Codec(self._number(12, Codec.NONE))
             self.count: int = self._number(7, 0)
@@ -234,7 +236,7 @@ class HFile:
         return entries
 
     def _damage(self, found: str) -> DamagedTable:
-        return DamagedTable(f"{self._path} is an HFile with {found}: {_WAY_OUT}", path=self._path)
+        return DamagedTable(f"{self._path} is an HFile with {found}: {self._way_out}", path=self._path)
 
 
 def _read_bytes(value: int | bytes) -> bytes:

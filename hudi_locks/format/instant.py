@@ -12,10 +12,12 @@ from hudi_locks.errors import BadInput, DamagedTable
 
 __all__ = [
     "ACTIONS",
+    "BOOTSTRAPS",
     "FIRST_TIME",
     "LAST_TIME",
     "LAYOUT_1",
     "LAYOUT_2",
+    "METADATA_BOOTSTRAP",
     "TIME",
     "WRITE_ACTIONS",
     "Instant",
@@ -44,6 +46,10 @@ FIRST_TIME: Final = "19700102000000000"
 """Before every instant, and still a day after the epoch, for what is counted back from it."""
 LAST_TIME: Final = "9" * 17
 """After every instant."""
+METADATA_BOOTSTRAP: Final = "00000000000001"
+"""Requested time of the commit of a bootstrap that wrote meta columns alone, whenever it ran."""
+BOOTSTRAPS: Final = frozenset({METADATA_BOOTSTRAP, "00000000000002"})
+"""Also of that which wrote whole rows."""
 _COMPLETED_AS: Final = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")
@@ -181,11 +187,14 @@ def format_time(ms: int, zone: tzinfo = timezone.utc) -> str:
 def epoch_ms(time: str, zone: tzinfo = timezone.utc) -> int:
     """An instant time, written in `zone`, in milliseconds since the epoch.
 
-    For arithmetic Hudi takes the last millisecond of a 14-digit time and drops what exceeds 17 digits; so do we.
+    For arithmetic Hudi takes the last millisecond of a 14-digit time and drops what exceeds 17 digits; so do we. Those
+    of a bootstrap are before all others.
 
     Raises:
         DamagedTable: It is no moment.
     """
+    if time in BOOTSTRAPS:
+        time = FIRST_TIME
     digits = (time + "999")[:17] if len(time) == 14 else time[:17]
     try:
         if not is_time(time):

@@ -25,12 +25,15 @@ class ClusteringSlice:
         file_id: File group.
         path: Full path of its base file, as the JVM opens it; "" for a group of logs alone.
         log_paths: Full paths of its log files, that of the newest write first, as in JVM Hudi.
+        source: Address of the file with the other columns of a skeleton; "" if its base file is none. Without it a JVM
+            would write null in their place.
     """
 
     partition: str
     file_id: str
     path: str
     log_paths: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def relative_path(self) -> str:
@@ -157,7 +160,7 @@ def _encode_slice(piece: ClusteringSlice) -> dict[str, Any]:
         "deltaFilePaths": list(piece.log_paths),
         "fileId": piece.file_id,
         "partitionPath": piece.partition,
-        "bootstrapFilePath": "",
+        "bootstrapFilePath": piece.source,
         "version": 1,
     }
 
@@ -171,7 +174,8 @@ def _decode_group(record: Mapping[str, Any]) -> ClusteringGroup:
 
 def _decode_slice(record: Mapping[str, Any]) -> ClusteringSlice:
     logs = tuple(record.get("deltaFilePaths") or ())
-    return ClusteringSlice(record["partitionPath"] or "", record["fileId"], record.get("dataFilePath") or "", logs)
+    path, source = record.get("dataFilePath") or "", record.get("bootstrapFilePath") or ""
+    return ClusteringSlice(record["partitionPath"] or "", record["fileId"], path, logs, source)
 
 
 def _decode_sorting(strategy: Mapping[str, Any]) -> tuple[str, ...]:

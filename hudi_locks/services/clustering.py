@@ -18,6 +18,7 @@ from hudi_locks.table import (
     read_commit,
     read_schema_history,
 )
+from hudi_locks.table.bootstrap import find_source
 from hudi_locks.table.hash_rings import has_hash_rings
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, name_clustering
@@ -54,7 +55,7 @@ class Clustering(PlannedService[ClusteringPlan]):
         busy = self._find_busy(timeline)
         by_partition: dict[str, list[FileSlice]] = {}
         partitions = self.settings.select(list_partitions(self.table.storage))
-        for piece in latest_file_slices(self.table.storage, timeline, partitions=partitions):
+        for piece in map(self._add_source, latest_file_slices(self.table.storage, timeline, partitions=partitions)):
             if self._is_small(piece) and (piece.partition, piece.file_id) not in busy:
                 by_partition.setdefault(piece.partition, []).append(piece)
         groups = [group for slices in by_partition.values() for group in self._make_groups(slices)]
@@ -97,6 +98,13 @@ class Clustering(PlannedService[ClusteringPlan]):
             return self._find_plan(instant.requested) is not None
         return read_commit(self.table.storage, timeline, requested=instant.requested).operation == "CLUSTER"
 
+    def _add_source(self, piece: FileSlice) -> FileSlice:
+        """A skeleton counts for as many bytes as its rows have, those of its source too."""
+        if piece.base is None or not piece.base.is_skeleton:
+            return piece
+        source = find_source(self.table.storage, piece.base.path)
+        return replace(piece, base=replace(piece.base, size=piece.base.size + (source.size if source else 0)))
+
     def _is_small(self, piece: FileSlice) -> bool:
         """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""
         return piece.base is None or piece.base.size < self.settings.small_file_bytes
@@ -120,7 +128,8 @@ class Clustering(PlannedService[ClusteringPlan]):
         address = self.table.storage.address
         base = "" if piece.base is None else address(piece.base.path)
         logs = tuple(address(log.path) for log in reversed(piece.logs))
-        return ClusteringSlice(piece.partition, piece.file_id, base, logs)
+        source = None if piece.base is None else find_source(self.table.storage, piece.base.path)
+        return ClusteringSlice(piece.partition, piece.file_id, base, logs, source.address if source else "")
 
     def _refuse_buckets(self, slices: list[FileSlice]) -> None:
         is_bucketed = self.settings.is_bucketed or all(is_bucket_file_id(piece.file_id) for piece in slices)

@@ -18,6 +18,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.services.planned import PendingPlan, PlannedService
 from hudi_locks.table import BaseFile, FileSlice, LogFile, Table, latest_file_slices, read_commit
+from hudi_locks.table.bootstrap import find_source
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Outcome, Transaction, Unless, list_pending_writes
 
@@ -91,8 +92,15 @@ class Compaction(PlannedService[CompactionPlan]):
         busy = self._find_busy(timeline)
         slices = latest_file_slices(self.table.storage, timeline)
         chosen = (piece for piece in slices if (piece.partition, piece.file_id) not in busy and is_wanted(piece))
-        plan = CompactionPlan(tuple(piece.plan(piece.partition) for piece in chosen))
+        plan = CompactionPlan(tuple(map(self._plan_slice, chosen)))
         return plan if plan.groups else None
+
+    def _plan_slice(self, piece: FileSlice) -> CompactionOperation:
+        plan = piece.plan(piece.partition)
+        if piece.base is None or not piece.base.is_skeleton:
+            return plan
+        source = find_source(self.table.storage, piece.base.path)
+        return replace(plan, source=source.address if source else "")
 
     def _require_logs(self) -> None:
         if not self.table.is_merge_on_read:

@@ -13,6 +13,7 @@ from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, CommitMetadata, MetadataPartition, WriteStat
 from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
+from hudi_locks.format.instant import BOOTSTRAPS
 from hudi_locks.metadata_table import (
     INDEXES_PATH,
     KeyPlaces,
@@ -212,6 +213,7 @@ class MetadataMaker:
         if not self._indexes_keys:
             return None
         slices = latest_file_slices(self._storage, timeline)
+        self._refuse_bootstrapped(slices)
         schema = Table(self._storage, config).schema(timeline) or pa.schema([])
         new = [piece for piece in slices if piece not in self._keys]
         found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
@@ -220,6 +222,16 @@ class MetadataMaker:
         places = KeyPlaces(slices, keys, self.spread.count_groups(sum(map(len, keys))))
         places.refuse_doubles()
         return places
+
+    def _refuse_bootstrapped(self, slices: Sequence[FileSlice]) -> None:
+        """A record index tells since when a key lies where it does, and JVM Hudi takes that of a bootstrap for none."""
+        old = next((piece.base.path for piece in slices if piece.base and piece.base.instant in BOOTSTRAPS), None)
+        if old is not None:
+            message = (
+                f"no record index can be made: {old} is of the bootstrap of the table, whose time JVM Hudi cannot read"
+                " out of one; cluster the table first, so that all its files are written anew, or go without"
+            )
+            raise UnsupportedTable(message, path=old)
 
     def _name(self, parts: Sequence[MetadataPartition]) -> None:
         def change(known: Mapping[str, str]) -> dict[str, str]:

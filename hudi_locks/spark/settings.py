@@ -100,7 +100,8 @@ class FileSizing:
         return [file_id for file_id, taken in takes.items() for _ in range(_count_shares(taken, rows, len(takes)))]
 
     def _free_rows(self, file: BaseFile) -> int:
-        if file.size >= self.small_file_bytes:
+        """None in a skeleton, however small: to add a row its whole source would be written anew."""
+        if file.is_skeleton or file.size >= self.small_file_bytes:
             return 0
         return max(0, (self.max_file_bytes - file.size) // self.record_bytes)
 

@@ -13,6 +13,7 @@ from hudi_locks.config import datasource_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
 from hudi_locks.format import clustered_file_groups, merge_schemas
 from hudi_locks.format.compaction_plan import compacted_file_groups
+from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.markers import StagedFiles
 from hudi_locks.metadata_table import MetadataTable, MetadataView
 from hudi_locks.spark.operation import Operation
@@ -270,8 +271,13 @@ class Snapshot:
 
     @property
     def record_bytes(self) -> int | None:
-        """What a row of the last commit that wrote base files takes on disk; None if that cannot be told."""
+        """What a row of the last commit that wrote base files takes on disk; None if that cannot be told.
+
+        Skeletons have no whole rows.
+        """
         for instant in reversed(self.timeline.completed_between("")):
+            if instant.requested == METADATA_BOOTSTRAP:
+                continue
             commit = read_commit(self.table.storage, self.timeline, requested=instant.requested)
             stats = [stat for stat in commit.stats if not stat.log_files]
             rows = sum(stat.num_writes for stat in stats)

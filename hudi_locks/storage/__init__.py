@@ -2,7 +2,7 @@
 
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.memory import MemoryStorage
-from hudi_locks.storage.opening import open_storage, register_storage
+from hudi_locks.storage.opening import open_beside, open_storage, register_storage
 from hudi_locks.storage.probe import check_service, probe_storage
 from hudi_locks.storage.staged import MOST_TICKET_BYTES, TICKETS_FOLDER, StagedFile, draw_staged, find_staged
 from hudi_locks.storage.storage import (
@@ -30,6 +30,7 @@ __all__ = [
     "draw_staged",
     "find_staged",
     "map_in_threads",
+    "open_beside",
     "open_storage",
     "probe_storage",
     "reading_ahead",

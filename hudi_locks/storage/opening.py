@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from hudi_locks.config import LOCAL_SCHEME, local_path, split_scheme
-from hudi_locks.errors import ConfigError, ProviderLoadError
+from hudi_locks.errors import ConfigError, ProviderLoadError, UnsupportedTable
 from hudi_locks.storage.local import LocalStorage
 from hudi_locks.storage.storage import Storage
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINT_GROUP", "open_storage", "register_storage"]
+__all__ = ["ENTRY_POINT_GROUP", "open_beside", "open_storage", "register_storage"]
 
 ENTRY_POINT_GROUP: Final = "hudi_locks.storages"
 """Where a package names an opener for each scheme that it serves."""
@@ -51,6 +51,27 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, object] = M
         raise ConfigError("the base path of a table is empty: give a folder such as /data/flights", path=path)
     scheme = split_scheme(path)[0] or LOCAL_SCHEME
     return _open_local(path) if scheme == LOCAL_SCHEME else _open_other(path, scheme, options)
+
+
+def open_beside(storage: Storage, folder: str) -> Storage:
+    """Files that belong to a table and lie outside of its base path, to be read; makes no I/O.
+
+    Args:
+        storage: Of the table.
+        folder: Its address as Hadoop writes it, which escapes nothing: `file:/data/day=1`.
+
+    Raises:
+        UnsupportedTable: The table or the folder is not on a disk of this machine.
+    """
+    scheme, root = split_scheme(folder)
+    schemes = {scheme or LOCAL_SCHEME, split_scheme(storage.base)[0] or LOCAL_SCHEME}
+    if schemes == {LOCAL_SCHEME}:
+        return LocalStorage(f"/{root.lstrip('/')}", base=folder)
+    message = (
+        f"files of the table {storage.base} lie in {folder}: those outside of a table are read here if both are on"
+        " disks of this machine; use JVM Hudi for this table"
+    )
+    raise UnsupportedTable(message, path=folder, table=storage.base)
 
 
 def register_storage(scheme: str, opener: Opener) -> None:

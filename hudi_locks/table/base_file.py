@@ -14,8 +14,16 @@ import pyarrow.parquet as pq
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import reading_parquet
 from hudi_locks.format.column_range import encode_ranges
+from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.format.key_filter import EVERY_KEY, KEY_FILTER_TYPE, FilterSize, KeyFilter
 from hudi_locks.storage import Output, Storage, reporting
+from hudi_locks.table.bootstrap import (
+    describe_source,
+    is_skeleton,
+    lies_in_source,
+    read_source_schema,
+    read_with_source,
+)
 from hudi_locks.table.dictionaries import add_single, find_encoded, find_repetitive, find_single
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.value_ranges import ValueRanges
@@ -211,7 +219,7 @@ def read_base_file(
     encoded: Collection[str] = (),
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a base file in bounded pieces, in file order.
+    """The rows of a base file in bounded pieces, in file order; of a skeleton with the columns of its source.
 
     Args:
         storage: Of the table.
@@ -220,13 +228,16 @@ def read_base_file(
         batch_rows: The bound.
         encoded: Of these, texts that the file has as dictionaries stay dictionaries; one that is the same in every row
             becomes one.
-        row_groups: Only the rows of these; of all if None.
+        row_groups: Only the rows of these; of all if None, as where columns of a source are read.
 
     Raises:
-        DamagedTable: It is gone, no Parquet file, or has another number of rows than its footer says; named, since
-            skipping it would lose rows.
+        DamagedTable: It, or its source, is gone, no Parquet file, or has another number of rows than its footer says;
+            named, since skipping it would lose rows.
         StorageError: The store failed.
     """
+    if METADATA_BOOTSTRAP in path and lies_in_source(path, columns):
+        yield from read_with_source(storage, path, columns=columns, batch_rows=batch_rows)
+        return
     with open_base_file(storage, path) as (source, found):
         names = [name for name in found.schema_arrow.names if columns is None or name in columns]
         single = find_single(found.metadata, encoded)
@@ -306,13 +317,17 @@ def describe_base_file(storage: Storage, path: str, *, decodes: bool = False) ->
             file.read_row_group(group)
         rows = count_rows(file.metadata, range(file.num_row_groups))
         refuse_other_count(file.metadata, path, rows)
-        return rows, tuple(file.schema_arrow.names)
+        names = tuple(file.schema_arrow.names)
+    if is_skeleton(path):
+        names += describe_source(storage, path, rows=rows, decodes=decodes)
+    return rows, names
 
 
 def read_file_schema(storage: Storage, path: str) -> pa.Schema:
     """The columns of a base file with their types, by its footer; raises what `read_base_file` raises."""
     with open_base_file(storage, path) as (_, file):
-        return file.schema_arrow
+        found = file.schema_arrow
+    return pa.schema([*found, *read_source_schema(storage, path)]) if is_skeleton(path) else found
 
 
 def _read_footer(storage: Storage, path: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from hudi_locks.format import BaseFileName, CompactionOperation, LogFileName
+from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.storage import Entry, Storage
 from hudi_locks.table.partition_path import PARTITION_METADATA
 
@@ -46,6 +47,11 @@ class BaseFile:
     instant: str
     path: str
     size: int
+
+    @property
+    def is_skeleton(self) -> bool:
+        """Whether it has meta columns alone, and the other columns of its rows lie in a file of a source."""
+        return self.instant == METADATA_BOOTSTRAP
 
     @classmethod
     def parse(cls, partition: str, name: str, size: int) -> BaseFile | None:
@@ -237,6 +243,11 @@ class FileSlice:
         """Of its files, relative to the base path."""
         bases = () if self.base is None else (self.base.path,)
         return (*bases, *(log.path for log in self.logs))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are those of one file as they are there: it has no logs, and its base file is whole."""
+        return not self.logs and not (self.base is not None and self.base.is_skeleton)
 
     def plan(self, partition: str) -> CompactionOperation:
         """The operation of a compaction that merges its files, for a plan that calls its partition so."""

@@ -9,6 +9,7 @@ from hudi_locks.errors import TableError
 from hudi_locks.format import WRITE_ACTIONS
 from hudi_locks.format.claim import FileGroupId
 from hudi_locks.storage import Storage
+from hudi_locks.table.bootstrap import refuse_lost_sources
 from hudi_locks.table.data_files import (
     BaseFile,
     Completion,
@@ -99,8 +100,9 @@ def latest_file_slices(
         listed: The files of these partitions, if they are known; else they are listed.
 
     Raises:
-        DamagedTable: A file of these slices is gone, empty, or not as long as its commit says; or a commit, or the
-            archive where it is needed, cannot be read.
+        DamagedTable: A file of these slices is gone, empty, or not as long as its commit says; or the source of a
+            skeleton is gone; or a commit, or the archive where it is needed, cannot be read.
+        UnsupportedTable: The source of a skeleton lies in another store.
         OvertakenSnapshot: Files were superseded and cleaned since `timeline` was loaded, if that is refused.
     """
     only = None if partitions is None else frozenset(partitions)
@@ -121,7 +123,10 @@ def latest_file_slices(
     bases = [file for file in listed.bases if scope.shows_file(file, completion)]
     logs = [file for file in listed.logs if scope.shows_file(file, completion)]
     groups = slice_file_groups(bases, logs, completion, blocks=scope.blocks)
-    return tuple(scope.choose_newest(slices) for group, slices in groups.items() if group not in replaced)
+    found = tuple(scope.choose_newest(slices) for group, slices in groups.items() if group not in replaced)
+    if skeletons := [piece.base.path for piece in found if piece.base is not None and piece.base.is_skeleton]:
+        refuse_lost_sources(storage, skeletons)
+    return found
 
 
 def latest_base_files(

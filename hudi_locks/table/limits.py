@@ -50,6 +50,12 @@ rows without meta columns are found by keys that are made of their columns, as s
 generators make them of record key columns; use JVM Hudi for it"""
 _UNKEPT: Final = """\
 rows without meta columns are written to tables without record index and change logs; use JVM Hudi for others"""
+_UNINDEXED: Final = """\
+the files in which rows of a bootstrapped table lie are found by Hudi's HFile index alone; rewrite it with JVM Hudi"""
+_INDEX_CLASSES: Final = (
+    "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex",
+    "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
+)
 _BEING_MADE: Final = """\
 a part of the metadata table is being made: let the JVM job that makes it finish, or turn the metadata table off with \
 `hudi-locks metadata drop PATH`"""
@@ -76,7 +82,9 @@ _READ: Final = (
     _Limit(table_keys.BASE_FILE_FORMAT.name, ("PARQUET",), "base files are read as Parquet only"),
     _Limit(table_keys.MULTIPLE_BASE_FILE_FORMATS_ENABLE.name, ("false",), "base files are read as Parquet only"),
     _Limit(table_keys.TABLE_FORMAT.name, ("", "native"), "tables of other formats are not read by this package"),
-    _Limit(table_keys.BOOTSTRAP_BASE_PATH.name, ("",), "rows of a bootstrapped table lie elsewhere; rewrite it first"),
+    _Limit(table_keys.BOOTSTRAP_INDEX_ENABLE.name, ("", "true"), _UNINDEXED),
+    _Limit(table_keys.BOOTSTRAP_INDEX_TYPE.name, ("", "HFILE"), _UNINDEXED),
+    _Limit(table_keys.BOOTSTRAP_INDEX_CLASS.name, ("", *_INDEX_CLASSES), _UNINDEXED),
 )
 _MERGED: Final = (
     _Limit(table_keys.LOG_FILE_FORMAT.name, ("", "HOODIE_LOG"), "logs of other formats are not read"),

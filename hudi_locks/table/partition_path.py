@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from hudi_locks.config import table_keys
 from hudi_locks.errors import BadInput, DamagedTable
 from hudi_locks.format import decode_properties, encode_properties
 from hudi_locks.storage import Storage
@@ -154,11 +155,13 @@ class PartitionValues:
         columns: The partition columns with their types; none where paths do not tell values.
         hive_style: Whether folders are called `column=value`.
         url_encode: Whether characters with a meaning in paths are escaped.
+        is_bootstrapped: Whether folders were named before there was a table, and perhaps in another way.
     """
 
     columns: pa.Schema
     hive_style: bool
     url_encode: bool
+    is_bootstrapped: bool = False
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> PartitionValues:
@@ -168,7 +171,8 @@ class PartitionValues:
         told = plain and all(name in schema.names for name in fields)
         columns = [schema.field(name) for name in fields] if told else []
         known = all(field.type in _FORMS for field in columns)
-        return cls(pa.schema(columns if known else []), config.hive_style, config.url_encode)
+        is_bootstrapped = bool(config.extra.get(table_keys.BOOTSTRAP_BASE_PATH.name))
+        return cls(pa.schema(columns if known else []), config.hive_style, config.url_encode, is_bootstrapped)
 
     def read(self, partition: str) -> tuple[str | None, ...] | None:
         """The value of each column as text, of which a cast makes the value; None where it may be another one.
@@ -197,8 +201,10 @@ class PartitionValues:
         return rows
 
     def _read(self, folder: str, field: pa.Field) -> str | None:
-        prefix = f"{field.name}=" if self.hive_style else ""
-        text = unquote(folder.removeprefix(prefix)) if self.url_encode else folder.removeprefix(prefix)
+        is_foreign = self.is_bootstrapped and folder.startswith(f"{field.name}=")  # as Spark writes it
+        prefix = f"{field.name}=" if self.hive_style or is_foreign else ""
+        text = folder.removeprefix(prefix)
+        text = unquote(text) if self.url_encode or self.is_bootstrapped else text
         is_known = text not in _NOT_KNOWN and (text == DEFAULT_PARTITION or _is_value(text, field.type))
         return text if is_known and folder.startswith(prefix) else None
 

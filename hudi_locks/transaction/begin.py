@@ -7,11 +7,11 @@ requested time for the newest, so a write must never build on a snapshot that ho
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from hudi_locks.config import write_keys
 from hudi_locks.errors import DamagedTable, SecondWriterRefused, StorageError, UnsupportedTable, WriteAborted
 from hudi_locks.format import Instant, State, encode_requested_replace
+from hudi_locks.format.instant import BOOTSTRAPS
 from hudi_locks.markers import drop_staged
 from hudi_locks.timeline import Timeline, create_instant
 from hudi_locks.timeline.archive import list_archived_times, refuse_forgotten
@@ -25,9 +25,6 @@ from hudi_locks.transaction.operations import INGESTION, list_pending_writes
 from hudi_locks.transaction.write_state import WriteState
 
 __all__ = ["Begin"]
-
-_BOOTSTRAPS: Final = frozenset({"00000000000001", "00000000000002"})
-"""Hudi gives a bootstrap one of these requested times, whenever it runs."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ def refuse_unfinished(timeline: Timeline) -> None:
         UnsupportedTable: A bootstrap is not finished.
         WriteAborted: A restore is not finished.
     """
-    if unfinished := [i for i in timeline.pending() if i.requested in _BOOTSTRAPS]:
+    if unfinished := [i for i in timeline.pending() if i.requested in BOOTSTRAPS]:
         path = timeline.paths.get(unfinished[0], "")
         message = (
             f"{path} is a bootstrap that is not finished, and this package neither runs nor undoes one: finish it"

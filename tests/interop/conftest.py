@@ -27,6 +27,7 @@ BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), 
 _OLDER = "1.0.2"
 _BY_THE_NEWEST = (
     "test_bloom_filters",
+    "test_bootstrapped_tables",
     "test_catalogs",
     "test_change_logs",
     "test_dropped_columns",

@@ -98,6 +98,12 @@ class Agent:
         frame = self.spark.sql(query).coalesce(1)
         frame.write.format("hudi").options(**{**QUIET, **options}).mode("append").save(path)
 
+    def bootstrap(self, path: str, options: dict[str, str]) -> None:
+        """Make a table of the Parquet files that the options name; Hudi asks for rows without columns beside them."""
+        nothing = self.spark.createDataFrame([], "struct<>")
+        given = {**QUIET, **options, "hoodie.datasource.write.operation": "bootstrap"}
+        nothing.write.format("hudi").options(**given).mode("append").save(path)
+
     def write_avro(self, path: str, rows: list[str], schema: str, options: dict[str, str]) -> str:
         """Write by Hudi's own client, as its streamers do; rows are JSON of a schema that Spark need not know."""
         jvm, records = self.spark._jvm, []

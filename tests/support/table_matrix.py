@@ -9,6 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from metadata_turns import read_rust_by_listing
 from other_readers import COLUMNS, DEADLINE_S, ONE_CLOCK, SCHEMA, THEIRS, Jvm, JvmError
 
@@ -40,6 +42,12 @@ _TIMES: Final = {
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
 }
 _CDC: Final = {"hoodie.table.cdc.enabled": "true"}
+_SELECTOR: Final = "hoodie.bootstrap.mode.selector"
+_SELECTORS: Final = "org.apache.hudi.client.bootstrap.selector."
+_BOOTSTRAP: Final = {
+    _WRITE + "hive_style_partitioning": "true",
+    _META + "index.column.stats.enable": "false",  # Hudi makes none of a bootstrap, and later ones hide its rows
+}
 _ONE_TYPE: Final[Mapping[str, Mapping[str, str]]] = {
     "copy on write: insert_overwrite": {_OPERATION: "insert_overwrite"},
     "copy on write: clustered inline": {
@@ -97,6 +105,8 @@ _BOTH_TYPES: Final[Mapping[str, Mapping[str, str]]] = {
     "partitions marked by Parquet": {"hoodie.partition.metafile.use.base.format": "true"},
     "bulk_insert": {_OPERATION: "bulk_insert"},
     "table version 6": {"hoodie.write.table.version": "6"},
+    "bootstrapped, meta columns alone": {**_BOOTSTRAP, _SELECTOR: _SELECTORS + "MetadataOnlyBootstrapModeSelector"},
+    "bootstrapped, whole rows": {**_BOOTSTRAP, _SELECTOR: _SELECTORS + "FullRecordBootstrapModeSelector"},
 }  # fmt: skip
 TABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -144,7 +154,10 @@ def join_table(spark: Any, jvm: Jvm, path: str, name: str, *, judge: Jvm | None 
     asked = {"hoodie.write.table.version": str(jvm.table_version), **_DEFAULTS, **TABLES[name]}
     options = {key: value for key, value in asked.items() if value or key == _PARTITION}
     try:
-        _write_theirs(jvm, path, _rows(range(12), 1), options)
+        if selector := options.pop(_SELECTOR, ""):
+            _bootstrap(jvm, path, _rows(range(12), 1), {**options, _SELECTOR: selector})
+        else:
+            _write_theirs(jvm, path, _rows(range(12), 1), options)
         _write_theirs(jvm, path, _rows(range(8, _FIRST_NEW), 2), options)
         expected = _join_dates((judge or jvm).read_path(path))
     except JvmError as error:
@@ -166,6 +179,16 @@ def _rows(numbers: range, ts: int) -> _Rows:
 def _write_theirs(jvm: Jvm, path: str, rows: _Rows, options: Mapping[str, str]) -> None:
     listed = [list(row) for row in rows]
     jvm.ask("write", path=path, rows=listed, schema=SCHEMA, options=dict(options), gate="").result(DEADLINE_S)
+
+
+def _bootstrap(jvm: Jvm, path: str, rows: _Rows, options: Mapping[str, str]) -> None:
+    """Let Hudi make a table of Parquet files; release 1.0.2 cannot while it holds a lock."""
+    folder, generator = Path(f"{path}_source"), _KEYGEN + "SimpleKeyGenerator"
+    table = pa.table(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
+    pq.write_to_dataset(table, folder, partition_cols=["region"], row_group_size=2)
+    alone = {key: value for key, value in options.items() if "lock" not in key and key not in THEIRS}
+    named = {"hoodie.bootstrap.base.path": str(folder), "hoodie.bootstrap.keygen.class": generator}
+    jvm.ask("bootstrap", path=path, options={**alone, **named, _GENERATOR: generator}).result(DEADLINE_S)
 
 
 def _try(step: Any) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.errors import DamagedTable
+from hudi_locks.format import META_COLUMNS
 from hudi_locks.spark._compat import FileIndexes, ask_connector_for_bytes, is_on, run_in_workers
 from hudi_locks.spark.reading.merged_reading import MergeTask, SlicePart, pack_slices
 from hudi_locks.spark.snapshot import Snapshot
@@ -157,11 +158,12 @@ def read_keys(
         spark: The session.
         storage: Of the table.
         files: At least one; those of which no size is known are looked for.
-        columns: Some that the files have with these types.
+        columns: Some that the files, or their sources, have with these types.
         file_id: Name of a column more, with the id of each row's file group; none if empty.
         virtual_keys: See `MergeRule`; record keys and partition paths are made then.
     """
-    if not storage.is_read_by_spark or virtual_keys is not None:
+    is_apart = any(file.is_skeleton for file in files) and not set(columns.names) <= set(META_COLUMNS)
+    if not storage.is_read_by_spark or virtual_keys is not None or is_apart:
         return read_by_arrow(spark, storage, files, columns, file_id=file_id, virtual_keys=virtual_keys)
     paths, sizes = [storage.address(file.path) for file in files], [file.size for file in files]
     rows = read_files(spark, paths, to_spark(columns), sizes=sizes)

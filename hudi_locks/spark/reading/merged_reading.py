@@ -78,7 +78,9 @@ def _split(slices: Sequence[FileSlice], *, cores: int) -> list[SlicePart]:
 
 
 def _count_most(piece: FileSlice) -> int:
-    """Parts for which it is worth that each reads the logs."""
+    """Parts for which it is worth that each reads the logs; a skeleton and its source end row groups elsewhere."""
+    if piece.base is not None and piece.base.is_skeleton:
+        return 1
     return _count_base(piece) // max(_LEAST_PART_BYTES, _LEAST_PART_LOGS * _count_logs(piece))
 
 
@@ -90,7 +92,10 @@ def _find_share(whole_bytes: float, *, cores: int) -> float:
 
 
 def _count_base(piece: FileSlice) -> int:
-    return 0 if piece.base is None else piece.base.size
+    """A skeleton stands for a file whose size nobody asked for, which is read by a task of its own."""
+    if piece.base is None:
+        return 0
+    return _MOST_BYTES if piece.base.is_skeleton else piece.base.size
 
 
 def _count_logs(piece: FileSlice) -> int:

@@ -40,6 +40,7 @@ from hudi_locks.table import (
     refuse_removed,
     slices_changed,
 )
+from hudi_locks.table.bootstrap import refuse_lost_sources
 from hudi_locks.timeline import end_before_holes
 
 __all__ = ["ReadPlanner", "leave_out_logs"]
@@ -165,9 +166,11 @@ class ReadPlanner:
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
+            refuse_lost_sources(storage, (piece.base.path for piece in merged.slices if piece.base is not None))
             return merged.slices, merged.instants
         changes = files_changed(storage, timeline, begin=begin, end=end)
         files = [file for file in changes.files if self._is_wanted(file.partition)]
+        refuse_lost_sources(storage, (file.path for file in files))
         return tuple(FileSlice(f.partition, f.file_id, f.instant, f) for f in files), changes.instants
 
     def _refuse_unmarked(self) -> None:

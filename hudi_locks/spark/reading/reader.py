@@ -178,12 +178,12 @@ class Reader(ReadPlanner):
     def _merge(self, slices: Sequence[FileSlice], snapshot: Snapshot, *, also: Sequence[str] = ()) -> DataFrame:
         """The columns that are shown, and `also` these.
 
-        Slices without logs need no merge, and are left to Spark with all that it can push down.
+        Plain slices need no merge, and are left to Spark with all that it can push down.
         """
         self._refuse_untold(slices, snapshot)
-        plain = [piece.base for piece in slices if piece.base is not None and not piece.logs]
+        plain = [piece.base for piece in slices if piece.base is not None and piece.is_plain]
         address = find_address(self.spark, self.table.storage, plain)
-        merged = tuple(piece for piece in slices if piece.logs or address is None)
+        merged = tuple(piece for piece in slices if not piece.is_plain or address is None)
         if not merged:
             return self._open(plain, snapshot, address)
         cores = self.spark.sparkContext.defaultParallelism

@@ -146,7 +146,8 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         timeline, history = snapshot.timeline, snapshot.history
         storage, files = self.table.storage, [piece.base for piece in slices if piece.base is not None]
         logs = [log for piece in slices for log in piece.logs]
-        if logs or not storage.is_read_by_spark or self.table.config.virtual_keys is not None:
+        is_plain = all(piece.is_plain for piece in slices) and self.table.config.virtual_keys is None
+        if not (is_plain and storage.is_read_by_spark):
             columns = widen(add_meta_schema(schema))
             refuse_inexact(storage, timeline, (*files, *logs), columns, history=history)
             return self._merge(slices, snapshot, columns)

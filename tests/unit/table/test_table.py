@@ -171,7 +171,7 @@ def test_several_ordering_columns_need_version_9(storage: MemoryStorage) -> None
     ("key", "value"),
     [
         ("hoodie.table.version", "5"), ("hoodie.table.version", "10"),
-        ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.base.path", "/elsewhere"),
+        ("hoodie.table.base.file.format", "ORC"), ("hoodie.bootstrap.index.enable", "false"),
         ("hoodie.table.format", "iceberg"),
         ("hoodie.table.multiple.base.file.formats.enable", "true"),
     ],
