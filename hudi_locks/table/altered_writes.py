@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudi_locks.config import table_keys
 from hudi_locks.errors import UnsupportedTable, WriteAborted
 from hudi_locks.format import MetadataPartition
 from hudi_locks.format.column_versions import ColumnVersion, can_widen, show_kind
@@ -22,6 +23,8 @@ __all__ = ["check_altered", "choose_history", "evolve_columns", "list_key_column
 
 _STATISTICS: Final = (MetadataPartition.COLUMN_STATS.value, MetadataPartition.PARTITION_STATS.value)
 _COPY: Final = "write to it with JVM Hudi, or copy it to a new table"
+_SOURCES: Final = table_keys.BOOTSTRAP_BASE_PATH.name
+_BOOTSTRAPPED: Final = f"it was bootstrapped, from sources that have the columns of that time; {_COPY}"
 _FIRST_VERSION: Final = 8
 _DROP: Final = "hudi-locks metadata drop PATH --part"
 
@@ -33,8 +36,13 @@ def choose_history(config: TableConfig, found: SchemaHistory, schema: pa.Schema 
         config: Of the table.
         found: What is there.
         schema: Its columns as its newest commit has them; None for none yet.
+
+    Raises:
+        UnsupportedTable: It was bootstrapped, and its columns have other names and types than its sources.
     """
     if found.changes:
+        if config.extra.get(_SOURCES):
+            raise UnsupportedTable(f"ALTER TABLE changed the columns of a table, and {_BOOTSTRAPPED}", key=_SOURCES)
         return found
     is_kept = schema is not None and not [*_find_differences(found.newest, schema)]
     return found if is_kept and config.version >= _FIRST_VERSION else None
@@ -130,6 +138,8 @@ def _is_other(newest: ColumnVersion, field: pa.Field) -> bool:
 def _find_limits(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
     if config.version < _FIRST_VERSION:
         yield f"it is of version {config.version}, where such a table is not written; {_COPY}"
+    if config.extra.get(_SOURCES):
+        yield _BOOTSTRAPPED
     if config.virtual_keys is not None or config.dropped_fields:
         yield f"its files lack columns of their own (meta or partition columns); {_COPY}"
     if config.change_log_mode is not None:

@@ -80,3 +80,13 @@ def test_a_type_that_another_writer_changed_is_named(tmp_path: Path) -> None:
     wider = found.newest.schema.set(2, pa.field("new", pa.int64()))
     with pytest.raises(UnsupportedTable, match="newest commit has new as int64"):
         check_altered(LocalStorage(str(tmp_path)), CONFIG, found, wider)
+
+
+def test_altered_columns_of_a_bootstrapped_table_are_refused(tmp_path: Path) -> None:
+    """Its sources have the columns of the bootstrap."""
+    known = history(renamed="x")
+    config = replace(CONFIG, extra={"hoodie.bootstrap.base.path": "/sources"})
+    with pytest.raises(UnsupportedTable, match="it was bootstrapped"):
+        choose_history(config, known, known.newest.schema)
+    with pytest.raises(UnsupportedTable, match="it was bootstrapped"):
+        check_altered(LocalStorage(str(tmp_path)), config, known, known.newest.schema)
