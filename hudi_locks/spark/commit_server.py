@@ -91,6 +91,7 @@ class CommitServer:
         self._writes: dict[str, _Write] = {}
         self._streams = StagedStreams(spark)
         self._listener = Listener(self.address, FAMILY)
+        self._is_closed = False
         self._calls: Mapping[str, Callable[..., object]] = {
             "begin": self.begin,
             "commit": self.commit,
@@ -145,12 +146,13 @@ class CommitServer:
             write.staged.remove_all()
 
     def _close(self) -> None:
+        self._is_closed = True
         self._listener.close()
         shutil.rmtree(Path(self.address).parent, ignore_errors=True)
 
     def _listen(self) -> None:
-        while True:
-            with suppress(OSError):  # whoever called is gone again
+        while not self._is_closed:
+            with suppress(OSError):  # whoever called is gone again, or the process ends
                 called = self._listener.accept()
                 threading.Thread(target=self._answer, args=(called,), daemon=True).start()
 
