@@ -21,6 +21,7 @@ from hudi_locks.format.bucket import (
 from hudi_locks.format.bucket_counts import INITIAL_BUCKET_COUNTS, BucketCounts
 from hudi_locks.format.cleaning import CleanMetadata, CleanPartition, CleanPlan
 from hudi_locks.format.commit_metadata import (
+    ALTER_SCHEMA,
     ChangeLog,
     CommitMetadata,
     WriteStat,
@@ -78,6 +79,7 @@ from hudi_locks.format.schema import (
 
 __all__ = [
     "ACTIONS",
+    "ALTER_SCHEMA",
     "FIRST_TIME",
     "INITIAL_BUCKET_COUNTS",
     "LAST_TIME",

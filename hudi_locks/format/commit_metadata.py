@@ -11,13 +11,15 @@ from hudi_locks.errors import DamagedTable
 from hudi_locks.format.avro import COMMIT_METADATA, REPLACE_COMMIT_METADATA, REQUESTED_REPLACE_METADATA
 from hudi_locks.format.records import MAGIC, decode_record, encode_record, interpreting
 
-__all__ = ["ChangeLog", "CommitMetadata", "WriteStat", "convert_metadata", "encode_requested_replace"]
+__all__ = ["ALTER_SCHEMA", "ChangeLog", "CommitMetadata", "WriteStat", "convert_metadata", "encode_requested_replace"]
 
 _SCHEMA: Final = "schema"
 _REPLACE: Final = "replacecommit"
 _EXTRA: Final = "extraMetadata"
 _OVERWRITES_TABLE: Final = "INSERT_OVERWRITE_TABLE"
-_CONCERN_TABLE: Final = (_OVERWRITES_TABLE, "ALTER_SCHEMA")
+ALTER_SCHEMA: Final = "ALTER_SCHEMA"
+"""Hudi's name of the operation of a commit that changes columns, and makes no files."""
+_CONCERN_TABLE: Final = (_OVERWRITES_TABLE, ALTER_SCHEMA)
 _OVERWRITES: Final = ("DELETE_PARTITION", "INSERT_OVERWRITE", _OVERWRITES_TABLE)
 
 

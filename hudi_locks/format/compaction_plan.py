@@ -58,7 +58,7 @@ class CompactionPlan:
 
     def without(self, taken: Collection[tuple[str, str]]) -> CompactionPlan:
         """The plan without the operations on these (partition path, file id)."""
-        return replace(self, groups=tuple(op for op in self.groups if (op.partition, op.file_id) not in taken))
+        return self.only(self.file_groups.difference(taken))
 
     def only(self, wanted: Collection[tuple[str, str]]) -> CompactionPlan:
         """The plan with the operations on these (partition path, file id) alone."""

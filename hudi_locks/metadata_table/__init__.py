@@ -11,7 +11,7 @@ from hudi_locks.metadata_table.delta_commit import (
     plan_delta_commit,
     plan_restore,
 )
-from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_compaction
+from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_commit, find_last_compaction
 from hudi_locks.metadata_table.key_places import KeyPlaces, KeySpread, read_keys
 from hudi_locks.metadata_table.making import make_metadata_table
 from hudi_locks.metadata_table.measuring import choose_columns, measure_file
@@ -48,6 +48,7 @@ __all__ = [
     "describe_range",
     "encode_record_log",
     "find_keys",
+    "find_last_commit",
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",

@@ -5,7 +5,6 @@ Plan and base files follow from what was completed, so whoever carries out a pla
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from hudi_locks.errors import DamagedTable
@@ -41,14 +40,9 @@ def plan_compaction(view: MetadataView, *, below: str | None = None) -> Compacti
     """
     parts = view.table.parts
     listed = zip(parts, map_in_threads(view.list_slices, parts), strict=True)
-    pieces = ((part.value, _leave_later(piece, below)) for part, slices in listed for piece in slices)
+    found = [(part.value, piece) for part, slices in listed for piece in slices]
+    pieces = [(part, piece if below is None else piece.below(below)) for part, piece in found]
     return CompactionPlan(tuple(piece.plan(part) for part, piece in pieces if piece.logs))
-
-
-def _leave_later(piece: FileSlice, below: str | None) -> FileSlice:
-    if below is None:
-        return piece
-    return replace(piece, logs=tuple(log for log in piece.logs if log.instant < below))
 
 
 def compact(view: MetadataView, requested: str, plan: CompactionPlan) -> CommitMetadata:

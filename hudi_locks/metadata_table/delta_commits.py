@@ -28,7 +28,7 @@ from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table.old_logs import find_blocks
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, TimelineLayout, create_instant, index_files
 
-__all__ = ["DeltaCommits", "find_last_compaction"]
+__all__ = ["DeltaCommits", "find_last_commit", "find_last_compaction"]
 
 _ACTION: Final = "deltacommit"
 _COMPACTION: Final = ("commit", "compaction")
@@ -187,6 +187,11 @@ class DeltaCommits:
 def find_last_compaction(timeline: Timeline) -> str:
     """The same, on the timeline of a metadata table."""
     return max((one.requested for one in timeline.completed(("commit",))), default="")
+
+
+def find_last_commit(timeline: Timeline) -> str:
+    """Requested time of the last delta commit on the timeline of a metadata table that is completed; "" if none is."""
+    return max((one.requested for one in timeline.completed((_ACTION,))), default="")
 
 
 def _list_compactions(timeline: Timeline) -> list[Instant]:

@@ -100,10 +100,10 @@ class Clustering(PlannedService[ClusteringPlan]):
 
     def _add_source(self, piece: FileSlice) -> FileSlice:
         """A skeleton counts for as many bytes as its rows have, those of its source too."""
-        if piece.base is None or not piece.base.is_skeleton:
+        base, source = piece.base, find_source(self.table.storage, piece.base)
+        if base is None or source is None:
             return piece
-        source = find_source(self.table.storage, piece.base.path)
-        return replace(piece, base=replace(piece.base, size=piece.base.size + (source.size if source else 0)))
+        return replace(piece, base=replace(base, size=base.size + source.size))
 
     def _is_small(self, piece: FileSlice) -> bool:
         """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""
@@ -128,7 +128,7 @@ class Clustering(PlannedService[ClusteringPlan]):
         address = self.table.storage.address
         base = "" if piece.base is None else address(piece.base.path)
         logs = tuple(address(log.path) for log in reversed(piece.logs))
-        source = None if piece.base is None else find_source(self.table.storage, piece.base.path)
+        source = find_source(self.table.storage, piece.base)
         return ClusteringSlice(piece.partition, piece.file_id, base, logs, source.address if source else "")
 
     def _refuse_buckets(self, slices: list[FileSlice]) -> None:

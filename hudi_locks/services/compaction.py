@@ -97,10 +97,10 @@ class Compaction(PlannedService[CompactionPlan]):
 
     def _plan_slice(self, piece: FileSlice) -> CompactionOperation:
         plan = piece.plan(piece.partition)
-        if piece.base is None or not piece.base.is_skeleton:
+        if piece.base is None or not piece.base.is_skeleton:  # of whole files nothing is asked
             return plan
-        source = find_source(self.table.storage, piece.base.path)
-        return replace(plan, source=source.address if source else "")
+        source = find_source(self.table.storage, piece.base)
+        return plan if source is None else replace(plan, source=source.address)
 
     def _require_logs(self) -> None:
         if not self.table.is_merge_on_read:
@@ -194,11 +194,7 @@ def choose_slices(table: Table, plan: CompactionPlan, requested: str) -> tuple[F
     partitions = {partition for partition, _ in plan.file_groups}
     slices = latest_file_slices(table.storage, table.timeline(), partitions=partitions)
     chosen = (piece for piece in slices if (piece.partition, piece.file_id) in plan.file_groups)
-    return tuple(_below(piece, requested) for piece in chosen)
-
-
-def _below(piece: FileSlice, requested: str) -> FileSlice:
-    return replace(piece, logs=tuple(log for log in piece.logs if log.instant < requested))
+    return tuple(piece.below(requested) for piece in chosen)
 
 
 def planned_slice(operation: CompactionOperation) -> FileSlice:

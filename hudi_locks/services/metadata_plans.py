@@ -7,6 +7,7 @@ from typing import Final
 
 from hudi_locks.format import Instant, State, TimelineLayout, add_ms
 from hudi_locks.format.claim import ClaimKind
+from hudi_locks.metadata_table import find_last_commit
 from hudi_locks.timeline import Timeline, create_instant, delete_instant, is_unfinished
 from hudi_locks.transaction import StopPoint, TableCoordinator, View
 
@@ -119,5 +120,4 @@ class MetadataPlans:
 
 
 def _name_old(own: Timeline, action: str) -> str:
-    newest = max((one.requested for one in own.completed(("deltacommit",))), default="")
-    return f"{newest}{_OLD_ENDINGS[action]}"
+    return f"{find_last_commit(own)}{_OLD_ENDINGS[action]}"

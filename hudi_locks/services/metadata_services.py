@@ -25,6 +25,7 @@ from hudi_locks.metadata_table import (
     MetadataView,
     base_file_path,
     compact,
+    find_last_commit,
     find_last_compaction,
     plan_compaction,
 )
@@ -295,5 +296,5 @@ class MetadataServices:
 
 def _has_earlier_pending(shown: MetadataView) -> bool:
     """Whether something of the table is pending that a JVM writer would take for compacted, as in version 6."""
-    times = [one.requested for one in shown.own_timeline.completed(("deltacommit",))]
-    return any(one.requested <= max(times, default="") for one in shown.timeline.pending())
+    last = find_last_commit(shown.own_timeline)
+    return any(one.requested <= last for one in shown.timeline.pending())

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from hudi_locks.config import write_keys
 from hudi_locks.errors import BadInput, TableError, UnsupportedTable
-from hudi_locks.format import CommitMetadata, avro_schema
+from hudi_locks.format import ALTER_SCHEMA, CommitMetadata, avro_schema
 from hudi_locks.format.column_versions import ColumnVersion
 from hudi_locks.table import (
-    ALTER_SCHEMA,
     NEWEST_COLUMNS,
     SchemaHistory,
     Table,

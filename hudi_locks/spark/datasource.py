@@ -23,7 +23,7 @@ from hudi_locks.spark.writing.rows import check_ordering, refuse_unreadable_type
 from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.table import StagedInput, Table, TimePartition, check_creatable
 
-__all__ = ["PATH", "open_table", "prepare_write", "read", "read_operation", "write", "write_staged"]
+__all__ = ["PATH", "leave_out_path", "open_table", "prepare_write", "read", "read_operation", "write", "write_staged"]
 
 PATH: Final = "path"
 """Of the options that Spark gives to a format: the base path."""
@@ -95,8 +95,7 @@ def write_staged(rows: DataFrame, options: Mapping[str, str], *, overwrites: boo
     Raises:
         HudiLocksError: See `write`.
     """
-    others = {name: value for name, value in options.items() if name != PATH}
-    _write(rows, options[PATH], others, "overwrite" if overwrites else "append", kept=staged.folder)
+    _write(rows, options[PATH], leave_out_path(options), "overwrite" if overwrites else "append", kept=staged.folder)
 
 
 def prepare_write(empty: DataFrame, options: Mapping[str, str], *, overwrites: bool) -> Storage:
@@ -112,7 +111,7 @@ def prepare_write(empty: DataFrame, options: Mapping[str, str], *, overwrites: b
     """
     spark = empty.sparkSession
     prepare_session(spark)
-    given = _fill(Options({name: value for name, value in options.items() if name != PATH}))
+    given = _fill(Options(leave_out_path(options)))
     operation = read_operation(given)
     storage = open_table_storage(spark, options[PATH], given)
     present = _find_table(storage)
@@ -123,6 +122,11 @@ def prepare_write(empty: DataFrame, options: Mapping[str, str], *, overwrites: b
     check_pipeline(given, table.config, storage.base, for_writing=True)
     check_executors(spark, storage)
     return storage
+
+
+def leave_out_path(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of `write`, of those that Spark gives to a format."""
+    return {name: value for name, value in options.items() if name != PATH}
 
 
 def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, object] | None = None) -> DataFrame:

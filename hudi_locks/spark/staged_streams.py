@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError
-from hudi_locks.spark.datasource import PATH, open_table, prepare_write, read_operation
+from hudi_locks.spark.datasource import PATH, leave_out_path, open_table, prepare_write, read_operation
 from hudi_locks.spark.staged_frames import read_staged
 from hudi_locks.spark.streaming import StreamSink
 from hudi_locks.storage import Storage
@@ -90,7 +90,7 @@ class StagedStreams:
         known = frozenset(options.items())
         with self._opening:
             if known not in self._opened:
-                given = Options({name: value for name, value in _leave_out(options).items() if name != PATH})
+                given = Options(leave_out_path(_leave_out(options)))
                 table = open_table(self._spark, options[PATH], given)
                 self._opened[known] = _Stream(table.stream_sink(read_operation(given)))
             return self._opened[known]

@@ -2,7 +2,6 @@
 
 from hudi_locks.format import add_meta_schema
 from hudi_locks.table.altered_columns import (
-    ALTER_SCHEMA,
     NEWEST_COLUMNS,
     SCHEMA_FOLDER,
     ColumnHistory,
@@ -116,7 +115,6 @@ from hudi_locks.table.versions import VERSIONS, read_current_properties, transla
 from hudi_locks.table.virtual_keys import EMPTY_KEY, NULL_KEY, VirtualKeys
 
 __all__ = [
-    "ALTER_SCHEMA",
     "COMMIT_SEQNO",
     "COMMIT_TIME",
     "COMPLEX",

@@ -17,7 +17,6 @@ from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived
 
 __all__ = [
-    "ALTER_SCHEMA",
     "NEWEST_COLUMNS",
     "SCHEMA_FOLDER",
     "ColumnHistory",
@@ -27,8 +26,6 @@ __all__ = [
     "refuse_altered",
 ]
 
-ALTER_SCHEMA: Final = "ALTER_SCHEMA"
-"""Hudi's name of the operation of a commit that changes columns, and makes no files."""
 NEWEST_COLUMNS: Final = "latest_schema"
 """Key among the free texts of a commit, where a writer goes by the history of columns (SerDeHelper)."""
 SCHEMA_FOLDER: Final = ".hoodie/.schema"

@@ -26,6 +26,7 @@ from hudi_locks.format.bootstrap_index import (
 from hudi_locks.format.hfile import HFile
 from hudi_locks.format.instant import METADATA_BOOTSTRAP
 from hudi_locks.storage import Storage, map_in_threads, open_beside, reporting
+from hudi_locks.table.data_files import BaseFile
 
 __all__ = [
     "describe_source",
@@ -271,14 +272,14 @@ def describe_source(storage: Storage, path: str, *, rows: int, decodes: bool = F
         return (*source.choose(file, None), *(name for name, _ in source.choose_texts(file, None)))
 
 
-def find_source(storage: Storage, path: str) -> SourceFile | None:
-    """The source of a base file, as the index tells it; None of one that is no skeleton.
+def find_source(storage: Storage, base: BaseFile | None) -> SourceFile | None:
+    """The source of a base file, as the index tells it; None of one that is no skeleton, or of none.
 
     Raises:
         DamagedTable: The index is gone, cannot be read, or does not know it.
         StorageError: The store failed.
     """
-    return _find_source(storage, path).told if is_skeleton(path) else None
+    return None if base is None or not base.is_skeleton else _find_source(storage, base.path).told
 
 
 def refuse_lost_sources(storage: Storage, paths: Iterable[str]) -> None:

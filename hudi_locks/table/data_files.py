@@ -249,6 +249,10 @@ class FileSlice:
         """Whether its rows are those of one file as they are there: it has no logs, and its base file is whole."""
         return not self.logs and not (self.base is not None and self.base.is_skeleton)
 
+    def below(self, planned: str) -> FileSlice:
+        """Without the logs that are named by a compaction planned at that time, as in version 6, or by a later one."""
+        return replace(self, logs=tuple(log for log in self.logs if log.instant < planned))
+
     def plan(self, partition: str) -> CompactionOperation:
         """The operation of a compaction that merges its files, for a plan that calls its partition so."""
         names = tuple(log.path.rpartition("/")[2] for log in self.logs)

@@ -10,10 +10,10 @@ from typing import Final
 from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.errors import PossibleLostUpdate
-from hudi_locks.format import CommitMetadata, Instant, State
+from hudi_locks.format import ALTER_SCHEMA, CommitMetadata, Instant, State
 from hudi_locks.format.claim import Claim
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
-from hudi_locks.table import ALTER_SCHEMA, NEWEST_COLUMNS
+from hudi_locks.table import NEWEST_COLUMNS
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_locks.format import (
+    ALTER_SCHEMA,
     WRITE_ACTIONS,
     BaseFileName,
     CommitMetadata,
@@ -19,7 +20,6 @@ from hudi_locks.format.claim import Claim, ClaimKind, FileGroupId
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.markers import read_markers
 from hudi_locks.storage import Storage
-from hudi_locks.table import ALTER_SCHEMA
 from hudi_locks.timeline import Timeline, read_instant
 from hudi_locks.timeline.archive import ArchivedInstant
 from hudi_locks.timeline.claims import ClaimLog

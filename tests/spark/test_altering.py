@@ -13,10 +13,11 @@ import pytest
 import shared_table
 
 from hudi_locks.errors import BadInput, TableError, UnsupportedTable, WriteAborted, WriteConflict
+from hudi_locks.format import ALTER_SCHEMA
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, drop_metadata_table, schema_changes
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.operation import Operation
-from hudi_locks.table import ALTER_SCHEMA, NEWEST_COLUMNS, read_commit
+from hudi_locks.table import NEWEST_COLUMNS, read_commit
 from hudi_locks.transaction import store_history
 from hudi_locks.verification import verify_table
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from old_logging_simulator import CONFIG, SCHEMA, OldLoggingSimulator, spawn_services
+from old_logging_simulator import SCHEMA, OldLoggingSimulator, choose_crash, choose_lost, play_alone, play_beside_jvm
 from transaction_harness import MODE, OPTIMISTIC, write_file
-from transaction_store import SimulatorLock, SteppedStorage
+from transaction_store import SimulatorLock
 
-from hudi_locks.errors import DamagedTable, StorageError, WriteAborted, WriteError
+from hudi_locks.errors import DamagedTable, WriteAborted
 from hudi_locks.format import (
     BaseFileName,
     ClusteringPlan,
@@ -25,7 +24,7 @@ from hudi_locks.format import (
 )
 from hudi_locks.services import Clustering, ClusteringSettings, find_planned_slices
 from hudi_locks.storage import Storage
-from hudi_locks.table import Table, latest_file_slices, read_commit
+from hudi_locks.table import latest_file_slices, read_commit
 from hudi_locks.timeline import Timeline
 
 __all__ = ["OldClusteringSimulator", "play_old_clustering", "play_old_clustering_beside_jvm"]
@@ -39,6 +38,7 @@ class OldClusteringSimulator(OldLoggingSimulator):
     """
 
     mode: ClassVar[Mapping[str, object]] = {MODE: OPTIMISTIC}
+    rounds = 2
 
     def __init__(self, rng: random.Random, **how: Any) -> None:
         super().__init__(rng, **how)
@@ -63,15 +63,14 @@ class OldClusteringSimulator(OldLoggingSimulator):
 
     def clusterer(self, name: str, *, rounds: int = 8, **how: Any) -> None:
         """Plans and runs clusterings, its own or those of the dead."""
-        table = Table(SteppedStorage(self, all_dead=how.get("all_dead", False)), CONFIG)
         settings = ClusteringSettings.of({}, table_properties={})
-        clustering = Clustering(table, self.transactions(name, **how), settings)
-        for _ in range(rounds):
-            with contextlib.suppress(StorageError, WriteError, DamagedTable):
-                clustering.schedule()
-                self.doze()
-                if (taken := clustering.take()) is not None:
-                    self._join(clustering, *taken)
+        clustering = Clustering(self.open_table(**how), self.transactions(name, **how), settings)
+        self.run_plans(clustering, partial(self._join, clustering), rounds=rounds)
+
+    def spawn_services(self, lock: SimulatorLock | None) -> None:
+        """Two who cluster besides."""
+        self.spawn_twice("clusterer", self.clusterer, lock)
+        super().spawn_services(lock)
 
     def _join(self, clustering: Clustering, tx: Any, plan: ClusteringPlan) -> None:
         with tx:
@@ -101,39 +100,15 @@ class OldClusteringSimulator(OldLoggingSimulator):
         super().clean_up()
 
 
-def play_old_clustering(seed: int, *, rng: random.Random | None = None) -> OldClusteringSimulator:
-    """Two or three writers, two compactors, two who cluster, an archiver, one that takes all for dead; no lock."""
-    simulator = OldClusteringSimulator(
-        rng or random.Random(seed), crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2]
-    )
-    for name, group in (("w0", "g-0"), ("w1", "g-0"), ("w2", "h-0"))[:: 1 + seed % 2]:
-        simulator.spawn(name, partial(simulator.writers, name, group), may_crash=name == "w0")
-    _spawn_clusterers(simulator, None)
-    if seed % 4 == 1:
-        simulator.spawn("undertaker", simulator.cleaner)
-    simulator.run()
-    simulator.clean_up()
+def play_old_clustering(seed: int) -> OldClusteringSimulator:
+    """See `play_alone`."""
+    simulator = OldClusteringSimulator(random.Random(seed), crash=choose_crash(seed), lost=choose_lost(seed))
+    play_alone(simulator, seed)
     return simulator
 
 
-def play_old_clustering_beside_jvm(seed: int, *, rng: random.Random | None = None) -> OldClusteringSimulator:
-    """A writer, the same services, and two JVM writers; the lock works."""
-    simulator = OldClusteringSimulator(
-        rng or random.Random(seed), heeds=True, foreign=True, crash=(0.0, 0.002, 0.004)[seed % 3]
-    )
-    lock = SimulatorLock(simulator)
-    simulator.spawn("w0", partial(simulator.writers, "w0", "g-0", locks=lock), may_crash=True)
-    simulator.spawn("jvm", partial(simulator.jvm_logger, "jvm", "g-0", lock))
-    simulator.spawn("other jvm", partial(simulator.jvm_logger, "other jvm", "h-0", lock))
-    _spawn_clusterers(simulator, lock)
-    simulator.run()
-    simulator.clean_up()
+def play_old_clustering_beside_jvm(seed: int) -> OldClusteringSimulator:
+    """See `play_beside_jvm`."""
+    simulator = OldClusteringSimulator(random.Random(seed), heeds=True, foreign=True, crash=choose_crash(seed))
+    play_beside_jvm(simulator)
     return simulator
-
-
-def _spawn_clusterers(simulator: OldClusteringSimulator, lock: SimulatorLock | None) -> None:
-    how: dict[str, Any] = {"locks": lock} if lock else {}
-    for name in ("clusterer", "other clusterer"):
-        given = {**how, "all_dead": name == "other clusterer" and lock is None}
-        simulator.spawn(name, partial(simulator.clusterer, name, **given), may_crash=True)
-    spawn_services(simulator, lock, rounds=2)

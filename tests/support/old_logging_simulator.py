@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from hudi_locks.format import CommitMetadata, CompactionPlan, Instant, IOType, L
 from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, decode_blocks, encode_block
 from hudi_locks.markers import DirectMarkers
 from hudi_locks.services import Compaction, TableServices, choose_slices
+from hudi_locks.services.planned import PlannedService
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
     FileSlice,
@@ -51,12 +52,14 @@ class OldLoggingSimulator(Simulator):
 
     Attributes:
         heeds: Whether the JVM writer looks for plans of compaction, as its default strategy does.
+        rounds: How often each compactor plans.
     """
 
     max_steps = 60_000
     layout = LAYOUT_1
     table_type = "MERGE_ON_READ"
     action = "deltacommit"
+    rounds = 6
     mode: ClassVar[Mapping[str, object]] = {MODE: OPTIMISTIC, "hoodie.index.type": "BUCKET"}
 
     def __init__(self, rng: random.Random, *, heeds: bool = True, **how: Any) -> None:
@@ -95,16 +98,22 @@ class OldLoggingSimulator(Simulator):
 
     def compactor(self, name: str, *, rounds: int = 6, **how: Any) -> None:
         """Plans and runs compactions, its own or those of the dead."""
-        transactions = self.transactions(name, **how)
-        table = Table(SteppedStorage(self, all_dead=how.get("all_dead", False)), CONFIG)
-        compaction = Compaction(table, transactions)
+        compaction = Compaction(self.open_table(**how), self.transactions(name, **how))
+        self.run_plans(compaction, partial(self._merge, compaction), rounds=rounds)
+
+    def open_table(self, *, all_dead: bool = False, **_: Any) -> Table:
+        """As a process of its own has it."""
+        return Table(SteppedStorage(self, all_dead=all_dead), CONFIG)
+
+    def run_plans(self, service: PlannedService[Any], work: Callable[..., None], *, rounds: int) -> None:
+        """Plan, sleep, and run what is planned, so many times."""
         for _ in range(rounds):
             # Without a lock, who plans may take the heartbeat of who runs: a publish under way looks lost for a moment.
             with contextlib.suppress(StorageError, WriteError, DamagedTable):
-                compaction.schedule()
+                service.schedule()
                 self.doze()
-                if (taken := compaction.take()) is not None:
-                    self._merge(compaction, *taken)
+                if (taken := service.take()) is not None:
+                    work(*taken)
 
     def doze(self) -> None:
         process = self.mine()
@@ -134,6 +143,19 @@ class OldLoggingSimulator(Simulator):
             self.doze()
             with contextlib.suppress(StorageError, WriteError, UnsupportedTable):
                 work(services)
+
+    def spawn_services(self, lock: SimulatorLock | None) -> None:
+        """Two compactors and an archiver."""
+        self.spawn_twice("compactor", partial(self.compactor, rounds=self.rounds), lock)
+        how: dict[str, Any] = {"locks": lock} if lock else {}
+        archive = partial(self.serve, "archiver", TableServices.archive, **how, all_dead=True)
+        self.spawn("archiver", archive, may_crash=True)
+
+    def spawn_twice(self, name: str, work: Callable[..., None], lock: SimulatorLock | None) -> None:
+        """Two who do the same; without a lock the other takes everybody for dead."""
+        how: dict[str, Any] = {"locks": lock} if lock else {}
+        for one, all_dead in ((name, False), (f"other {name}", lock is None)):
+            self.spawn(one, partial(work, one, **how, all_dead=all_dead, skew_ms=_skew(self)), may_crash=True)
 
     # ---- a JVM writer, which knows nothing of claims ----
     def jvm_logger(self, name: str, group: str, lock: SimulatorLock) -> None:
@@ -270,45 +292,52 @@ def encode_rows(requested: str, rows: list[str]) -> bytes:
 
 
 def play_old_logs(seed: int, *, rng: random.Random | None = None) -> OldLoggingSimulator:
-    """Two or three writers, two compactors, an archiver, one that takes all for dead; no lock."""
-    simulator = OldLoggingSimulator(
-        rng or random.Random(seed), crash=(0.0, 0.002, 0.004)[seed % 3], lost=(0.0, 0.1)[seed % 2]
-    )
-    for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
-        simulator.spawn(name, partial(simulator.writers, name, group, skew_ms=_skew(simulator)), may_crash=number == 0)
-    spawn_services(simulator, None)
-    if seed % 4 == 1:
-        simulator.spawn("undertaker", simulator.cleaner)
-    simulator.run()
-    simulator.clean_up()
+    """See `play_alone`."""
+    simulator = OldLoggingSimulator(rng or random.Random(seed), crash=choose_crash(seed), lost=choose_lost(seed))
+    play_alone(simulator, seed)
     return simulator
 
 
 def play_old_logs_beside_jvm(
     seed: int, *, rng: random.Random | None = None, heeds: bool | None = None
 ) -> OldLoggingSimulator:
-    """A writer, two compactors and an archiver beside a JVM writer, of which some look for no plan; the lock works."""
+    """See `play_beside_jvm`; some JVM writers look for no plan."""
     looks = bool(seed % 2) if heeds is None else heeds
-    simulator = OldLoggingSimulator(
-        rng or random.Random(seed), heeds=looks, foreign=True, crash=(0.0, 0.002, 0.004)[seed % 3]
-    )
+    simulator = OldLoggingSimulator(rng or random.Random(seed), heeds=looks, foreign=True, crash=choose_crash(seed))
+    play_beside_jvm(simulator)
+    return simulator
+
+
+def choose_crash(seed: int) -> float:
+    """How likely a process dies at a step."""
+    return (0.0, 0.002, 0.004)[seed % 3]
+
+
+def choose_lost(seed: int) -> float:
+    """How likely an answer is lost."""
+    return (0.0, 0.1)[seed % 2]
+
+
+def play_alone(simulator: OldLoggingSimulator, seed: int) -> None:
+    """Two or three writers, services, one that takes all for dead; no lock."""
+    for number, (name, group) in enumerate(list(_GROUPS.items())[: 2 + seed % 2]):
+        simulator.spawn(name, partial(simulator.writers, name, group, skew_ms=_skew(simulator)), may_crash=number == 0)
+    simulator.spawn_services(None)
+    if seed % 4 == 1:
+        simulator.spawn("undertaker", simulator.cleaner)
+    simulator.run()
+    simulator.clean_up()
+
+
+def play_beside_jvm(simulator: OldLoggingSimulator) -> None:
+    """A writer and services beside two JVM writers; the lock works."""
     lock = SimulatorLock(simulator)
     simulator.spawn("w0", partial(simulator.writers, "w0", "g-0", locks=lock, skew_ms=_skew(simulator)), may_crash=True)
     simulator.spawn("jvm", partial(simulator.jvm_logger, "jvm", "g-0", lock))
     simulator.spawn("other jvm", partial(simulator.jvm_logger, "other jvm", "h-0", lock))
-    spawn_services(simulator, lock)
+    simulator.spawn_services(lock)
     simulator.run()
     simulator.clean_up()
-    return simulator
-
-
-def spawn_services(simulator: OldLoggingSimulator, lock: SimulatorLock | None, *, rounds: int = 6) -> None:
-    how: dict[str, Any] = {"locks": lock} if lock else {}
-    for name in ("compactor", "other compactor"):
-        given = {**how, "all_dead": name == "other compactor" and lock is None, "skew_ms": _skew(simulator)}
-        simulator.spawn(name, partial(simulator.compactor, name, rounds=rounds, **given), may_crash=True)
-    archive = partial(simulator.serve, "archiver", TableServices.archive, **how, all_dead=True)
-    simulator.spawn("archiver", archive, may_crash=True)
 
 
 def _skew(simulator: OldLoggingSimulator) -> int:

@@ -20,9 +20,9 @@ from hudi_locks.spark.writing.rows import to_spark
 from hudi_locks.table import AllOf, AnyOf, Comparison, Condition, NullCheck, PartitionValues, Unknown
 from hudi_locks.table.value_ranges import find_kind
 
-__all__ = ["FIRST_SECOND", "OPPOSITE", "RowCondition", "find_partition_ranges", "read_condition"]
+__all__ = ["COMPARED", "FIRST_SECOND", "OPPOSITE", "RowCondition", "find_partition_ranges", "read_condition"]
 
-_COMPARED: Final[Mapping[str, str]] = MappingProxyType(
+COMPARED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "EqualTo": "=",
         "EqualNullSafe": "=",
@@ -32,6 +32,7 @@ _COMPARED: Final[Mapping[str, str]] = MappingProxyType(
         "GreaterThanOrEqual": ">=",
     }
 )
+"""Comparisons by the names of Spark's filters, in its connectors and in Python."""
 OPPOSITE: Final[Mapping[str, str]] = MappingProxyType({"<": ">=", "<=": ">", ">": "<=", ">=": "<"})
 _EPOCH: Final = date(1970, 1, 1)
 FIRST_SECOND: Final = int((date(1900, 1, 1) - _EPOCH).total_seconds())
@@ -83,8 +84,8 @@ def _translate(found: Any, *, negated: bool = False) -> Condition:
         return NullCheck(found.attribute(), is_null=(name == "IsNull") is not negated)
     if name == "In" and not negated:
         return AnyOf(tuple(_compare(found.attribute(), "=", value) for value in found.values()))
-    if name in _COMPARED:
-        operator = OPPOSITE.get(_COMPARED[name], "") if negated else _COMPARED[name]
+    if name in COMPARED:
+        operator = OPPOSITE.get(COMPARED[name], "") if negated else COMPARED[name]
         return _compare(found.attribute(), operator, found.value()) if operator else Unknown()
     return Unknown()
 

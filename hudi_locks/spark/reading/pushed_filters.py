@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_locks.spark.reading.conditions import FIRST_SECOND, OPPOSITE, RowCondition
+from hudi_locks.spark.reading.conditions import COMPARED, FIRST_SECOND, OPPOSITE, RowCondition
 from hudi_locks.table import AllOf, AnyOf, Comparison, Condition, NullCheck, Unknown
 from hudi_locks.table.value_ranges import find_kind
 
 __all__ = ["hands_filters", "read_filters"]
 
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-_COMPARED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "EqualTo": "=",
-        "EqualNullSafe": "=",
-        "LessThan": "<",
-        "LessThanOrEqual": "<=",
-        "GreaterThan": ">",
-        "GreaterThanOrEqual": ">=",
-    }
-)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRST_DAY: Final = date(1900, 1, 1)
 _MICROS: Final = 1_000_000
@@ -66,7 +55,7 @@ def _translate(found: Any, *, negated: bool = False) -> Condition:
         return NullCheck(column, is_null=(name == "IsNull") is not negated)
     if name == "In" and not negated:
         return AnyOf(tuple(_compare(column, "=", value) for value in found.value))
-    operator = _COMPARED.get(name, "")
+    operator = COMPARED.get(name, "")
     if negated:
         operator = OPPOSITE.get(operator, "")
     return _compare(column, operator, found.value) if operator else Unknown()

@@ -11,9 +11,7 @@ from collections.abc import Callable
 import pytest
 from history_digest import do_one_step_at_a_time
 from old_clustering_simulator import OldClusteringSimulator, play_old_clustering, play_old_clustering_beside_jvm
-
-from hudi_locks.format.claim import Claim
-from hudi_locks.transaction import SimpleConcurrentFileWrites
+from replacing_breaks import forget_what_is_replaced, let_clustering_win_always
 
 HISTORIES = int(os.environ.get("HUDI_LOCKS_HISTORIES", "8"))
 PLAYS = {"native": play_old_clustering, "beside a JVM": play_old_clustering_beside_jvm}
@@ -37,19 +35,6 @@ def test_readers_see_every_write_once_at_any_time(name: str) -> None:
 
 
 # ---- planted breaks: each drops one rule, and must be found ----
-
-
-def forget_what_is_replaced(patch: Patch) -> None:
-    patch.setattr(Claim, "groups", property(lambda claim: claim.writes))
-
-
-def let_clustering_win_always(patch: Patch) -> None:
-    is_candidate = SimpleConcurrentFileWrites.is_candidate
-    patch.setattr(
-        SimpleConcurrentFileWrites,
-        "is_candidate",
-        lambda self, this, other: not this.is_service and other.is_completed and is_candidate(self, this, other),
-    )
 
 
 BREAKS: list[tuple[Callable[[Patch], None], Callable[..., OldClusteringSimulator]]] = [

@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable
 
 import pytest
+from replacing_breaks import forget_what_is_replaced, let_clustering_win_always
 from rows_simulator import LoggedRowsSimulator, RowsSimulator, play_replacing
 
 from hudi_locks.format import ClusteringSlice
 from hudi_locks.format.claim import Claim, ClaimKind
-from hudi_locks.transaction import ConcurrentOperation, SimpleConcurrentFileWrites
+from hudi_locks.transaction import ConcurrentOperation
 from hudi_locks.transaction.operations import drop_void
 
 HISTORIES = max(100, int(os.environ.get("HUDI_LOCKS_HISTORIES", "0")))
@@ -42,19 +43,6 @@ def test_histories_of_replaced_file_groups_end_as_a_serial_replay_and_meet_what_
 
 def let_the_unseen_stay(patch: Patch) -> None:
     patch.setattr(ConcurrentOperation, "find_unseen", lambda *_: frozenset())
-
-
-def forget_what_is_replaced(patch: Patch) -> None:
-    patch.setattr(Claim, "groups", property(lambda claim: claim.writes))
-
-
-def let_clustering_win_always(patch: Patch) -> None:
-    is_candidate = SimpleConcurrentFileWrites.is_candidate
-    patch.setattr(
-        SimpleConcurrentFileWrites,
-        "is_candidate",
-        lambda self, this, other: not this.is_service and other.is_completed and is_candidate(self, this, other),
-    )
 
 
 def leave_logs_out(patch: Patch) -> None:
