@@ -35,8 +35,9 @@ def run_conflicts(
 ) -> None:
     """List which jobs met in conflicts on a table, how often, and how much time it cost. Changes nothing.
 
-    A commit keeps the conflicts that its write met before it was published. A write that gave up leaves a record of
-    them, of which a table keeps the newest 200. Writes of JVM writers keep none. Archived commits are not looked at.
+    A commit keeps the conflicts that its write met before it was published. A write or table service that gave up
+    leaves a record of them, of which a table keeps the newest 200. Writes of JVM writers keep none. Archived commits
+    are not looked at.
 
     Example: hudi-locks conflicts /data/trips -n 200 --each
     """
@@ -46,9 +47,14 @@ def run_conflicts(
         return
     if found.jobs:
         open_console().print(_list_each(found) if each else _list_jobs(found))
-    writes = "1 write" if found.given_up == 1 else f"{found.given_up} writes"
-    gave_up = f", and {writes} met one and gave up" if found.given_up else ""
-    typer.echo(f"{found.met} of the newest {found.commits} commits met a conflict{gave_up}")
+    typer.echo(f"{found.met} of the newest {found.commits} commits met a conflict{_say_given_up(found)}")
+
+
+def _say_given_up(found: ConflictSummary) -> str:
+    services = len({one.instant for one in found.conflicts if one.service})
+    counts = {"write": found.given_up - services, "table service": services}
+    named = " and ".join(f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count)
+    return f", and {named} met one and gave up" if named else ""
 
 
 def _list_jobs(found: ConflictSummary) -> Columns:
@@ -65,7 +71,7 @@ def _list_each(found: ConflictSummary) -> Columns:
     for one in found.conflicts:
         other = f"{one.other_action} {one.other}"
         where = "" if one.partition is None else one.partition
-        ended = "gave up" if one.gave_up else ""
+        ended = f"{one.service or ''} gave up".lstrip() if one.gave_up else ""
         lost = _say_s(one.lost_ms)
         columns.add_row(one.instant, one.writer, other, one.other_writer, where, one.found, lost, ended)
     return columns

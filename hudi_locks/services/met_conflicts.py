@@ -1,6 +1,7 @@
 """Which jobs met in conflicts, and what it cost.
 
-Commits that met one before they were published tell it. A write that gave up leaves no commit, so it leaves a record.
+Commits that met one before they were published tell it. A write or table service that gave up leaves no commit, so it
+leaves a record.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _LATE: Final = "at publish"
 _AVOIDED: Final = "rewritten"
 _LEFT_FOLDER: Final = f"{PRIVATE_FOLDER}/conflicts"
 _MOST_LEFT: Final = 200
-"""Records that a table keeps of writes that gave up."""
+"""Records that a table keeps of what gave up."""
 
 
 @dataclass(frozen=True)
 class MetConflict:
-    """A conflict that a write met before it was committed, or gave up.
+    """A conflict that a write or table service met before it was committed, or gave up.
 
     Attributes:
         instant: Requested time of the commit in the end; of the last attempt of a write that gave up.
@@ -57,7 +58,8 @@ class MetConflict:
         lost_ms: How long the attempt took that was thrown away, in milliseconds; 0 if none was.
         file_id: The first file group in question; None if the other concerns partitions or the whole table.
         met_ms: When the attempt ended that met it, in milliseconds since the epoch; None if it was rewritten.
-        gave_up: Whether the write was never committed.
+        gave_up: Whether it was never committed; the plan of a clustering was taken back.
+        service: Which table service met it, as `clustering`; None for a write.
     """
 
     instant: str
@@ -71,6 +73,13 @@ class MetConflict:
     file_id: str | None = None
     met_ms: int | None = None
     gave_up: bool = False
+    service: str | None = None
+
+    @property
+    def job(self) -> str:
+        """What is counted as one: the application, and which table service of it."""
+        job = name_job(self.writer)
+        return f"{job} ({self.service})" if self.service else job
 
 
 @dataclass(frozen=True)
@@ -78,14 +87,14 @@ class ConflictingJobs:
     """A job that gave way to another.
 
     Attributes:
-        job: It, by the name of its application, else by its process.
+        job: It, by the name of its application, else by its process; with the table service that gave way, if one did.
         other_job: The one that was first.
         conflicts: How often they met.
         early: How many of those were found before any file was written.
         rewritten: How many cost the files in question alone.
         lost_ms: How long the attempts took that were thrown away, in milliseconds.
-        last: Requested time of the newest write that met the other.
-        given_up: How many were of writes that gave up.
+        last: Requested time of the newest write or table service that met the other.
+        given_up: How many were of those that gave up.
     """
 
     job: str
@@ -100,14 +109,14 @@ class ConflictingJobs:
 
 @dataclass(frozen=True)
 class ConflictSummary:
-    """What the newest commits of a table met, and the writes since the first of them that gave up.
+    """What the newest commits of a table met, and what gave up since the first of them.
 
     Attributes:
         commits: How many were looked at.
         met: How many of them met a conflict.
-        given_up: How many writes met one and gave up.
+        given_up: How many writes and table services met one and gave up.
         jobs: Which jobs they were of, the pair that lost most time first.
-        conflicts: Each, in the order in which the writes were begun.
+        conflicts: Each, in the order in which those were begun that met them.
     """
 
     commits: int
@@ -134,28 +143,32 @@ def describe_conflict(conflict: Conflict, *, lost_ms: int | None, met_ms: int | 
 
 def note_conflicts(metadata: CommitMetadata, met: Sequence[dict[str, Any]], writer: str) -> CommitMetadata:
     """The metadata of a commit, with the conflicts that its write met on the way."""
-    return replace(metadata, extra={**metadata.extra, _NOTED: _encode(met, writer)})
+    return replace(metadata, extra={**metadata.extra, _NOTED: _encode(met, writer=writer)})
 
 
-def leave_conflicts(storage: Storage, instant: str, met: Sequence[dict[str, Any]], writer: str) -> None:
-    """Keep the conflicts of a write that gave up, in place of the oldest record if there are many.
+def leave_conflicts(
+    storage: Storage, instant: str, *, met: Sequence[dict[str, Any]], writer: str, service: str | None = None
+) -> None:
+    """Keep the conflicts of a write or table service that gave up, in place of the oldest record if there are many.
 
     Args:
         storage: Of the table.
         instant: Requested time of its last attempt.
         met: See `describe_conflict`.
         writer: Who gave up. That the record cannot be kept is warned about.
+        service: Which table service of theirs it was, as `clustering`; None for a write.
     """
+    named = {"service": service} if service else {}
     try:
-        storage.create_transient(f"{_LEFT_FOLDER}/{instant}.json", _encode(met, writer).encode())
+        storage.create_transient(f"{_LEFT_FOLDER}/{instant}.json", _encode(met, writer=writer, **named).encode())
         old = list_left(storage)[:-_MOST_LEFT]
         storage.delete_all([f"{_LEFT_FOLDER}/{one}.json" for one in old])
     except StorageError as error:
-        _log.warning("that write %s gave up after a conflict could not be noted: %s", instant, error)
+        _log.warning("that %s %s gave up after a conflict could not be noted: %s", service or "write", instant, error)
 
 
 def list_left(storage: Storage) -> list[str]:
-    """Requested times of the writes that gave up and left a record, the oldest first.
+    """Requested times of what gave up and left a record, the oldest first.
 
     Raises:
         StorageError: The store failed.
@@ -164,7 +177,7 @@ def list_left(storage: Storage) -> list[str]:
 
 
 def list_conflicts(table: Table, *, last: int) -> ConflictSummary:
-    """What the newest completed writes of the active timeline met, and those that gave up since.
+    """What the newest completed writes of the active timeline met, and what gave up since.
 
     Args:
         table: The table.
@@ -188,8 +201,8 @@ def list_conflicts(table: Table, *, last: int) -> ConflictSummary:
     return ConflictSummary(len(found), *counts, tuple(_sum_up(conflicts)), conflicts)
 
 
-def _encode(met: Sequence[dict[str, Any]], writer: str) -> str:
-    return json.dumps({"writer": writer, "met": list(met)})
+def _encode(met: Sequence[dict[str, Any]], **named: str) -> str:
+    return json.dumps({**named, "met": list(met)})
 
 
 def _decode(requested: str, commit: CommitMetadata) -> list[MetConflict]:
@@ -203,7 +216,8 @@ def _decode(requested: str, commit: CommitMetadata) -> list[MetConflict]:
 
 def _parse(text: str | bytes, instant: str, *, gave_up: bool = False) -> list[MetConflict]:
     noted = json.loads(text)
-    return [MetConflict(instant=instant, writer=noted["writer"], gave_up=gave_up, **one) for one in noted["met"]]
+    common = {"instant": instant, "writer": noted["writer"], "gave_up": gave_up, "service": noted.get("service")}
+    return [MetConflict(**common, **one) for one in noted["met"]]
 
 
 def _read_left(storage: Storage, instant: str) -> list[MetConflict]:
@@ -213,14 +227,14 @@ def _read_left(storage: Storage, instant: str) -> list[MetConflict]:
     try:
         return [] if data is None else _parse(data, instant, gave_up=True)
     except (ValueError, TypeError, KeyError):
-        _log.warning("%s is no record of a write that gave up; remove it", path)
+        _log.warning("%s is no record of what gave up after a conflict; remove it", path)
         return []
 
 
 def _sum_up(conflicts: Iterable[MetConflict]) -> list[ConflictingJobs]:
     pairs: dict[tuple[str, str], list[MetConflict]] = {}
     for one in conflicts:
-        pairs.setdefault((name_job(one.writer), name_job(one.other_writer)), []).append(one)
+        pairs.setdefault((one.job, name_job(one.other_writer)), []).append(one)
     jobs = [_add_up(job, other, met) for (job, other), met in pairs.items()]
     return sorted(jobs, key=lambda pair: (-pair.lost_ms, -pair.conflicts, pair.job, pair.other_job))
 

@@ -129,11 +129,11 @@ def test_locks_and_what_is_under_way_are_shown_as_long_as_they_are(
 
 def test_a_write_that_gave_up_appears_by_itself(browser: Browser, table: Table, address: str) -> None:
     browser.show(address)
-    assert until(lambda: "no write gave up" in browser.run(TEXT.format("conflicts")))
+    assert until(lambda: "nothing gave up" in browser.run(TEXT.format("conflicts")))
     groups = (FileGroupId("month=1", "f-0"),)
     met = Conflict("20260101000000002", groups, "20260101000000001", "commit", "backfill (pid 4 on b)", 9, "wait")
     noted = [describe_conflict(replace(met, is_early=True), lost_ms=700, met_ms=1_767_225_600_000)]
-    leave_conflicts(table.storage, met.instant, noted, "nightly etl (pid 7 on a)")
+    leave_conflicts(table.storage, met.instant, met=noted, writer="nightly etl (pid 7 on a)")
     assert until(lambda: "gave up" in browser.run(NEWEST))
     shown = browser.run(NEWEST).split("\t")
     assert shown[1:] == ["nightly etl (pid 7 on a)", "commit 20260101000000001", *WHERE]

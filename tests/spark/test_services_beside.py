@@ -11,6 +11,7 @@ from paused_writes import DEADLINE_S, paused
 from shared_table import SHARED
 
 from hudi_locks.errors import WriteConflict
+from hudi_locks.services.met_conflicts import list_conflicts
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.services.clustering import ClusteringJob
 from hudi_locks.transaction import StopPoint
@@ -108,6 +109,8 @@ def test_clustering_gives_way_to_a_living_writer_that_is_preferred(
     result = table.upsert(frame([("a", "1", 2, 2.0)]))
     assert [(error.other, error.other_is_pending) for error in gave_way] == [(result.instant, True)]
     assert result.retries == 0
+    [kept] = list_conflicts(table.table, last=9).conflicts
+    assert (kept.service, kept.other, kept.gave_up) == ("clustering", result.instant, True)
     assert rows_of(table, "id", "ts") == [("a", 2), ("b", 1)]
 
 

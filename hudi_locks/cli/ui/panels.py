@@ -163,7 +163,7 @@ def _draw_conflicts(found: ConflictSummary) -> str:
         )
         for one in found.jobs
     ]
-    nothing = f"None of the newest {found.commits} commits met one, and no write gave up."
+    nothing = f"None of the newest {found.commits} commits met one, and nothing gave up."
     head = ("job", "gave way to", "conflicts", "early", "rewritten", "gave up", "lost")
     return _draw_rows(head, rows, nothing=nothing) + _draw_newest(found.conflicts[::-1][:_NEWEST])
 
@@ -179,7 +179,7 @@ def _draw_newest(conflicts: Sequence[MetConflict]) -> str:
             one.other_writer,
             _say_place(one),
             one.found,
-            "gave up" if one.gave_up else "went on, and was committed",
+            f"{one.service or ''} gave up".lstrip() if one.gave_up else "went on, and was committed",
         )
         for one in conflicts
     ]

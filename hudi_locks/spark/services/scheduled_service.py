@@ -13,6 +13,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.format import CommitMetadata, WriteStat
 from hudi_locks.observe import Metrics, SpanName
 from hudi_locks.services import Plan, PlannedService
+from hudi_locks.services.met_conflicts import describe_conflict, leave_conflicts
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark._worker import WorkerTask
 from hudi_locks.spark.operation import STAT, TOLD_KEYS, Attempt, WriteResult, decode_stat
@@ -214,4 +215,12 @@ class ScheduledService(Generic[P]):
         attempt = Attempt(
             transaction.instant, began_ms, self._clock.wall_ms(), published.outcome, conflict=published.conflict
         )
+        self._leave_conflict(attempt)
         return WriteResult.of(published.raise_unless_committed(), metadata, attempts=[attempt])
+
+    def _leave_conflict(self, attempt: Attempt) -> None:
+        """Where `conflicts` finds what a run met that gives way."""
+        if (conflict := attempt.conflict) is not None:
+            lost_ms, owner = attempt.ended_ms - attempt.began_ms, self._planning.transactions.coordinator.owner
+            met = [describe_conflict(conflict, lost_ms=lost_ms, met_ms=attempt.ended_ms)]
+            leave_conflicts(self._job.table.storage, attempt.instant, met=met, writer=owner, service=self._job.name)

@@ -216,7 +216,7 @@ class Writer:
         """Those that a write met which gave up."""
         if met := _describe_lost(attempts):
             owner = self.transactions.coordinator.owner
-            leave_conflicts(self.table.storage, attempts[-1].instant, met, writer=owner)
+            leave_conflicts(self.table.storage, attempts[-1].instant, met=met, writer=owner)
 
     @contextmanager
     def _write_derived(

@@ -105,8 +105,8 @@ def test_a_table_without_conflicts_says_so(hudi_locks: Run, commit: Callable[...
 
 def test_writes_that_gave_up_are_counted_too(hudi_locks: Run, storage: Storage) -> None:
     met = [describe_conflict(replace(MET, is_early=True), lost_ms=1500, met_ms=1_800_000_000_000)]
-    leave_conflicts(storage, "20990101000000000", met, "etl (pid 8 on a)")
-    leave_conflicts(storage, "20000101000000000", met, "etl (pid 8 on a)")
+    leave_conflicts(storage, "20990101000000000", met=met, writer="etl (pid 8 on a)")
+    leave_conflicts(storage, "20000101000000000", met=met, writer="etl (pid 8 on a)")
     status, out, err = hudi_locks("conflicts", storage.base)
     assert (status, err) == (0, "")
     assert out.splitlines()[-1] == "3 of the newest 4 commits met a conflict, and 2 writes met one and gave up"
@@ -120,11 +120,26 @@ def test_writes_that_gave_up_are_counted_too(hudi_locks: Run, storage: Storage) 
     assert (newest["file_id"], newest["met_ms"], newest["gave_up"]) == ("f-0", 1_800_000_000_000, True)
 
 
+def test_a_table_service_that_gave_up_is_counted_by_its_name(hudi_locks: Run, storage: Storage) -> None:
+    met = [describe_conflict(MET, lost_ms=1500)]
+    leave_conflicts(storage, "20990101000000000", met=met, writer="etl (pid 8 on a)", service="clustering")
+    status, out, err = hudi_locks("conflicts", storage.base)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "3 of the newest 4 commits met a conflict, and 1 table service met one and gave up"
+    assert "etl (clustering) backfill 1 0 0 1 1.5 s" in " ".join(out.split())
+    assert " ".join(hudi_locks("conflicts", storage.base, "--each")[1].split()).count("clustering gave up") == 1
+    leave_conflicts(storage, "20990101000000001", met=met, writer="etl (pid 8 on a)")
+    ending = "and 1 write and 1 table service met one and gave up"
+    assert hudi_locks("conflicts", storage.base)[1].rstrip().endswith(ending)
+    told = json.loads(hudi_locks("conflicts", storage.base, "--json")[1])
+    assert [one["service"] for one in told["conflicts"]][-2:] == ["clustering", None]
+
+
 def test_a_table_keeps_the_newest_records_alone(storage: Storage) -> None:
     met = [describe_conflict(MET, lost_ms=1)]
     instants = [f"20260101{number:09}" for number in range(203)]
     for instant in instants:
-        leave_conflicts(storage, instant, met, "etl")
+        leave_conflicts(storage, instant, met=met, writer="etl")
     assert list_left(storage) == instants[3:]
 
 
@@ -133,13 +148,13 @@ def test_a_record_that_cannot_be_kept_or_read_is_warned_about(
 ) -> None:
     storage.create_if_absent(".hoodie/.hudi_locks/conflicts/20260101000000009.json", b"{")
     assert list_conflicts(Table.load(storage), last=9).given_up == 0
-    assert "20260101000000009.json is no record of a write that gave up" in caplog.text
+    assert "20260101000000009.json is no record of what gave up after a conflict" in caplog.text
 
     def fail(*_: object) -> None:
         raise StorageError("disk full", path="")
 
     monkeypatch.setattr(type(storage), "create_transient", fail)
-    leave_conflicts(storage, "20260101000000010", [], "etl")
+    leave_conflicts(storage, "20260101000000010", met=[], writer="etl")
     assert "write 20260101000000010 gave up after a conflict could not be noted: disk full" in caplog.text
 
 

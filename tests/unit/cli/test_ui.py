@@ -87,7 +87,7 @@ def test_each_panel_tells_what_is_there(table: Table, watched: WatchedTable, loc
     assert empty["locks"] == "Nobody holds a lock."
     assert empty["pending"] == "Nothing."
     assert empty["timeline"] == "No instants."
-    assert empty["conflicts"] == "None of the newest 0 commits met one, and no write gave up."
+    assert empty["conflicts"] == "None of the newest 0 commits met one, and nothing gave up."
     assert "record key id" in empty["table"]
     assert "last write none" in empty["table"]
 
@@ -144,7 +144,7 @@ def test_a_write_that_gave_up_is_shown_with_whom_it_met_and_where(table: Table, 
         is_early=True,
     )
     noted = [describe_conflict(met, lost_ms=700, met_ms=1_767_225_600_000)]
-    leave_conflicts(table.storage, met.instant, noted, "etl (pid 7 on a)")
+    leave_conflicts(table.storage, met.instant, met=noted, writer="etl (pid 7 on a)")
     shown = text(watched.look(0)["conflicts"])
     assert "etl backfill 1 1 0 1 0.7 s" in shown
     found = "2026-01-01 00:00:00+00:00 etl (pid 7 on a) commit 20260101000000001 backfill (pid 4 on b) eu/f-<0> early"
