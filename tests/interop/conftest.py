@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +23,13 @@ from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
 
 _HERE = Path(__file__).parent
+_NEWEST_SPARK = "4.3.0"
+_JOB = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "region",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
 
 BUNDLES = [("1.0.2", 8), pytest.param(("1.1.1", 9), marks=pytest.mark.nightly), ("1.2.0", 9)]
 """Releases of JVM Hudi with the table version that they write; one test of the one between is in every run."""
@@ -134,6 +144,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_late or name in _AT_LENGTH:
             item.add_marker(pytest.mark.nightly)
     leave_combinations(item for item in items if item.path.is_relative_to(_HERE))
+
+
+@pytest.fixture(scope="session")
+def data_source_job(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[tuple[Any, ...]]]:
+    """Runs a job of PySpark 4 in an environment of its own: it writes rows, and reads the table, by Spark's format."""
+    folder = tmp_path_factory.mktemp("spark-4")
+    python, uv = folder / "env" / "bin" / "python", str(Path(sys.executable).with_name("uv"))
+    _call(uv, "venv", "--quiet", "--python", sys.executable, str(folder / "env"), cwd=folder)
+    parts = (f"{_HERE.parents[1]}[s3,spark,zookeeper]", f"pyspark=={_NEWEST_SPARK}")
+    _call(uv, "pip", "install", "--quiet", "--python", str(python), *parts, cwd=folder)
+
+    def run(path: str, options: Mapping[str, str], rows: Rows = ()) -> list[tuple[Any, ...]]:
+        given = json.dumps({**_JOB, **options})
+        command = (str(python), str(_HERE / "data_source_job.py"), path, given, json.dumps(rows))
+        said = _call(*command, cwd=folder)  # Spark's workers would take this package from the tree
+        return [tuple(row) for row in json.loads(said.splitlines()[-1])]
+
+    return run
+
+
+def _call(*command: str, cwd: Path) -> str:
+    hidden = ("PYTHON", "VIRTUAL_ENV", "TOX", "PYTEST")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+    return done.stdout
 
 
 @pytest.fixture(scope="session", params=BUNDLES, ids=_name_bundle)

@@ -31,6 +31,7 @@ SHARED = {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 OURS = {**SHARED, "hoodie.write.lock.provider": "storage"}
+TABLE_TYPE = "hoodie.datasource.write.table.type"
 DEADLINE_S = 600
 
 
@@ -167,6 +168,25 @@ def test_the_jvm_reads_and_writes_the_same_table(
         assert collect(table.read()) == jvm_on_s3.read_path(base) == expected
         assert read_rust_on_s3(base, versitygw.options) == expected
     assert verify_table(table.table.storage).damages == ()
+
+
+@pytest.mark.nightly  # on a disk the same runs each time
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_job_of_spark_4_writes_by_the_format_what_the_jvm_goes_on_with(
+    spark: Any, data_source_job: Any, jvm_on_s3: Jvm, versitygw: Server, base: str, table_type: str, zookeeper_lock: Any
+) -> None:
+    ours, theirs = zookeeper_lock
+    kind = {TABLE_TYPE: table_type, "hoodie.write.table.version": str(jvm_on_s3.table_version)}
+    options = {**versitygw.options, **SHARED, **TYPES[table_type], **ours, **kind}
+    first, second = make_rows(range(40), 1, "first"), make_rows(range(20, 60), 2, "second")
+    assert data_source_job(base, options, first) == first
+    assert data_source_job(base, options, second) == merge(first, second) == jvm_on_s3.read_path(base)
+    third = make_rows(range(50, 70), 3, "jvm")
+    named = {key.replace(".", "__"): value for key, value in {**TYPES[table_type], **theirs}.items()}
+    jvm_on_s3.write(HoodieTable.load(spark, base, options=versitygw.options), third, **named)
+    expected = merge(first, second, third)
+    assert data_source_job(base, options) == jvm_on_s3.read_path(base) == expected
+    assert read_rust_on_s3(base, versitygw.options) == expected
 
 
 @pytest.mark.nightly  # on a disk the same runs each time

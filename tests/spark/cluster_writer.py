@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import hudi_locks
 from hudi_locks import SystemClock
 from hudi_locks.errors import HudiLocksError, SessionRefused
-from hudi_locks.spark import HoodieTable, executors
+from hudi_locks.spark import HoodieTable, executors, register_format
 from hudi_locks.storage import LocalStorage, StagedFile, register_storage
 
 COLUMNS = "id string, month string, ts long, value double"
@@ -108,6 +108,22 @@ def upsert(spark: SparkSession, folder: Path) -> dict[str, Any]:
     table.upsert(spark.createDataFrame(SECOND, COLUMNS).repartition(4))
     found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(lambda _: [hudi_locks.__file__]).distinct()
     return {"rows": rows_of(table) == expected(), "sources": found.collect()}
+
+
+def write_by_format(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Both kinds of table, written twice and read by the format of Spark 4."""
+    register_format(spark)
+    options = {**OPTIONS, "hoodie.table.name": "t", "primaryKey": "id", "preCombineField": "ts"}
+    options["hoodie.datasource.write.partitionpath.field"] = "month"
+    found = {}
+    for kind in ("cow", "mor"):
+        path = str(folder / kind)
+        for part in (FIRST, SECOND):
+            rows = spark.createDataFrame(part, COLUMNS).repartition(4)
+            rows.write.format("hudi_locks").mode("append").options(**options, type=kind).save(path)
+        shown = spark.read.format("hudi_locks").load(path).select("id", "month", "ts", "value").collect()
+        found[kind] = sorted(map(list, shown)) == rows_of(HoodieTable.load(spark, path)) == expected()
+    return {"rows": found, "executors": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1}
 
 
 def refuse(spark: SparkSession, folder: Path) -> dict[str, Any]:
@@ -223,6 +239,7 @@ def main(master: str, folder: Path, what: str) -> None:
         "stand-still": lambda: stand_still(spark, folder),
         "elastic": lambda: elastic(spark, folder),
         "upsert": lambda: upsert(spark, folder),
+        "format": lambda: write_by_format(spark, folder),
     }
     sys.stdout.write(json.dumps(works[what]()) + "\n")
     spark.stop()

@@ -89,6 +89,13 @@ def test_a_master_with_two_workers_writes_serves_and_reads(standalone: str, tmp_
     assert re.fullmatch(rf"{seen}; give a path [^\n]*", found["unseen"])
 
 
+@pytest.mark.nightly
+@pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="unsupported: PySpark 3.5 has no Python data sources")
+def test_a_master_with_two_workers_writes_and_reads_by_the_format(standalone: str, tmp_path: Path) -> None:
+    found = run(standalone, tmp_path, "format", PYSPARK_PYTHON=sys.executable)
+    assert found == {"rows": {"cow": True, "mor": True}, "executors": 2}
+
+
 def test_executors_without_the_package_are_refused_in_one_sentence(standalone: str, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
