@@ -135,11 +135,15 @@ def _draw_axis(scale: _Scale) -> str:
         if not shown or stretch.left >= shown[-1].left + _LABEL_PERCENT:
             shown.append(stretch)
     ends = [*(stretch.left for stretch in shown[1:]), 100.0]
-    labels = (
-        f'<span style="left:{one.left:.2f}%;width:{end - one.left:.2f}%">{say_time(one.began_ms)[:19]}</span>'
-        for one, end in zip(shown, ends, strict=True)
-    )
+    labels = (_draw_moment(one, end) for one, end in zip(shown, ends, strict=True))
     return f'<div class="axis">{"".join(labels)}</div>'
+
+
+def _draw_moment(stretch: _Stretch, end_percent: float) -> str:
+    """When it began, as far as there is room; a phone has none for the day."""
+    day, time = say_time(stretch.began_ms)[:19].split()
+    place = f"left:{stretch.left:.2f}%;width:{end_percent - stretch.left:.2f}%"
+    return f'<span style="{place}"><i>{day} </i>{time}</span>'
 
 
 def _draw_lane(name: str, bars: Sequence[_Bar], *, scale: _Scale) -> str:
@@ -207,6 +211,8 @@ p, .axis { color: var(--quiet); font-size: .8rem; }
 .axis { position: relative; height: 1.4rem; overflow: hidden; border-bottom: 1px solid var(--line); }
 .axis span { position: absolute; overflow: hidden; white-space: nowrap; box-sizing: border-box;
   border-left: 1px solid var(--line); padding-left: .25rem; }
+.axis i { font-style: normal; }
+@media (max-width: 48rem) { .axis i { display: none; } }
 .lane { position: relative; border-bottom: 1px solid var(--line); }
 .bar { position: absolute; height: 1.1rem; border-radius: 2px; box-sizing: border-box; }
 .write { background: var(--write); } .replace { background: var(--replace); } .compact { background: var(--compact); }
@@ -216,6 +222,7 @@ ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1
 li i { display: inline-block; box-sizing: border-box; width: .9rem; height: .9rem;
   margin-right: .35rem; vertical-align: -.1rem; }
 .wide { overflow-x: auto; }
+.wide + .wide { margin-top: .75rem; }
 table { border-collapse: collapse; font-size: .8rem; white-space: nowrap; }
 th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); }
 tr:target { outline: 2px solid var(--write); }"""

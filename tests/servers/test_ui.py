@@ -93,6 +93,15 @@ def two_writers(table: Table, *, rounds: int) -> Iterator[None]:
         assert not writer.is_alive()
 
 
+def leave_a_conflict(table: Table, service: str | None = None) -> None:
+    """Of a write that gave up, or of a table service that gave way."""
+    groups = (FileGroupId("month=1", "f-0"),)
+    met = Conflict("20260101000000002", groups, "20260101000000001", "commit", "backfill (pid 4 on b)", 9, "wait")
+    noted = [describe_conflict(replace(met, is_early=True), lost_ms=700, met_ms=1_767_225_600_000)]
+    instant = f"2026010100000000{2 + (service is not None)}"
+    leave_conflicts(table.storage, instant, met=noted, writer="nightly etl (pid 7 on a)", service=service)
+
+
 def test_it_follows_two_writers_without_reloading(browser: Browser, table: Table, address: str) -> None:
     browser.imitate(width=1400, theme="light")
     browser.show(address)
@@ -130,10 +139,7 @@ def test_locks_and_what_is_under_way_are_shown_as_long_as_they_are(
 def test_a_write_that_gave_up_appears_by_itself(browser: Browser, table: Table, address: str) -> None:
     browser.show(address)
     assert until(lambda: "nothing gave up" in browser.run(TEXT.format("conflicts")))
-    groups = (FileGroupId("month=1", "f-0"),)
-    met = Conflict("20260101000000002", groups, "20260101000000001", "commit", "backfill (pid 4 on b)", 9, "wait")
-    noted = [describe_conflict(replace(met, is_early=True), lost_ms=700, met_ms=1_767_225_600_000)]
-    leave_conflicts(table.storage, met.instant, met=noted, writer="nightly etl (pid 7 on a)")
+    leave_a_conflict(table)
     assert until(lambda: "gave up" in browser.run(NEWEST))
     shown = browser.run(NEWEST).split("\t")
     assert shown[1:] == ["nightly etl (pid 7 on a)", "commit 20260101000000001", *WHERE]
@@ -147,9 +153,12 @@ def test_it_can_be_read_on_a_phone_and_in_the_dark(
 ) -> None:
     with two_writers(table, rounds=LAST // 2):
         pass
+    leave_a_conflict(table)
+    leave_a_conflict(table, service="clustering")
     browser.imitate(width=width, theme=theme)
     browser.show(address)
     assert until(lambda: len(browser.run(INSTANTS)) == LAST)
+    assert until(lambda: browser.run(NEWEST).endswith("clustering gave up"))
     assert browser.run("return innerWidth") == width
     assert browser.run("return document.documentElement.scrollWidth") <= width, "nobody has to push it sideways"
     ground, text = (
