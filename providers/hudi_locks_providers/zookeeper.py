@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -117,6 +118,8 @@ class ZooKeeperLockProvider(LockProvider):
             raise ProviderLoadError(
                 "the zookeeper lock providers need kazoo: pip install 'hudi-locks[zookeeper]'", module="kazoo"
             ) from error
+        if self._settings.security.sasl and importlib.util.find_spec("puresasl") is None:
+            raise ProviderLoadError("a login by SASL needs pure-sasl: pip install 'kazoo[sasl]'", module="puresasl")
         return LockClient(self._settings, self._places.find, clock=self.clock, on_lost=self.on_lost)
 
     def try_acquire(self, scope: LockScope, owner: Owner, timeout_s: float) -> Lease | None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError, RolledBackError
 from kazoo.protocol.serialization import Create, Delete, Exists, Transaction
-from kazoo.security import OPEN_ACL_UNSAFE
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendUnavailable
@@ -89,7 +88,7 @@ class Bulk:
         self, chunk: list[_Grasp], payload: bytes, *, stale: frozenset[str]
     ) -> tuple[list[Contender] | None, Exception | None]:
         """One transaction; folders in `stale` are empty, and made anew."""
-        transaction = Transaction(list(_operations(chunk, payload, stale)))
+        transaction = Transaction(list(_operations(chunk, payload, stale, self._session.acl)))
         done, stat = self._session.call(transaction, Exists(chunk[-1].path, None))
         if is_lost(done):
             stat = self._look_again(chunk[-1], done)
@@ -110,7 +109,8 @@ class Bulk:
         return stat
 
     def _make_partitions(self, chunk: list[_Grasp]) -> None:
-        requests = {request.path: request for grasp in chunk for request in create_parents(grasp.place)[:-1]}
+        acl = self._session.acl
+        requests = {request.path: request for grasp in chunk for request in create_parents(grasp.place, acl)[:-1]}
         made = self._session.call(*requests.values())
         partitions = {path for grasp in chunk for path in grasp.place.partition_nodes}
         self._line.made.update(partitions.intersection(path for path in made if isinstance(path, str)))
@@ -151,14 +151,14 @@ def _paths(contender: Contender) -> tuple[str, ...]:
     return (contender.path, contender.place.folder) if contender.place.is_group else (contender.path,)
 
 
-def _operations(chunk: list[_Grasp], payload: bytes, stale: frozenset[str]) -> Iterator[Any]:
-    data = create_parents(chunk[0].place)[0].data
+def _operations(chunk: list[_Grasp], payload: bytes, stale: frozenset[str], acl: list[Any]) -> Iterator[Any]:
+    data = create_parents(chunk[0].place, acl)[0].data
     for grasp in chunk:
         folder = grasp.place.folder
         if folder in stale:
             yield Delete(folder, _ANY_VERSION)
-        yield Create(folder, data, OPEN_ACL_UNSAFE, _PERSISTENT)
-        yield Create(grasp.path, payload, OPEN_ACL_UNSAFE, _EPHEMERAL)
+        yield Create(folder, data, acl, _PERSISTENT)
+        yield Create(grasp.path, payload, acl, _EPHEMERAL)
 
 
 def _find_cause(outcomes: list[Any]) -> Exception | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import ssl
 import threading
 from typing import Any, Final
 
@@ -19,12 +20,16 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is not
 
     Args:
         connect_s: Longest wait for one server's TCP connection; kazoo would wait for a whole session time-out.
+
+    Attributes:
+        mistrusted: Why the certificate of a server was not trusted; empty if none was met.
     """
 
     def __init__(self, connect_s: float) -> None:
         super().__init__()
         self._connect_s = connect_s
         self._latest: threading.Thread | None = None
+        self.mistrusted: str = ""
 
     def spawn(self, func: Any, *args: Any, **kwargs: Any) -> threading.Thread:
         """Start a thread; the last one that kazoo wants is its connection's."""
@@ -41,7 +46,12 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is not
 
     def create_connection(self, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         """Connect to one server."""
-        return super().create_connection(*args, timeout=min(timeout or self._connect_s, self._connect_s), **kwargs)
+        patience_s = min(timeout or self._connect_s, self._connect_s)
+        try:
+            return super().create_connection(*args, timeout=patience_s, **kwargs)
+        except ssl.SSLCertVerificationError as error:
+            self.mistrusted = error.verify_message
+            raise
 
     def select(
         self, readers: list[Any], writers: list[Any], _: list[Any], timeout: float | None = None

@@ -72,7 +72,8 @@ class ZooKeeperHooks:
 
     @contextmanager
     def _connect(self, **kwargs: Any) -> Iterator[Any]:
-        client = KazooClient(self._settings.hosts, timeout=self._settings.session_timeout_s, **kwargs)
+        given = {**self._settings.security.arguments, **kwargs}
+        client = KazooClient(self._settings.hosts, timeout=self._settings.session_timeout_s, **given)
         client.start()
         try:
             yield client

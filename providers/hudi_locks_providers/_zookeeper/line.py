@@ -13,7 +13,6 @@ from typing import Any, Final
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.serialization import Create, Create2, Delete, Exists, GetChildren, GetData
 from kazoo.protocol.states import EventType
-from kazoo.security import OPEN_ACL_UNSAFE
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
@@ -95,8 +94,8 @@ class Line:
             raise
 
     def _enter(self, place: NodePlace, prefix: str, payload: bytes) -> tuple[Contender, list[str], float]:
-        create = Create2(f"{place.folder}/{prefix}", payload, OPEN_ACL_UNSAFE, _EPHEMERAL_SEQUENTIAL)
-        above = create_parents(place)[-1:] if place.is_group else []
+        create = Create2(f"{place.folder}/{prefix}", payload, self._session.acl, _EPHEMERAL_SEQUENTIAL)
+        above = create_parents(place, self._session.acl)[-1:] if place.is_group else []
         for _ in range(_ROUNDS):
             sent_s = self._clock.monotonic()
             *made, created, children = self._session.call(*above, create, GetChildren(place.folder, None))
@@ -105,7 +104,7 @@ class Line:
                 contender = self._settle(created, place, prefix)
                 return contender, *self._list(contender, children, sent_s)
             _judge_parents(place, made if len(made) > 1 else [])
-            above = create_parents(place)
+            above = create_parents(place, self._session.acl)
         raise BackendUnavailable(f"{place.folder} was removed {_ROUNDS} times while it was made", key=place.folder)
 
     def _settle(self, created: Any, place: NodePlace, prefix: str) -> Contender:
@@ -298,14 +297,14 @@ def _judge_parents(place: NodePlace, made: list[Any]) -> None:
             )
 
 
-def create_parents(place: NodePlace) -> list[Any]:
+def create_parents(place: NodePlace, acl: list[Any]) -> list[Any]:
     """Requests that make the folder and all above it, outermost first; those that are there answer NodeExists."""
-    return [create_node(path) for path in (*place.parents, place.folder)]
+    return [create_node(path, acl) for path in (*place.parents, place.folder)]
 
 
-def create_node(path: str) -> Any:
+def create_node(path: str, acl: list[Any]) -> Any:
     """A request that makes a lasting node, as Curator makes those above its locks."""
-    return Create(path, _address().encode(), OPEN_ACL_UNSAFE, _PERSISTENT)
+    return Create(path, _address().encode(), acl, _PERSISTENT)
 
 
 @lru_cache(maxsize=1)

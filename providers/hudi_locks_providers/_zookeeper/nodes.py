@@ -52,7 +52,7 @@ class NodeMaker:
             return SetupStep.there(name, path)
         if terms.dry_run:
             return SetupStep.to_make(name, path)
-        (made,) = self._session.call(create_node(path))
+        (made,) = self._session.call(create_node(path, self._session.acl))
         if isinstance(made, NodeExistsError):
             return SetupStep.there(name, path)
         if isinstance(made, Exception):

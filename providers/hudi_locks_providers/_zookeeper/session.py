@@ -17,14 +17,16 @@ from kazoo.exceptions import (
     ConnectionLoss,
     NoAuthError,
     OperationTimeoutError,
+    SessionClosedRequireSaslError,
     SessionExpiredError,
     SessionMovedError,
     UnimplementedError,
     WriterNotClosedException,
 )
 from kazoo.protocol.serialization import Connect
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError, ProviderClosed
@@ -42,7 +44,7 @@ _HANDSHAKES: Final = 6
 """How many servers may be tried within one session time-out."""
 _SHORTEST_HANDSHAKE_S: Final = 1.0
 _LOSSES: Final = (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, SessionExpiredError, SessionMovedError)
-_REFUSALS: Final = (AuthFailedError, BadArgumentsError, NoAuthError, UnimplementedError)
+_REFUSALS: Final = (BadArgumentsError, NoAuthError, UnimplementedError)
 
 
 class SessionListener:
@@ -88,6 +90,7 @@ class Session:
 
         Raises:
             BackendUnavailable: No server could be reached in time; names them.
+            BackendRefused: One refuses the login, or its certificate is not trusted.
             ProviderClosed: Closed, before or meanwhile.
         """
         self._start()
@@ -97,8 +100,17 @@ class Session:
             raise ProviderClosed("the zookeeper lock provider is closed")
         if linked:
             return
+        raise self._explain_silence(patience_s)
+
+    def _explain_silence(self, patience_s: float) -> LockError:
         hosts = f"{self.settings.hosts}{self.settings.chroot}"
-        raise BackendUnavailable(
+        if self._client is not None and self._client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
+            return _refuse_login(hosts)
+        if self._handler is not None and (mistrusted := self._handler.mistrusted):
+            told = "give its authority by hudi_locks.zookeeper.ssl.ca_file, or the host that it is for in the url"
+            what = f"the certificate of ZooKeeper at {hosts} is not trusted"
+            return BackendRefused(f"{what} ({mistrusted}): {told}", key=hosts)
+        return BackendUnavailable(
             f"no ZooKeeper server of {hosts} could be reached within {patience_s:.1f} s; is one of them running, and"
             " does the network let it through?",
             key=hosts,
@@ -122,6 +134,7 @@ class Session:
             timeout=self.settings.session_timeout_s,
             handler=handler,
             connection_retry=KazooRetry(max_tries=-1, delay=_FIRST_PAUSE_S, max_delay=_LONGEST_PAUSE_S),
+            **self.settings.security.arguments,
         )
         client.add_listener(self._hear)
         self._observe_handshake(client)
@@ -159,6 +172,11 @@ class Session:
             self._listener.session_lost()
         else:
             self._listener.session_suspended()
+
+    @property
+    def acl(self) -> list[Any]:
+        """Who may do what with nodes that are made."""
+        return list(CREATOR_ALL_ACL if self.settings.security.restricts else OPEN_ACL_UNSAFE)
 
     @property
     def credentials(self) -> tuple[int, bytes] | None:
@@ -218,15 +236,25 @@ def is_lost(outcome: Any) -> bool:
     return isinstance(outcome, _LOSSES)
 
 
+def _refuse_login(key: str) -> LockError:
+    told = "check hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+    return BackendRefused(f"ZooKeeper refuses the login by SASL for {key}: {told}", key=key)
+
+
 def translate(error: Exception, path: str) -> LockError:
     """What an exception of kazoo means to a user of locks."""
     name = type(error).__name__
     if isinstance(error, NoAuthError):
         return BackendRefused(
             f"ZooKeeper refuses access to {path} (NoAuth): its ACL must let this client read, create and delete below"
-            " it; Hudi's nodes are open to all",
+            " it; Hudi's nodes are open to all, and for others there is hudi_locks.zookeeper.digest",
             key=path,
         )
+    if isinstance(error, AuthFailedError):
+        return _refuse_login(path)
+    if isinstance(error, SessionClosedRequireSaslError):
+        told = "give hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+        return BackendRefused(f"ZooKeeper wants a login by SASL for {path}: {told}", key=path)
     if isinstance(error, UnimplementedError):
         return BackendRefused(f"{path}: this ZooKeeper server is older than 3.5, which is needed", key=path)
     if isinstance(error, _REFUSALS):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_locks.config import Options, lock_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks_providers._wire.zookeeper import check_path
+from hudi_locks_providers._zookeeper.security import Security
 
 __all__ = ["Settings"]
 
@@ -26,19 +27,21 @@ class Settings:
         chroot: Node under which all paths are meant; empty for the root.
         session_timeout_s: What the server is asked for; it may grant another value.
         connection_timeout_s: Longest wait for a connection, and for one answer.
+        security: How it is proved who speaks to whom.
     """
 
     hosts: str
     chroot: str
     session_timeout_s: float
     connection_timeout_s: float
+    security: Security = field(default_factory=Security)
 
     @classmethod
     def from_options(cls, options: Options) -> Settings:
         """What Hudi's keys say.
 
         Raises:
-            ConfigError: The url is absent or malformed, or a number is.
+            ConfigError: The url is absent or malformed, or a number is; or the ways to log in contradict each other.
         """
         url = options.get_value(lock_keys.ZOOKEEPER_URL).strip()
         hosts, slash, chroot = url.partition("/")
@@ -50,6 +53,7 @@ class Settings:
             f"{slash}{chroot}".rstrip("/"),
             options.get_value(lock_keys.ZOOKEEPER_SESSION_TIMEOUT_MS) / 1000,
             options.get_value(lock_keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS) / 1000,
+            Security.from_options(options),
         )
 
 

@@ -17,6 +17,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError, NotEmptyError, RolledB
 from kazoo.exceptions import NodeExistsError as TakenError
 from kazoo.protocol.serialization import Create, Create2, Delete, Exists, GetChildren, Transaction
 from kazoo.protocol.states import EventType
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from hudi_locks import BackendUnavailable, Clock, Lease, LossReason, ManualClock, ProviderClosed
 
@@ -115,6 +116,7 @@ class TreeSession:
     def __init__(self, tree: Tree, clock: Clock, listener: SessionListener) -> None:
         self.tree = tree
         self.settings = Settings("memory:1", "", 30.0, 5.0)
+        self.acl = list(OPEN_ACL_UNSAFE)
         self.timeout_s = 30.0
         self.suspended_s: float | None = None
         self.is_linked = True
