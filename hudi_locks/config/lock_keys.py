@@ -302,6 +302,12 @@ STORAGE_PATH_STYLE = Key(
 STORAGE_ALLOW_HTTP = Key(
     "hudi_locks.storage.allow_http", bool, False, "whether the object store may be spoken to without TLS"
 )
+STORAGE_CA_FILE = Key(
+    "hudi_locks.storage.ca_file",
+    str,
+    None,
+    "PEM file, on every machine, with the authority of the store's certificate; absent where the system trusts it",
+)
 STORAGE_SKIP_SIGNATURE = Key(
     "hudi_locks.storage.skip_signature", bool, False, "whether requests go out unsigned, as emulators want it"
 )

@@ -12,7 +12,7 @@ from hudi_locks.config import Options
 from hudi_locks.errors import StorageError
 from hudi_locks_providers._s3.client import S3Client, open_client
 from hudi_locks_providers._storage.location import Location
-from hudi_locks_providers._storage.stores import find_endpoint
+from hudi_locks_providers._storage.stores import MISTRUSTED, find_endpoint, is_mistrusted
 
 __all__ = ["Bucket", "ConditionUnmet", "NothingThere"]
 
@@ -217,6 +217,8 @@ def _judge_unanswered(error: Exception) -> _Verdict:
     name = type(error).__name__
     if name in _NOT_SENT:
         return _Verdict.NOT_DONE
+    if is_mistrusted(str(error)):
+        return _Verdict.REFUSED
     is_setting = "Credential" in name or "Token" in name or "Validation" in name or "Invalid" in name
     return _Verdict.REFUSED if is_setting or isinstance(error, StorageError) else _Verdict.UNKNOWN
 
@@ -227,6 +229,8 @@ def _explain(error: Exception, asked: str, told: str) -> str:
         return f"the role hoodie.aws.role.arn cannot be assumed ({told}); mend its name, or who may assume it"
     if not status and ("Credential" in type(error).__name__ or "Token" in type(error).__name__):
         return f"no credentials could be had ({told}); give keys, a profile, or a role to this machine"
+    if not status and is_mistrusted(str(error)):
+        return MISTRUSTED
     if reason := _REASONS.get(code):
         return f"{reason[0]} ({told}); {reason[1]}"
     if status in (401, 403):

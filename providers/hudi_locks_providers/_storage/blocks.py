@@ -23,7 +23,13 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, lock_keys
 from hudi_locks_providers._storage.credentials import azure_credentials
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
-from hudi_locks_providers._storage.stores import import_obstore, open_store
+from hudi_locks_providers._storage.stores import (
+    MISTRUSTED,
+    import_obstore,
+    is_mistrusted,
+    open_store,
+    trust_authorities,
+)
 
 __all__ = ["Blocks"]
 
@@ -61,6 +67,7 @@ class Blocks:
         self._objects = objects
         self._options = options
         self._clock = clock or SystemClock()
+        self._trusted = trust_authorities(options)
 
     def put(self, key: str, block: str, data: bytes) -> None:
         """Send a block of a blob; it stays apart until it is named."""
@@ -121,13 +128,14 @@ class Blocks:
         """
         status, code, name = 0, "", ""
         try:
-            with urlopen(self._build(method, key, query, data, headers), timeout=_ANSWER_S) as answer:  # noqa: S310  # http(s) alone
+            built = self._build(method, key, query, data, headers)
+            with urlopen(built, timeout=_ANSWER_S, context=self._trusted) as answer:  # noqa: S310  # http(s) alone
                 return _Answer({name.lower(): value for name, value in answer.headers.items()}, answer.read())
         except HTTPError as error:
             status, code = error.code, error.headers.get("x-ms-error-code") or ""
             error.close()
         except (OSError, http.client.HTTPException) as error:
-            name = type(error).__name__
+            name = MISTRUSTED if is_mistrusted(str(error)) else type(error).__name__
         raise self._judge(method, key, status=status, code=code, name=name)
 
     def _build(

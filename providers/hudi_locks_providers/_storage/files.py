@@ -17,7 +17,7 @@ from hudi_locks.storage import Entry, Storage, StorageCapabilities, map_in_threa
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
 from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
-from hudi_locks_providers._storage.stores import RequestPolicy
+from hudi_locks_providers._storage.stores import MISTRUSTED, RequestPolicy, is_mistrusted, trust_authorities
 from hudi_locks_providers._wire.service_time import ServiceTime
 
 if TYPE_CHECKING:
@@ -232,12 +232,14 @@ class ObjectStorage(Storage):
     def _ask_date(self) -> str:
         url = _ADDRESSES[self._objects.location.service](self._objects)
         try:
-            with urlopen(Request(url, method="HEAD"), timeout=_POLICY.timeout_s) as answer:  # noqa: S310  # http(s) alone
+            asked, trusted = Request(url, method="HEAD"), trust_authorities(self.options)  # noqa: S310  # http(s) alone
+            with urlopen(asked, timeout=_POLICY.timeout_s, context=trusted) as answer:  # noqa: S310
                 told = answer.headers["Date"]
         except HTTPError as error:
             told = error.headers["Date"]  # any answer tells the time
         except OSError as error:
-            raise StorageError(f"{self.base}: {url} does not tell the time: {error}", path=self.base) from error
+            told = MISTRUSTED if is_mistrusted(str(error)) else f"{url} does not tell the time: {error}"
+            raise StorageError(f"{self.base}: {told}", path=self.base) from error
         return str(told)
 
     def _key(self, path: str) -> str:

@@ -14,7 +14,14 @@ from hudi_locks.config import Options
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError
 from hudi_locks_providers._storage.location import Location
 from hudi_locks_providers._storage.ranges import Block
-from hudi_locks_providers._storage.stores import RequestPolicy, find_endpoint, import_obstore, open_store
+from hudi_locks_providers._storage.stores import (
+    MISTRUSTED,
+    RequestPolicy,
+    find_endpoint,
+    import_obstore,
+    is_mistrusted,
+    open_store,
+)
 
 __all__ = ["ObjectOutput", "Objects", "PreconditionFailed", "Stored", "stamp_ms"]
 
@@ -253,7 +260,7 @@ class Objects:
             return self._bucket_missing()
         if isinstance(error, FileNotFoundError) or name == "NotFoundError":
             return FileNotFoundError(key)
-        return self._say_failure(key, asked, name=name, text=text)
+        return self._say_failure(key, asked, name=MISTRUSTED if is_mistrusted(text) else name, text=text)
 
     def _say_failure(self, key: str, asked: str, *, name: str, text: str) -> LockError:
         status = int(found[1]) if (found := _STATUS.search(text)) else 0
@@ -283,6 +290,8 @@ class Objects:
         where, told, facts = self._describe(key, status, code, name=name)
         if code in _NO_BUCKET:
             return self._bucket_missing()
+        if name == MISTRUSTED:
+            return BackendRefused(f"{where}: {MISTRUSTED}", **facts)
         if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
             right = _RIGHTS.get(self.location.service, {}).get(asked, asked)
             message = f"{where}: the service refuses to {asked} it ({told}); grant {right}, or check the credentials"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from hudi_locks.config import Options, lock_keys
@@ -17,13 +19,17 @@ from hudi_locks_providers._storage.credentials import azure_credentials, s3_cred
 from hudi_locks_providers._storage.location import Location
 
 __all__ = [
+    "MISTRUSTED",
     "RequestPolicy",
     "check_settings",
+    "find_authorities",
     "find_endpoint",
     "find_lease_ms",
     "find_region",
     "import_obstore",
+    "is_mistrusted",
     "open_store",
+    "trust_authorities",
 ]
 
 _LONGEST_REQUEST_S: Final = 10.0
@@ -39,6 +45,7 @@ _UNSIGNED_GCS: Final = {"bearer_token": "unsigned"}
 """obstore asks Google for a token even when told to skip signatures, unless it is given one."""
 _OPEN: Final[dict[object, Any]] = {}
 _GUARD: Final = threading.Lock()
+MISTRUSTED: Final = f"its certificate is not trusted; give its authority by {lock_keys.STORAGE_CA_FILE.name}"
 _RUNTIME: Final[list[int]] = []
 """The generation of the process that obstore's threads run in, once it was used."""
 
@@ -94,6 +101,38 @@ def check_settings(options: Options, location: Location) -> None:
             key=lock_keys.STORAGE_ALLOW_HTTP.name,
         )
     azure_credentials(options)
+    find_authorities(options)
+
+
+def find_authorities(options: Options) -> Path | None:
+    """The file of the authorities to trust; None for the system's.
+
+    Raises:
+        ConfigError: It is not there.
+    """
+    key = lock_keys.STORAGE_CA_FILE
+    found = options.find(key)
+    if found is not None and not Path(found).is_file():
+        raise ConfigError(f"{key.name}={found!r}: there is no such file on this machine", key=key.name)
+    return None if found is None else Path(found)
+
+
+def trust_authorities(options: Options) -> ssl.SSLContext | None:
+    """Whom connections trust that obstore does not make; None for the system's authorities alone.
+
+    Raises:
+        ConfigError: See `find_authorities`.
+    """
+    if (authorities := find_authorities(options)) is None:
+        return None
+    context = ssl.create_default_context()
+    context.load_verify_locations(authorities)
+    return context
+
+
+def is_mistrusted(text: str) -> bool:
+    """Whether an error of a client says that it does not trust the service's certificate."""
+    return "certificate" in text.lower()
 
 
 def find_lease_ms(options: Options) -> int:
@@ -162,7 +201,7 @@ def open_store(options: Options, location: Location, policy: RequestPolicy | Non
 def _rest(options: Options) -> tuple[object, ...]:
     """What else makes it another store."""
     role = [options.find(key) for key in (lock_keys.AWS_ROLE_ARN, lock_keys.AWS_ROLE_EXTERNAL_ID)]
-    return (*role, _allows_http(options))
+    return (*role, _allows_http(options), find_authorities(options))
 
 
 def _open(options: Options, location: Location, settings: Mapping[str, Any], policy: RequestPolicy) -> Any:
@@ -171,6 +210,7 @@ def _open(options: Options, location: Location, settings: Mapping[str, Any], pol
         return stores.MemoryStore()
     provider = s3_credential_provider(options) if location.service == "s3" else None
     timeout = timedelta(seconds=policy.timeout_s)
+    authorities = find_authorities(options)
     return getattr(stores, _CLASSES[location.service])(
         location.bucket,
         config=dict(settings),
@@ -178,6 +218,7 @@ def _open(options: Options, location: Location, settings: Mapping[str, Any], pol
             "timeout": timeout,
             "allow_http": _allows_http(options),
             "pool_idle_timeout": timedelta(seconds=_IDLE_S),
+            **({"root_certificate": authorities.read_bytes()} if authorities else {}),
         },
         retry_config={"max_retries": policy.retries, "retry_timeout": timeout * (policy.retries + 1)},
         **({"credential_provider": provider} if provider else {}),

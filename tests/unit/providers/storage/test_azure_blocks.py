@@ -31,8 +31,9 @@ class Service:
         self.asked: list[Request] = []
         self.told: list[Any] = []
 
-    def __call__(self, request: Request, timeout: float) -> Any:
+    def __call__(self, request: Request, timeout: float, context: object = None) -> Any:
         assert timeout > 0
+        assert context is None
         self.asked.append(request)
         found = self.told.pop(0) if self.told else (201, {}, b"")
         if isinstance(found, Exception):
