@@ -166,6 +166,18 @@ HIVE_DATABASE = Key(
     "hoodie.write.lock.hivemetastore.database", str, None, "Hive database of the locked table", since="0.8.0"
 )
 HIVE_TABLE = Key("hoodie.write.lock.hivemetastore.table", str, None, "Hive table to lock", since="0.8.0")
+HIVE_USE_SSL = Key(
+    "hudi_locks.hive_metastore.use_ssl",
+    bool,
+    False,
+    "whether locks and catalogs speak TLS with the metastore; hive.metastore.use.SSL of hive-site.xml if absent",
+)
+HIVE_CA_FILE = Key(
+    "hudi_locks.hive_metastore.ca_file",
+    str,
+    None,
+    "PEM file with the authority of the metastore's certificate; absent where the system trusts it",
+)
 HIVE_URIS = Key(
     "hoodie.write.lock.hivemetastore.uris",
     str,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import getpass
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options
-from hudi_locks.errors import BackendRefused, BackendUnavailable
+from hudi_locks.config import Key, Options, lock_keys
+from hudi_locks.errors import BackendRefused, BackendUnavailable, ConfigError
 from hudi_locks.lock import import_extra
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
-from hudi_locks_providers._hive.settings import Address, find_addresses
+from hudi_locks_providers._hive.settings import Address, find_addresses, uses_tls
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS
 
 __all__ = ["MetastoreConnections", "find_user"]
@@ -40,8 +43,8 @@ class _Link:
         handle = self.socket.handle
         handle.setblocking(False)
         try:
-            handle.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
+            handle.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except OSError:
             return False
@@ -151,12 +154,33 @@ class MetastoreConnections:
         opened.setTimeout(_CONNECT_MS)
         try:
             opened.open()
+            if trusted := self._trusted:
+                opened.handle = trusted.wrap_socket(opened.handle, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            raise self._mistrust(host, port, error) from error
         except (transport.TTransportException, OSError) as error:
             _logger.warning("thrift://%s:%d cannot be reached: %s", host, port, error)
             return None
         opened.setTimeout(_ANSWER_MS)
         opened.handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return _Link(stubs.Client(protocol.TBinaryProtocol(transport.TBufferedTransport(opened))), opened)
+
+    @cached_property
+    def _trusted(self) -> ssl.SSLContext | None:
+        """Whom a connection by TLS trusts; None for a plain one."""
+        if not uses_tls(self._options):
+            return None
+        context, key = ssl.create_default_context(), lock_keys.HIVE_CA_FILE
+        if path := self._options.find(key):
+            if not Path(path).is_file():
+                raise ConfigError(f"{key.name}={path!r}: there is no such file on this machine", key=key.name)
+            context.load_verify_locations(path)
+        return context
+
+    def _mistrust(self, host: str, port: int, error: ssl.SSLCertVerificationError) -> BackendRefused:
+        told = f"give its authority by {lock_keys.HIVE_CA_FILE.name}, or the host that it is for in the address"
+        what = f"the certificate of the metastore thrift://{host}:{port} is not trusted"
+        return BackendRefused(f"{what} ({error.verify_message}): {told}", uris=self.place)
 
     def close(self) -> None:
         """Close the idle connections; a later call opens new ones."""

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from hudi_locks.config import Key, Options, lock_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockScope
-from hudi_locks_providers._hive.site import find_uris_text
+from hudi_locks_providers._hive.site import asks_for_tls, find_uris_text
 
-__all__ = ["Address", "HiveSettings", "find_addresses"]
+__all__ = ["Address", "HiveSettings", "find_addresses", "uses_tls"]
 
 _DEFAULT_PORT: Final = 9083
 _SHOWN_LETTERS: Final = 64
@@ -73,6 +73,12 @@ def find_addresses(options: Options, key: Key[str]) -> list[Address]:
             key=key.name,
         )
     return [_parse(part.strip(), key) for part in text.split(",") if part.strip()]
+
+
+def uses_tls(options: Options) -> bool:
+    """Whether metastores are spoken to by TLS: as our key says, else as Hadoop's configuration does."""
+    key = lock_keys.HIVE_USE_SSL
+    return options.get_value(key) if options.name_used(key) is not None else asks_for_tls()
 
 
 def _parse(uri: str, key: Key[str]) -> Address:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from hudi_locks.errors import ConfigError
 from hudi_locks_providers._hadoop import CONF_DIR, Look, look_in_spark, read_site
 
-__all__ = ["find_uris_text"]
+__all__ = ["asks_for_tls", "find_uris_text"]
 
 _FOLDERS: Final = ("HIVE_CONF_DIR", CONF_DIR)
 _URIS: Final = ("hive.metastore.uris", "metastore.thrift.uris")
+_TLS: Final = ("hive.metastore.use.SSL", "metastore.use.SSL")
 _SASL: Final = ("hive.metastore.sasl.enabled", "metastore.sasl.enabled")
 
 
@@ -25,12 +27,21 @@ def find_uris_text() -> str | None:
     Raises:
         ConfigError: The file cannot be read, or asks for Kerberos, which this client does not speak.
     """
+    return next((found for look in _list_looks() if (found := _find(look, _URIS))), None)
+
+
+def asks_for_tls() -> bool:
+    """Whether Hadoop's configuration says that metastores speak TLS, looked for where their addresses are."""
+    return any((_find(look, _TLS) or "").lower() == "true" for look in _list_looks())
+
+
+def _list_looks() -> Iterator[Look]:
     for folder in _FOLDERS:
         path = Path(os.environ.get(folder) or "/nowhere", "hive-site.xml")
-        if path.is_file() and (found := _find(_read(path), _URIS)):
-            return found
-    spark = look_in_spark()
-    return _find(spark, _URIS) if spark else None
+        if path.is_file():
+            yield _read(path)
+    if spark := look_in_spark():
+        yield spark
 
 
 def _read(path: Path) -> Look:
