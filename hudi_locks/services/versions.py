@@ -207,7 +207,7 @@ class VersionChanger:
 
     def _refuse_logs(self, timeline: Timeline, to: int) -> None:
         """Version 6 names a log by the base file below it, and later ones by its write."""
-        is_logged = self._table.strategy.is_merge_on_read and self._table.layout.version > 1
+        is_logged = self._table.strategy.is_merge_on_read and not self._table.layout.is_version_6
         if to >= _METADATA_SINCE or not is_logged:
             return
         logged = sum(bool(piece.logs) for piece in latest_file_slices(self._storage, timeline))

@@ -168,7 +168,7 @@ class ConcurrentWrites:
 
     def _claimed(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
         found = list(claimed_operations(claims, self._state.timeline))
-        if self._table.layout.version > 1 or self._absent_keys is None:
+        if not self._table.layout.is_version_6 or self._absent_keys is None:
             return found
         return [replace(other, paths=self._read_paths(other)) for other in found]
 
@@ -182,7 +182,7 @@ class ConcurrentWrites:
 
     def _find_withdrawn(self, timeline: Timeline) -> ConcurrentOperation | None:
         """A compaction that was planned when the write began, and is gone: in version 6 its logs are named by it."""
-        known = self._state.timeline.pending(("compaction",)) if self._table.layout.version == 1 else ()
+        known = self._state.timeline.pending(("compaction",)) if self._table.layout.is_version_6 else ()
         gone = (instant for instant in known if timeline.get(instant.requested) is None)
         groups = self._this.groups
         return next((ConcurrentOperation(i.requested, i.action, None, False, groups) for i in gone if groups), None)
@@ -233,7 +233,7 @@ class ConcurrentWrites:
 
         Readers hide the base file, whose time is earlier.
         """
-        is_old, is_later = self._table.layout.version == 1, other.requested > self._this.requested
+        is_old, is_later = self._table.layout.is_version_6, other.requested > self._this.requested
         return is_old and self._this.action == "compaction" and other.action == "replacecommit" and is_later
 
     def _hides_logs(self, other: ConcurrentOperation) -> bool:
@@ -241,7 +241,7 @@ class ConcurrentWrites:
 
         In version 6 such a name says which base file a log lies on. A compaction that was planned before is known.
         """
-        is_old, was_known = self._table.layout.version == 1, self._state.timeline.get(other.requested) is not None
+        is_old, was_known = self._table.layout.is_version_6, self._state.timeline.get(other.requested) is not None
         return is_old and other.is_compaction and not was_known and bool(self._this.groups & other.groups)
 
     def _intrusion(self, other: ConcurrentOperation) -> str:

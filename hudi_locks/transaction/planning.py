@@ -58,7 +58,7 @@ _ATTEMPT = "hudi_locks.attempt"
 
 def name_clustering(layout: TimelineLayout) -> str:
     """The action of a clustering that is planned or under way."""
-    return "clustering" if layout.version > 1 else "replacecommit"
+    return "replacecommit" if layout.is_version_6 else "clustering"
 
 
 class ServicePlanning(Generic[P]):
@@ -266,7 +266,7 @@ class CompactionPlanning(ServicePlanning[CompactionPlan]):
 
     @property
     def _is_old(self) -> bool:
-        return self._table.layout.version == 1
+        return self._table.layout.is_version_6
 
     def _read_mark(self, requested: str) -> bytes | None:
         layout = self._table.layout

@@ -58,7 +58,7 @@ def _check_presence(survey: Survey, named: Mapping[str, CommitFiles]) -> None:
             if is_amiss(file, there.get(file.path)) and (is_kept or file.path in there):
                 needed[file.path] = file
     for path, file in needed.items():
-        if path not in taken or path in there or survey.table.layout.version > 1:
+        if path not in taken or path in there or not survey.table.layout.is_version_6:
             _report_loss(survey, file, there.get(path), is_cleaned=path in taken)
 
 
