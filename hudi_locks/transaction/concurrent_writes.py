@@ -11,7 +11,7 @@ from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import ALTER_SCHEMA, CommitMetadata, Instant, State
-from hudi_locks.format.claim import Claim
+from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.table import NEWEST_COLUMNS
 from hudi_locks.timeline import Timeline
@@ -167,10 +167,14 @@ class ConcurrentWrites:
         return found
 
     def _claimed(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
-        found = list(claimed_operations(claims, self._state.timeline))
+        found = list(claimed_operations(filter(self._is_met, claims), self._state.timeline))
         if not self._table.layout.is_version_6 or self._absent_keys is None:
             return found
         return [replace(other, paths=self._read_paths(other)) for other in found]
+
+    def _is_met(self, claim: Claim) -> bool:
+        """Not a restore that was finished before this attempt to run a plan began: what it left is merged."""
+        return claim.kind is not ClaimKind.RESTORE or claim.number > self._state.attempt
 
     def _read_paths(self, other: ConcurrentOperation) -> frozenset[str]:
         """In version 6 names of logs do not follow from the write."""
