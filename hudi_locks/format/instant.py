@@ -230,6 +230,11 @@ class TimelineLayout:
     zone: tzinfo = timezone.utc
     has_old_logs: bool = False
 
+    @property
+    def is_version_6(self) -> bool:
+        """Whether the table is of version 6, the only one with timeline layout 1 that is read here."""
+        return self.version == 1
+
     def path(self, instant: Instant) -> str:
         """The file of `instant`, relative to the base path."""
         return f"{self.folder}/{instant.file_name(self.version)}"

@@ -13,7 +13,7 @@ from hudi_locks.metadata_table.delta_commit import (
 )
 from hudi_locks.metadata_table.delta_commits import DeltaCommits, find_last_commit, find_last_compaction
 from hudi_locks.metadata_table.key_places import KeyPlaces, KeySpread, read_keys
-from hudi_locks.metadata_table.making import make_metadata_table
+from hudi_locks.metadata_table.making import is_defined, make_metadata_table
 from hudi_locks.metadata_table.measuring import choose_columns, measure_file
 from hudi_locks.metadata_table.metadata_table import (
     INDEXES_PATH,
@@ -52,6 +52,7 @@ __all__ = [
     "find_last_compaction",
     "find_slice_ranges",
     "hides_some",
+    "is_defined",
     "is_record_group",
     "list_indexed",
     "log_path",

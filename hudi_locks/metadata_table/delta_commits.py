@@ -79,7 +79,7 @@ class DeltaCommits:
             Paths of the files that this call made.
         """
         begun = Instant(requested, _ACTION, State.REQUESTED)
-        forecast = self._forecast(logs) if self.layout.version == 1 else b""
+        forecast = self._forecast(logs) if self.layout.is_version_6 else b""
         instants = ((begun, b""), (begun.as_inflight(), forecast))
         made = [one for one, data in instants if create_instant(self.storage, self.layout, instant=one, data=data)]
         return [self.layout.path(one) for one in made]
@@ -123,7 +123,7 @@ class DeltaCommits:
 
     def _leaves_out(self, compaction: Instant, completed: Instant, logs: Collection[str]) -> bool:
         """Whether the logs of a delta commit would count as compacted, and are not."""
-        if self.layout.version > 1:
+        if not self.layout.is_version_6:
             return compaction.requested >= (completed.completion or "")
         names = {path: LogFileName.parse(path.rpartition("/")[2]) for path in logs}
         below = {name.file_id for name in names.values() if name is not None and name.instant < compaction.requested}
@@ -159,7 +159,7 @@ class DeltaCommits:
 
     def _remove_logs(self, requested: str, logs: Iterable[str], *, is_begun: bool) -> set[str]:
         """Where names do not tell the write, the logs are read: JVM writers append to one that is there."""
-        if self.layout.version == 1:
+        if self.layout.is_version_6:
             found = find_blocks(self.storage, self._list_folders(), requested)
             found.take_out(self.storage)
             return {path for path in sorted(found.alone | found.undone) if self.storage.delete(path)}

@@ -1,13 +1,13 @@
 """A metadata table that is made of what its table has (Hudi's HoodieBackedTableMetadataWriter, its initialization).
 
 As JVM Hudi makes it: a base file of each file group that has records, and a delta commit of each part, with times that
-are before all others.
+are before all others. In version 6 these are the time of the last instant of the table and three digits.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -30,14 +30,19 @@ from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.compaction import base_file_path
 from hudi_locks.metadata_table.delta_commit import log_path, plan_delta_commit
 from hudi_locks.metadata_table.key_places import KeyPlaces
-from hudi_locks.metadata_table.metadata_table import INDEXES_PATH, METADATA_LAYOUT, OWN_PROPERTIES
+from hudi_locks.metadata_table.metadata_table import (
+    INDEXES_PATH,
+    METADATA_LAYOUT,
+    OLD_METADATA_LAYOUT,
+    OWN_PROPERTIES,
+)
 from hudi_locks.metadata_table.record_files import merge_base_file
 from hudi_locks.metadata_table.shape import MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import TableConfig, create_partition_metadata
-from hudi_locks.timeline import create_instant
+from hudi_locks.timeline import TimelineLayout, create_instant
 
-__all__ = ["make_metadata_table"]
+__all__ = ["is_defined", "make_metadata_table"]
 
 _OPERATION: Final = "BULK_INSERT_PREPPED"
 _GROUPS: Final = {
@@ -47,20 +52,34 @@ _GROUPS: Final = {
     MetadataPartition.RECORD_INDEX: ("record-index", 0),
 }
 """How the ids of the file groups of each part begin, and how many there are; those of keys say it themselves."""
+_VERSION_6: Final = 6
 _VERSION_9: Final = 9
+_OLD_SUFFIX: Final = 10
+"""Behind the time of an instant of the table, in version 6: of the first part that is made, and counted on."""
+_NO_INSTANT: Final = "0" * 14
 _KEY_THREADS: Final = 2
 """So many base files of a record index are in memory at a time."""
-_FIXED: Final = {
-    "hoodie.archivelog.folder": "history",
+_ALWAYS: Final = {
     "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
     "hoodie.datasource.write.drop.partition.columns": "false",
     "hoodie.populate.meta.fields": "false",
-    "hoodie.record.merge.mode": "CUSTOM",
-    "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
     "hoodie.table.base.file.format": "HFILE",
-    "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
     "hoodie.table.recordkey.fields": "key",
     "hoodie.table.type": "MERGE_ON_READ",
+}
+_OLD_FIXED: Final = {
+    **_ALWAYS,
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+    "hoodie.timeline.layout.version": "1",
+}
+_FIXED: Final = {
+    **_ALWAYS,
+    "hoodie.archivelog.folder": "history",
+    "hoodie.record.merge.mode": "CUSTOM",
+    "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+    "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
     "hoodie.timeline.history.path": "history",
     "hoodie.timeline.layout.version": "2",
     "hoodie.timeline.path": "timeline",
@@ -91,11 +110,11 @@ class _Content:
     version: int
 
     def list_parts(self, config: TableConfig) -> tuple[MetadataPartition, ...]:
-        """A table without partition columns has no statistics of partitions, as JVM Hudi has it."""
+        """Of a table without partition columns, or of version 6, no statistics of partitions, as JVM Hudi has it."""
         parts = [MetadataPartition.FILES]
         if self.columns:
             parts.append(MetadataPartition.COLUMN_STATS)
-        if self.columns and config.partition_fields:
+        if self.columns and config.partition_fields and config.version > _VERSION_6:
             parts.append(MetadataPartition.PARTITION_STATS)
         if self.keys is not None:
             parts.append(MetadataPartition.RECORD_INDEX)
@@ -123,6 +142,7 @@ def make_metadata_table(
     *,
     columns: Sequence[str],
     completed: str,
+    last: str = "",
     keys: KeyPlaces | None = None,
 ) -> tuple[MetadataPartition, ...]:
     """Make all files of a metadata table in an empty folder. Nobody goes by them until the table names them.
@@ -133,6 +153,7 @@ def make_metadata_table(
         written: Every file of the table, with the ranges of each column.
         columns: Those of which there are to be statistics; none for a metadata table that has files alone.
         completed: When it counts as made.
+        last: Requested time of the last instant of the table, which names those of a metadata table of version 6.
         keys: Of all rows, for a record index, each once; None for none.
 
     Returns:
@@ -143,27 +164,36 @@ def make_metadata_table(
     """
     content = _Content(written, tuple(columns), keys, config.version)
     parts = content.list_parts(config)
-    storage.make_folder(METADATA_LAYOUT.archive)
+    layout = OLD_METADATA_LAYOUT if config.version == _VERSION_6 else METADATA_LAYOUT
+    storage.make_folder(layout.archive)
     storage.replace(OWN_PROPERTIES, _describe(config))
-    if len(parts) > 1:
+    if is_defined(parts, config.version):
         storage.replace(INDEXES_PATH, _define(parts, columns, config.version))
     for number, part in enumerate(parts):
-        _make_part(storage, part, content, times=(number, completed))
+        time = f"{last or _NO_INSTANT}{_OLD_SUFFIX + number:03}" if layout.is_version_6 else f"{number:017}"
+        _make_part(storage, part, content, layout=layout, times=(time, add_ms(completed, number)))
     return parts
 
 
-def _make_part(storage: Storage, part: MetadataPartition, content: _Content, *, times: tuple[int, str]) -> None:
-    number, completed = times
-    begun = Instant(f"{number:017}", "deltacommit", State.REQUESTED)
+def is_defined(parts: Collection[MetadataPartition], version: int) -> bool:
+    """Whether there is a file that says what the indexes of these parts are about."""
+    return MetadataPartition.COLUMN_STATS in parts or (len(parts) > 1 and version > _VERSION_6)
+
+
+def _make_part(
+    storage: Storage, part: MetadataPartition, content: _Content, *, layout: TimelineLayout, times: tuple[str, str]
+) -> None:
+    requested, completed = times
+    begun = Instant(requested, "deltacommit", State.REQUESTED)
     groups = content.list_groups(part, begun.requested)
     for state in (begun, begun.as_inflight()):
-        create_instant(storage, METADATA_LAYOUT, instant=state)
+        create_instant(storage, layout, instant=state)
     create_partition_metadata(storage, f"{METADATA_FOLDER}/{part.value}", instant=begun.requested)
     threads = _KEY_THREADS if part is MetadataPartition.RECORD_INDEX else len(groups)
     made = map_in_threads(lambda group: _make_group(storage, group, content.version), groups, threads=threads)
     metadata = CommitMetadata.of([one for one in made if one], _OPERATION, schema=SCHEMA_TEXTS[content.version])
-    done = begun.as_inflight().as_completed(add_ms(completed, number))
-    storage.replace(METADATA_LAYOUT.path(done), metadata.encode("deltacommit", layout_version=METADATA_LAYOUT.version))
+    done = begun.as_inflight().as_completed(completed)
+    storage.replace(layout.path(done), metadata.encode("deltacommit", layout_version=layout.version))
 
 
 def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | None:
@@ -197,9 +227,11 @@ def _describe(config: TableConfig) -> bytes:
     own = {
         table_keys.TABLE_NAME.name: own_config.name,
         table_keys.TABLE_VERSION.name: str(config.version),
-        table_keys.INITIAL_VERSION.name: str(config.version),
         table_keys.TABLE_CHECKSUM.name: str(own_config.checksum),
     }
+    if config.version == _VERSION_6:
+        return encode_properties({**_OLD_FIXED, **own}, "Properties of a metadata table of Apache Hudi")
+    own[table_keys.INITIAL_VERSION.name] = str(config.version)
     return encode_properties({**_FIXED, **own}, "Properties of a metadata table of Apache Hudi")
 
 

@@ -38,7 +38,7 @@ def choose_columns(schema: pa.Schema, *, version: int) -> dict[str, ValueKind]:
 
 
 def measure_file(
-    storage: Storage, file: BaseFile | LogFile, columns: Mapping[str, ValueKind]
+    storage: Storage, file: BaseFile | LogFile, columns: Mapping[str, ValueKind], *, is_mixed: bool = False
 ) -> Mapping[str, ColumnRange] | None:
     """The range of each column in a file; none of a log without rows. A column that the file lacks is null there.
 
@@ -48,6 +48,7 @@ def measure_file(
         storage: Of the table.
         file: Which.
         columns: What the values of each column are.
+        is_mixed: Whether a log may hold blocks of several writes, and such as take others out, as in version 6.
 
     Returns:
         None if the file is gone.
@@ -57,9 +58,11 @@ def measure_file(
         StorageError: The store failed.
         UnsupportedTable: A block of a log is of a kind that is not read here.
     """
+    if not columns:
+        return {}
     try:
         if isinstance(file, LogFile):
-            return _measure_log(storage, file.path, columns)
+            return _measure_log(storage, file.path, columns, is_mixed=is_mixed)
         return _measure_base_file(storage, file.path, columns)
     except NoSuchFile:
         return None
@@ -75,11 +78,13 @@ def _measure_base_file(storage: Storage, path: str, columns: Mapping[str, ValueK
     return _choose({**exact, **_measure(rows, lacking, columns)}, columns)
 
 
-def _measure_log(storage: Storage, path: str, columns: Mapping[str, ValueKind]) -> Mapping[str, ColumnRange]:
+def _measure_log(
+    storage: Storage, path: str, columns: Mapping[str, ValueKind], *, is_mixed: bool
+) -> Mapping[str, ColumnRange]:
     data = storage.read(path)
     if data is None:
         raise NoSuchFile(f"cannot open {path!r}: it is not there", path=path)
-    entries = read_log(data, path, columns=tuple(columns))
+    entries = read_log(data, path, columns=tuple(columns), takes=(lambda _: True) if is_mixed else None)
     rows = (entry.whole for entry in entries if entry.orderings is None)
     return _choose(_measure(rows, list(columns), columns), columns)
 

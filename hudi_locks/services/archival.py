@@ -88,7 +88,7 @@ class Archiver:
         self._storage = coordinator.storage
         self._settings = settings
         self._clean_settings = clean_settings
-        self._beside = _BESIDE_WRITES if coordinator.layout.version > 1 else _BESIDE_OLD_WRITES
+        self._beside = _BESIDE_OLD_WRITES if coordinator.layout.is_version_6 else _BESIDE_WRITES
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether there are more commits than the settings allow."""
@@ -138,7 +138,7 @@ class Archiver:
 
     def _list_staying(self, timeline: Timeline, kept: frozenset[str]) -> Iterator[str]:
         """Completed instants beside the writes that may not go: nothing later than one of them goes."""
-        is_old_layout = timeline.layout.version == 1
+        is_old_layout = timeline.layout.is_version_6
         for instant in timeline.completed(self._beside if is_old_layout else None):
             if instant.action not in WRITE_ACTIONS:
                 may_go = instant.action in self._beside and instant.requested not in kept and self._is_old(instant)
@@ -231,7 +231,7 @@ def move_to_history(
     index = index_files(storage, timeline.layout)
     files = {i: index.get((i.requested, comparable_action(i.action)), ()) for i in chosen}
     rows = [_make_row(storage, timeline, instant, files[instant]) for instant in chosen]
-    if timeline.layout.version == 1:
+    if timeline.layout.is_version_6:
         add_to_old_archive(storage, timeline.layout, rows)
         on_added()
         _remove(storage, files, on_ended)
@@ -283,7 +283,7 @@ def find_overlapping(storage: Storage, timeline: Timeline, writes: Sequence[Inst
     Raises:
         DamagedTable: A commit cannot be read.
     """
-    if timeline.layout.version == 1:
+    if timeline.layout.is_version_6:
         return frozenset()
     logged = [instant for instant in writes if instant.action == "deltacommit"]
     barriers = _list_barriers(storage, timeline) if logged else []

@@ -74,7 +74,7 @@ class Compaction(PlannedService[CompactionPlan]):
 
     @property
     def _is_old(self) -> bool:
-        return self.table.layout.version == 1
+        return self.table.layout.is_version_6
 
     def _is_taken_over(self, instant: Instant) -> bool:
         is_begun = instant.state is State.INFLIGHT and self._is_old
@@ -189,7 +189,7 @@ def choose_slices(table: Table, plan: CompactionPlan, requested: str) -> tuple[F
     Raises:
         DamagedTable: A file of these slices is lost or cut off.
     """
-    if table.layout.version > 1:
+    if not table.layout.is_version_6:
         return tuple(map(planned_slice, plan.groups))
     partitions = {partition for partition, _ in plan.file_groups}
     slices = latest_file_slices(table.storage, table.timeline(), partitions=partitions)

@@ -19,6 +19,7 @@ from hudi_locks.metadata_table import (
     KeyPlaces,
     KeySpread,
     choose_columns,
+    is_defined,
     is_record_group,
     make_metadata_table,
     measure_file,
@@ -45,7 +46,7 @@ from hudi_locks.table import (
     refuse_altered,
 )
 from hudi_locks.timeline import Timeline
-from hudi_locks.transaction import StopPoint, TableCoordinator, refuse_old
+from hudi_locks.transaction import StopPoint, TableCoordinator
 
 __all__ = ["MetadataMade", "MetadataMaker"]
 
@@ -55,6 +56,7 @@ _ALTERED: Final = (
     " table: leave it without one, or copy the rows to a new table"
 )
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
+_RANGES: Final = MetadataPartition.COLUMN_STATS.value
 _File = BaseFile | LogFile
 
 
@@ -104,6 +106,7 @@ class MetadataMaker:
         self._keys: dict[FileSlice, pa.Array] = {}
         self._storage = coordinator.storage
         self._columns: Mapping[str, ValueKind] = {}
+        self._measures_columns = True
         self._known: dict[str, Mapping[str, ColumnRange] | None] = {}
         self._removed: frozenset[str] = frozenset()
 
@@ -124,11 +127,13 @@ class MetadataMaker:
             UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here; or a
                 key is in more than one row, and there is to be a record index.
         """
-        refuse_old(self._table.layout, "making the metadata table")
         self._refuse_writers_that_do_not_look()
         if not anew and self._is_named():
             return None
         self._indexes_keys |= self._has_record_index()
+        self._measures_columns = not self._table.layout.is_version_6 or _RANGES in list_named(
+            read_properties(self._storage)
+        )
         timeline, config = self._table.peek().timeline, self._read_config()
         self._measure(timeline, config)
         self._read_keys(timeline, config)
@@ -182,6 +187,7 @@ class MetadataMaker:
             CommitMetadata.of(stats, "UPSERT", schema=None),
             columns=whole,
             completed=self._table.later_than(timeline.newest_time()),
+            last=max((one.requested for one in timeline.completed()), default=""),
             keys=keys,
         )
         self._table.trace(StopPoint.SERVICE_STAGED)
@@ -196,7 +202,8 @@ class MetadataMaker:
         """The files of completed writes and the columns to measure; the ranges of both are known then."""
         refuse_altered(self._storage, timeline, advice=_ALTERED)
         schema = Table(self._storage, config).schema(timeline)
-        columns = {} if schema is None else choose_columns(schema, version=config.version)
+        is_measured = schema is not None and self._measures_columns
+        columns = choose_columns(schema, version=config.version) if is_measured else {}
         if columns != self._columns:
             self._columns, self._known = columns, {}
         listed = list_data_files(self._storage)
@@ -204,7 +211,8 @@ class MetadataMaker:
         files = [file for file in listed.every if completion(file.instant) is not None]
         self._known.update((log.path, {}) for log in listed.change_logs)
         new = [file for file in files if file.path not in self._known]
-        found = map_in_threads(lambda file: measure_file(self._storage, file, columns), new)
+        is_mixed = self._table.layout.has_old_logs
+        found = map_in_threads(lambda file: measure_file(self._storage, file, columns, is_mixed=is_mixed), new)
         self._known.update(zip((file.path for file in new), found, strict=True))
         return files, columns
 
@@ -238,7 +246,8 @@ class MetadataMaker:
             told = {name: value for name, value in known.items() if name != table_keys.METADATA_ENABLE.name}
             told[table_keys.METADATA_PARTITIONS.name] = ",".join(sorted(part.value for part in parts))
             told[table_keys.METADATA_PARTITIONS_INFLIGHT.name] = ""
-            return told | ({table_keys.INDEX_DEFINITIONS.name: INDEXES_PATH} if len(parts) > 1 else {})
+            is_told = is_defined(parts, self._read_config().version)
+            return told | ({table_keys.INDEX_DEFINITIONS.name: INDEXES_PATH} if is_told else {})
 
         replace_properties(self._storage, change)
 

@@ -39,7 +39,7 @@ class MetadataPlans:
     @property
     def are_old(self) -> bool:
         """Whether the table is of version 6."""
-        return self.layout.version == 1
+        return self.layout.is_version_6
 
     def load(self) -> Timeline:
         """The timeline of the metadata table now.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,12 +24,18 @@ from hudi_locks.format.claim import ClaimKind
 from hudi_locks.markers import DirectMarkers, drop_staged, read_markers
 from hudi_locks.observe import SpanName
 from hudi_locks.services.metadata_properties import remove_parts
+from hudi_locks.services.old_restoring import (
+    drop_rollbacks,
+    is_completed,
+    leave_old_compactions,
+    list_old_logs,
+)
 from hudi_locks.services.savepoints import Savepoints
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import list_data_files
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
-from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore, refuse_old
+from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore
 
 __all__ = ["RestoreResult", "Restorer"]
 
@@ -38,8 +44,6 @@ _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _CHANGED: Final = (
     "the metadata table changed while restore {} was carried out, and is not in step yet: repeat the restore"
 )
-Files = Mapping[str, frozenset[str]]
-"""Paths of data files, by requested time of the write that made them."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Restorer:
         self._table = coordinator
         self._storage = coordinator.storage
         self._savepoints = Savepoints(coordinator)
+        self._has_old_logs = coordinator.strategy.is_merge_on_read and coordinator.layout.is_version_6
 
     def run(self, instant: str) -> RestoreResult:
         """Go back to what the write begun at `instant` shows; a savepoint of it is made first if there is none.
@@ -98,8 +103,6 @@ class Restorer:
 
     def _run(self, instant: str) -> RestoreResult:
         self._table.describe_indexed()  # refuses what is not kept up to date
-        if self._table.strategy.is_merge_on_read:
-            refuse_old(self._table.layout, "a restore")
         if (unfinished := self._find_unfinished()) is not None:
             return self._finish(unfinished, instant)
         self._savepoints.create(instant, comments="made by a restore")
@@ -123,6 +126,7 @@ class Restorer:
         if plan.savepoint != instant:
             message = f"restore {unfinished.requested} to {plan.savepoint} is not finished: repeat that one first"
             raise SavepointRefused(message, instant=instant, reason=message)
+        drop_rollbacks(self._storage, self._table.peek().timeline, unfinished.requested, plan)
         result = self._carry_out(unfinished.requested, plan)
         self._storage.delete(heartbeat_path(unfinished.requested))
         return result
@@ -131,7 +135,9 @@ class Restorer:
         while True:
             with self._table.hold():
                 view = self._table.look()
-                plan = RestorePlan(savepoint, _list_later(view.timeline, savepoint))
+                plan = RestorePlan(savepoint, self._list_later(view.timeline, savepoint))
+                if self._has_old_logs:
+                    self._list_files(view.timeline, [time for time, _ in plan.instants])  # refuses before it begins
                 heartbeat = self._table.schedule(view, _ACTION, plan=plan.encode(), kind=ClaimKind.RESTORE)
             if heartbeat is not None:
                 return heartbeat, plan
@@ -143,9 +149,10 @@ class Restorer:
         self._table.begin(restore)
         with self._table.hold():
             dropped = self._drop_record_index()
-        files = self._list_files(time for time, _ in plan.instants)
+        began = self._table.peek().timeline
+        files = self._list_files(began, [time for time, _ in plan.instants])
         rollbacks = {time: (self._undo(time, action, files[time]),) for time, action in plan.instants}
-        self._delete_late(files)
+        self._delete_late([time for time in files if not (self._has_old_logs and is_completed(began, time))])
         self._table.trace(StopPoint.SERVICE_DONE)
         took_ms = round((self._table.clock.monotonic() - started_s) * 1000)
         metadata = RestoreMetadata(requested, took_ms, plan.instants, rollbacks)
@@ -165,11 +172,20 @@ class Restorer:
             self._table.complete(view, restore, content=metadata.encode())
             return dropped
 
-    def _list_files(self, instants: Iterable[str]) -> dict[str, frozenset[str]]:
+    def _list_later(self, timeline: Timeline, savepoint: str) -> tuple[tuple[str, str], ...]:
+        later = _find_later(timeline, savepoint)
+        if self._has_old_logs:
+            later = leave_old_compactions(self._storage, timeline, later, savepoint)
+        return tuple((instant.requested, instant.action) for instant in reversed(later))
+
+    def _list_files(self, timeline: Timeline, instants: Collection[str]) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {time: set() for time in instants}
         for file in list_data_files(self._storage).every:
             if file.instant in found:
                 found[file.instant].add(file.path)
+        if self._has_old_logs:
+            for time, logs in list_old_logs(self._storage, timeline, instants).items():
+                found[time].update(logs)
         return {time: frozenset(files | read_markers(self._storage, time).own_files) for time, files in found.items()}
 
     def _undo(self, requested: str, action: str, files: frozenset[str]) -> RollbackMetadata:
@@ -191,9 +207,9 @@ class Restorer:
         self._table.trace(StopPoint.RESTORE_UNDONE)
         return RollbackMetadata(requested, 0, ((requested, action),), self._by_partition(files))
 
-    def _delete_late(self, known: Files) -> None:
+    def _delete_late(self, instants: Collection[str]) -> None:
         """What tasks finished before they saw that their inflight file is gone."""
-        found = self._list_files(known)
+        found = self._list_files(self._table.peek().timeline, instants)
         map_in_threads(self._storage.delete, sorted(path for paths in found.values() for path in paths))
 
     def _by_partition(self, files: Iterable[str]) -> dict[str, RollbackPartition]:
@@ -205,13 +221,12 @@ class Restorer:
         return {partition: RollbackPartition(deleted=paths) for partition, paths in groups.items()}
 
 
-def _list_later(timeline: Timeline, savepoint: str) -> tuple[tuple[str, str], ...]:
+def _find_later(timeline: Timeline, savepoint: str) -> list[Instant]:
     """Writes that the savepoint does not keep: begun after it, not completed when it was made, or under way now."""
     made = next((str(i.completion) for i in timeline.completed(("savepoint",)) if i.requested == savepoint), "")
-    later = [
+    return [
         instant
         for instant in timeline.instants
         if instant.action in WRITE_ACTIONS
         and (instant.requested > savepoint or not instant.is_completed or str(instant.completion) > made)
     ]
-    return tuple((instant.requested, instant.action) for instant in reversed(later))

@@ -26,8 +26,8 @@ from hudi_locks.transaction import StopPoint, Transactions, carry_out_change, co
 __all__ = ["VersionChange", "downgrade_table", "upgrade_table"]
 
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
-_METADATA_SINCE: Final = 8
-"""Table version from which this package makes metadata tables."""
+_LATER: Final = 8
+"""Table version since which a log is named by its write."""
 _UNKEPT: Final = "Version 6 keeps the history of them under other names: copy the rows to a new table of that version"
 _log = open_log(__name__)
 
@@ -106,8 +106,7 @@ def _change(
     with TableWriter.open(path, options, zone=zone) as writer:
         _refuse_direction(path, writer.table.config.version, to, upgrades=upgrades)
         done = VersionChanger(writer.transactions, writer.options, zone=writer.table.config.zone).run(to)
-    is_wanted = bool(done.dropped) and to >= _METADATA_SINCE
-    return _make_metadata(done, path, options, zone) if is_wanted else done
+    return _make_metadata(done, path, options, zone) if done.dropped else done
 
 
 def _make_metadata(
@@ -190,7 +189,7 @@ class VersionChanger:
         kept = {key: value for key, value in known.items() if key not in NAMED}
         wanted = translate_properties(kept, to, self._options, zone=self._zone)
         self._refuse_logs(timeline, to)
-        if to < _METADATA_SINCE:
+        if to < _LATER:
             refuse_altered(self._storage, timeline, advice=_UNKEPT)
         return wanted
 
@@ -207,8 +206,8 @@ class VersionChanger:
 
     def _refuse_logs(self, timeline: Timeline, to: int) -> None:
         """Version 6 names a log by the base file below it, and later ones by its write."""
-        is_logged = self._table.strategy.is_merge_on_read and self._table.layout.version > 1
-        if to >= _METADATA_SINCE or not is_logged:
+        is_logged = self._table.strategy.is_merge_on_read and not self._table.layout.is_version_6
+        if to >= _LATER or not is_logged:
             return
         logged = sum(bool(piece.logs) for piece in latest_file_slices(self._storage, timeline))
         if logged:

@@ -172,11 +172,11 @@ class Snapshot:
     def _is_plain(self, barrier: str) -> bool:
         """Whether a write made a base file: then logs named by it, as in version 6, were begun after it was done."""
         made = self.timeline.get(barrier)
-        return self.timeline.layout.version == 1 and made is not None and made.action == "deltacommit"
+        return self.timeline.layout.is_version_6 and made is not None and made.action == "deltacommit"
 
     def place_logs(self, files: StagedFiles) -> StagedFiles:
         """The same, which know where logs belong if the table is of version 6; of the slices that were looked at."""
-        if self.timeline.layout.version > 1 or not self.table.is_merge_on_read:
+        if not self.timeline.layout.is_version_6 or not self.table.is_merge_on_read:
             return files
         looked_at = [piece for pieces in self._slices.values() for piece in pieces] or self.file_slices()
         planned = list_planned_barriers(self.table.storage, self.timeline)

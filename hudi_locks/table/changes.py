@@ -171,7 +171,7 @@ def _read_archived(storage: Storage, timeline: Timeline, *, begin: str, end: str
 def _refuse_archived(storage: Storage, timeline: Timeline, begin: str) -> None:
     """Refuse a span whose archive is none that is read here."""
     first = timeline.first_active
-    if timeline.layout.version > 1 or (first is not None and begin >= first):
+    if not timeline.layout.is_version_6 or (first is not None and begin >= first):
         return
     if any(entry.size for entry in storage.list(timeline.layout.archive)):
         raise _refusal(begin, first, "that of a table of version 6 is not read")

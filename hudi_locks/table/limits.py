@@ -220,7 +220,7 @@ def check_folders(storage: Storage, config: TableConfig, path: str) -> None:
     layout = config.layout
     if storage.stat(layout.folder) is None:
         key, folder = table_keys.TIMELINE_PATH.name, layout.folder
-    elif layout.version > 1 and not config.has_usual_archive and storage.stat(layout.archive) is None:
+    elif not layout.is_version_6 and not config.has_usual_archive and storage.stat(layout.archive) is None:
         key, folder = table_keys.TIMELINE_HISTORY_PATH.name, layout.archive
     else:
         return

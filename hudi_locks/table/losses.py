@@ -166,7 +166,7 @@ def read_archived_commits(
     storage: Storage, timeline: Timeline, *, requested: Collection[str]
 ) -> dict[str, CommitMetadata]:
     """What archived writes say, by requested time; those that the history does not have are left out."""
-    if timeline.layout.version == 1 or not requested:
+    if timeline.layout.is_version_6 or not requested:
         return {}
     since = add_ms(min(requested), -1)
     found = list_archived_since(storage, timeline.layout, completed_after=since)
@@ -179,7 +179,7 @@ def read_archived_commits(
 
 def _list_archived(storage: Storage, timeline: Timeline, action: str, *, after: str) -> list[ArchivedInstant]:
     """Archived instants of `action` with a later completion time; of a table of version 6 the archive is not read."""
-    if timeline.layout.version == 1 or not list_archived_times(storage, timeline.layout, completed_after=after):
+    if timeline.layout.is_version_6 or not list_archived_times(storage, timeline.layout, completed_after=after):
         return []
     found = list_archived_since(storage, timeline.layout, completed_after=after)
     return [instant for instant in found if instant.action == action and instant.metadata]
@@ -220,7 +220,7 @@ class Scope:
             return self
         moments = [moment for moment in (self.as_of, self.as_of_requested) if moment is not None]
         blocks = BlockScope(
-            timeline.layout.version == 1,
+            timeline.layout.is_version_6,
             frozenset(i.requested for i in timeline.completed(WRITE_ACTIONS) if self.shows(i.requested, completion)),
             timeline.first_active or "",
             min(moments, default=None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_locks.errors import UnsupportedTable
@@ -13,7 +13,7 @@ from hudi_locks.table.data_files import FileSlice
 from hudi_locks.table.log_rows import encode_rollback, find_undone
 from hudi_locks.timeline import Timeline
 
-__all__ = ["WriteBlocks", "find_blocks", "find_log_places", "list_planned_barriers"]
+__all__ = ["WriteBlocks", "find_blocks", "find_log_places", "list_planned_barriers", "list_undone_logs"]
 
 _Group = tuple[str, str]
 
@@ -119,6 +119,50 @@ def find_blocks(storage: Storage, folders: Iterable[str], requested: str) -> Wri
     alone, undone = (frozenset(log.path for log in own if (log.group in taken_out) is told) for told in (False, True))
     left = [log for log in logs if requested in log.writes and log.group not in taken_out and log.path not in alone]
     return WriteBlocks(requested, alone, undone, {log.path: _place_next(logs, log.group, requested) for log in left})
+
+
+def list_undone_logs(
+    storage: Storage, folders: Iterable[str], undone: Collection[str], *, is_kept: Callable[[str], bool]
+) -> dict[str, frozenset[str]]:
+    """Logs that go when a table goes back to a time before some writes, read inside the lock.
+
+    Those that are named by a base file of these writes, those that have nothing but their blocks, and those that take
+    such blocks out.
+
+    Args:
+        storage: Of the table.
+        folders: Relative to the base path.
+        undone: Requested times of the writes.
+        is_kept: Whether a write, by its requested time, stays.
+
+    Returns:
+        Paths by the requested time of the oldest write that a log has something of: once that is undone, nobody reads
+        the log.
+
+    Raises:
+        DamagedTable: A log cannot be read.
+        StorageError: The store failed.
+        UnsupportedTable: Something that stays lies in such a log, or would lie on nothing.
+    """
+    found: dict[str, set[str]] = {requested: set() for requested in undone}
+    for log in (log for folder in folders for log in _read_folder(storage, folder)):
+        touched = (log.writes | log.undone).intersection(undone)
+        if not touched and log.name.instant not in undone:
+            continue
+        others = log.undone.difference(undone) if log.name.instant not in undone else ()
+        _refuse_kept(log, [*filter(is_kept, log.writes), *others])
+        found[min(touched, default=log.name.instant)].add(log.path)
+    return {requested: frozenset(paths) for requested, paths in found.items()}
+
+
+def _refuse_kept(log: _Log, kept: Iterable[str]) -> None:
+    for requested in kept:
+        message = (
+            f"{log.path} would go with the writes that are undone, and tells of {requested}, which stays: a JVM writer"
+            " added to a log that was there, or did not see a plan of compaction; let a JVM job restore the table, or"
+            " go back to an earlier savepoint"
+        )
+        raise UnsupportedTable(message, path=log.path, instant=requested)
 
 
 def _place_next(logs: Iterable[_Log], group: _Group, requested: str) -> str:

@@ -80,7 +80,7 @@ def _list_instants(storage: Storage, layout: TimelineLayout) -> Iterator[tuple[s
 
 def _time_of(instant: Instant, layout: TimelineLayout) -> str | None:
     """Completion time where names have one (layout 2), requested time of a requested file elsewhere."""
-    if layout.version > 1:
+    if not layout.is_version_6:
         return instant.completion
     return instant.requested if instant.state is State.REQUESTED else None
 

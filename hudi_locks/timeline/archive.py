@@ -63,7 +63,7 @@ class ArchivedInstant:
 
 def has_archived(storage: Storage, layout: TimelineLayout) -> bool:
     """Whether any instant was ever archived."""
-    if layout.version == 1:
+    if layout.is_version_6:
         return bool(list_old_files(storage, layout))
     return any(_NAME.fullmatch(entry.name) for entry in storage.list(layout.archive))
 
@@ -76,7 +76,7 @@ def is_archived(storage: Storage, layout: TimelineLayout, *, requested: str) -> 
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if layout.version == 1:
+    if layout.is_version_6:
         return any(entry[0] == requested for entry in read_old_archive(storage, layout, archived_after=requested))
     parts = _read_parts(storage, layout, columns=["instantTime"], first=requested, last=requested)
     return any(bool(pc.any(pc.equal(part["instantTime"], requested)).as_py()) for part in parts)
@@ -88,7 +88,7 @@ def list_archived_since(storage: Storage, layout: TimelineLayout, *, completed_a
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if layout.version == 1:
+    if layout.is_version_6:
         entries = read_old_archive(storage, layout, archived_after=completed_after)
         return [ArchivedInstant(*entry) for entry in entries if entry[1] > completed_after]
     columns = ["instantTime", "completionTime", "action", "metadata"]
@@ -114,7 +114,7 @@ def list_archived_times(
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if layout.version == 1:
+    if layout.is_version_6:
         found = list_archived_since(storage, layout, completed_after=completed_after)
         return frozenset(one.requested for one in found if one.completion < completed_before)
     first = add_ms(completed_after, -_LONGEST_WRITE_MS)
@@ -134,7 +134,7 @@ def find_archived_completions(
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if not requested or layout.version == 1:
+    if not requested or layout.is_version_6:
         return {}
     wanted, columns = pa.array(sorted(requested), pa.string()), ["instantTime", "completionTime"]
     parts = _read_parts(storage, layout, columns=columns, first=min(requested), last=max(requested))
@@ -148,7 +148,7 @@ def find_archived_content(storage: Storage, layout: TimelineLayout, *, instant: 
     Raises:
         DamagedTable: A file of the history is unreadable.
     """
-    if layout.version == 1:
+    if layout.is_version_6:
         entries = read_old_archive(storage, layout, archived_after=instant.requested)
         return next(
             (data for time, _, what, data in entries if (time, what) == (instant.requested, instant.action)), None

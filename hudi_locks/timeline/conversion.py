@@ -90,17 +90,17 @@ class ConvertedTimeline:
     def _create(self, storage: Storage, file: ConvertedFile) -> None:
         """In version 6 the time of a file says when it was completed; a store that gives its own keeps the order."""
         storage.create_if_absent(file.path, file.data)
-        if file.completion and self.layout.version == 1:
+        if file.completion and self.layout.is_version_6:
             storage.set_modified(file.path, epoch_ms(file.completion, self.layout.zone))
 
     def _split(self) -> Iterator[tuple[ConvertedFile, ...]]:
         """Those that may be made at the same time: in version 6 the order of files is that of completed writes."""
-        free = [file for file in self.files if self.layout.version > 1 or not file.completion]
+        free = [file for file in self.files if not self.layout.is_version_6 or not file.completion]
         yield from (tuple(free[at : at + _AT_ONCE]) for at in range(0, len(free), _AT_ONCE))
         yield from ((file,) for file in self.files[len(free) :])
 
     def _add_to_archive(self, storage: Storage) -> None:
-        if self.layout.version == 1:
+        if self.layout.is_version_6:
             data = encode_old_archive(self.archived)
             if data:
                 storage.create_if_absent(f"{self.layout.archive}/{FIRST_OLD_FILE}", data)
@@ -135,7 +135,7 @@ def convert_timeline(storage: Storage, timeline: Timeline, target: TimelineLayou
 def _choose_completion(instant: Instant, target: TimelineLayout) -> str:
     """Later than it was begun: a file's time, which says it in version 6, may be in whole seconds."""
     found = str(instant.completion)
-    return found if target.version == 1 else max(found, add_ms(instant.requested, 1))
+    return found if target.is_version_6 else max(found, add_ms(instant.requested, 1))
 
 
 def _convert(
@@ -168,15 +168,15 @@ def _rename(instant: Instant, completion: str | None, target: TimelineLayout, *,
     """Version 6 calls a clustering that is planned or under way a replacecommit."""
     if instant.is_completed:
         return replace(instant, completion=completion)
-    if target.version == 1 and instant.action == _CLUSTERING:
+    if target.is_version_6 and instant.action == _CLUSTERING:
         return replace(instant, action=_REPLACE)
-    return replace(instant, action=_CLUSTERING) if target.version > 1 and is_clustering else instant
+    return replace(instant, action=_CLUSTERING) if not target.is_version_6 and is_clustering else instant
 
 
 def _read_archive(storage: Storage, timeline: Timeline) -> tuple[ArchiveRow, ...]:
     """What is on the active timeline too, since an archiver died on the way, belongs there."""
     active = {(i.requested, i.action) for i in timeline.completed()}
-    rows = _read_old(storage, timeline.layout) if timeline.layout.version == 1 else _read_parts(storage, timeline)
+    rows = _read_old(storage, timeline.layout) if timeline.layout.is_version_6 else _read_parts(storage, timeline)
     found = {(row.requested, row.action): row for row in rows if (row.requested, row.action) not in active}
     return tuple(row for _, row in sorted(found.items()))
 
@@ -205,7 +205,7 @@ def remove_timeline(storage: Storage, layout: TimelineLayout, *, is_wanted: Call
     if not is_wanted():
         return 0
     storage.delete_all(path for paths in index.values() for path in paths)
-    if layout.archive.startswith(f"{layout.folder}/") and layout.version > 1:
+    if layout.archive.startswith(f"{layout.folder}/") and not layout.is_version_6:
         storage.delete_folder(layout.folder)
     else:
         storage.delete_folder(layout.archive)

@@ -326,7 +326,7 @@ def find_completion(instant: Instant, file: Entry, layout: TimelineLayout) -> st
     In version 6, where all are such, not before it was begun: a store may keep times of files in whole seconds.
     """
     written = layout.time(file.modified_ms)
-    return max(written, instant.requested) if layout.version == 1 else written
+    return max(written, instant.requested) if layout.is_version_6 else written
 
 
 _parse = lru_cache(maxsize=65_536)(parse_instant_name)

@@ -108,12 +108,17 @@ class Begin:
 
     def _prepare(self) -> View:
         self._table.notices.check()
-        view = self._read()
-        refuse_unfinished(view.timeline)
+        view = self._read_finished()
         self._table.check_clock(view.timeline)
         while self._table.settings.cleans_failed_writes and self._clean_one(view.timeline):
-            view = self._read()
+            view = self._read_finished()
         refuse_second_writer(self._table, view.timeline)
+        return view
+
+    def _read_finished(self) -> View:
+        """Each time anew: where no lock is held, a restore may begin while failed writes are rolled back."""
+        view = self._read()
+        refuse_unfinished(view.timeline)
         return view
 
     def _require_alone(self, state: WriteState) -> None:

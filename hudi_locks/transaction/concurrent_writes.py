@@ -11,7 +11,7 @@ from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.errors import PossibleLostUpdate
 from hudi_locks.format import ALTER_SCHEMA, CommitMetadata, Instant, State
-from hudi_locks.format.claim import Claim
+from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.table import NEWEST_COLUMNS
 from hudi_locks.timeline import Timeline
@@ -167,10 +167,14 @@ class ConcurrentWrites:
         return found
 
     def _claimed(self, claims: Iterable[Claim]) -> list[ConcurrentOperation]:
-        found = list(claimed_operations(claims, self._state.timeline))
-        if self._table.layout.version > 1 or self._absent_keys is None:
+        found = list(claimed_operations(filter(self._is_met, claims), self._state.timeline))
+        if not self._table.layout.is_version_6 or self._absent_keys is None:
             return found
         return [replace(other, paths=self._read_paths(other)) for other in found]
+
+    def _is_met(self, claim: Claim) -> bool:
+        """Not a restore that was finished before this attempt to run a plan began: what it left is merged."""
+        return claim.kind is not ClaimKind.RESTORE or claim.number > self._state.attempt
 
     def _read_paths(self, other: ConcurrentOperation) -> frozenset[str]:
         """In version 6 names of logs do not follow from the write."""
@@ -182,7 +186,7 @@ class ConcurrentWrites:
 
     def _find_withdrawn(self, timeline: Timeline) -> ConcurrentOperation | None:
         """A compaction that was planned when the write began, and is gone: in version 6 its logs are named by it."""
-        known = self._state.timeline.pending(("compaction",)) if self._table.layout.version == 1 else ()
+        known = self._state.timeline.pending(("compaction",)) if self._table.layout.is_version_6 else ()
         gone = (instant for instant in known if timeline.get(instant.requested) is None)
         groups = self._this.groups
         return next((ConcurrentOperation(i.requested, i.action, None, False, groups) for i in gone if groups), None)
@@ -233,7 +237,7 @@ class ConcurrentWrites:
 
         Readers hide the base file, whose time is earlier.
         """
-        is_old, is_later = self._table.layout.version == 1, other.requested > self._this.requested
+        is_old, is_later = self._table.layout.is_version_6, other.requested > self._this.requested
         return is_old and self._this.action == "compaction" and other.action == "replacecommit" and is_later
 
     def _hides_logs(self, other: ConcurrentOperation) -> bool:
@@ -241,7 +245,7 @@ class ConcurrentWrites:
 
         In version 6 such a name says which base file a log lies on. A compaction that was planned before is known.
         """
-        is_old, was_known = self._table.layout.version == 1, self._state.timeline.get(other.requested) is not None
+        is_old, was_known = self._table.layout.is_version_6, self._state.timeline.get(other.requested) is not None
         return is_old and other.is_compaction and not was_known and bool(self._this.groups & other.groups)
 
     def _intrusion(self, other: ConcurrentOperation) -> str:

@@ -79,7 +79,7 @@ class TableContext:
     @cached_property
     def delta_commits(self) -> DeltaCommits:
         """Those of the metadata table."""
-        return DeltaCommits(self.storage, OLD_METADATA_LAYOUT if self.layout.version == 1 else METADATA_LAYOUT)
+        return DeltaCommits(self.storage, OLD_METADATA_LAYOUT if self.layout.is_version_6 else METADATA_LAYOUT)
 
     def find_metadata_table(self) -> MetadataTable | None:
         """The metadata table that the table keeps now; None if it keeps none.

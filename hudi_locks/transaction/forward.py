@@ -231,7 +231,7 @@ class RollForward:
 
         Who rolls back there tells the metadata table which files it deleted, and no others.
         """
-        logs = _list_logs(tickets) if self._context.layout.version == 1 else []
+        logs = _list_logs(tickets) if self._context.layout.is_version_6 else []
         return [[path for path in tickets if path not in logs], logs]
 
     def _name_all(self, tickets: Mapping[str, str], paths: Collection[str]) -> list[bool]:

@@ -150,7 +150,7 @@ def list_pending_writes(storage: Storage, timeline: Timeline) -> list[Instant]:
         DamagedTable: A plan is unreadable.
     """
     pending = timeline.pending(INGESTION)
-    if timeline.layout.version > 1:
+    if not timeline.layout.is_version_6:
         return list(pending)
     return [i for i in pending if i.action != _REPLACE or not _clustered_groups(storage, timeline, i)]
 

@@ -58,7 +58,7 @@ _ATTEMPT = "hudi_locks.attempt"
 
 def name_clustering(layout: TimelineLayout) -> str:
     """The action of a clustering that is planned or under way."""
-    return "clustering" if layout.version > 1 else "replacecommit"
+    return "replacecommit" if layout.is_version_6 else "clustering"
 
 
 class ServicePlanning(Generic[P]):
@@ -208,7 +208,16 @@ class ServicePlanning(Generic[P]):
         if not create_instant(self._table.storage, self._table.layout, instant=instant, data=mark):
             raise WriteAborted(f"another process made {claim.instant} inflight", instant=claim.instant)
         self._table.trace(StopPoint.RESUME_INFLIGHT)
+        self._refuse_restored(instant)
         return self._describe(claim, timeline, heartbeat, mark=mark)
+
+    def _refuse_restored(self, inflight: Instant) -> None:
+        """A look behind: without its plan an inflight file is one that nobody can read or run."""
+        storage, layout = self._table.storage, self._table.layout
+        if not storage.exists(layout.path(inflight.as_requested())):
+            storage.delete(layout.path(inflight))
+            message = f"the plan of {inflight.requested} was taken back meanwhile, as by a restore"
+            raise WriteAborted(message, instant=inflight.requested)
 
     def _describe(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat, *, mark: bytes) -> WriteState:
         instant = Instant(claim.instant, self.action, State.INFLIGHT)
@@ -266,7 +275,7 @@ class CompactionPlanning(ServicePlanning[CompactionPlan]):
 
     @property
     def _is_old(self) -> bool:
-        return self._table.layout.version == 1
+        return self._table.layout.is_version_6
 
     def _read_mark(self, requested: str) -> bytes | None:
         layout = self._table.layout

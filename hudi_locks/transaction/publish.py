@@ -331,7 +331,7 @@ class Publish:
     def _find_completion(self, claim: Claim) -> str:
         """As the timeline has it: where names do not tell it, when the completed file was written."""
         layout, completed = self._table.layout, self._state.instant.as_completed(claim.time)
-        file = self._table.storage.stat(layout.path(completed)) if layout.version == 1 else None
+        file = self._table.storage.stat(layout.path(completed)) if layout.is_version_6 else None
         return claim.time if file is None else find_completion(completed, file, layout)
 
     def _remember(self, claim: Claim) -> None:

@@ -65,7 +65,7 @@ class Rollback:
         So it is with a compaction in version 6: logs of later writes are named by its requested time, and JVM readers
         would take them for all there is of their file groups once the plan were gone.
         """
-        return action == _COMPACTION and self._context.layout.version == 1
+        return action == _COMPACTION and self._context.layout.is_version_6
 
     def draft(self, view: View, instant: Instant, *, kind: ClaimKind) -> Claim:
         """A claim to undo `instant`, with a requested time of its own for the rollback that JVM readers will see.
@@ -184,7 +184,7 @@ class Rollback:
 
         Logs are read there, those that are named too: others may have appended to them, or taken their blocks out.
         """
-        if self._context.layout.version > 1 or claim.action != "deltacommit":
+        if not self._context.layout.is_version_6 or claim.action != "deltacommit":
             return named
         told = {marker.partition_path for marker in read_markers(self._storage, claim.instant).names}
         folders = list_partitions(self._storage) if listing else {*told, *(path.rpartition("/")[0] for path in named)}

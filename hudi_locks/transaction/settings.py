@@ -158,7 +158,7 @@ def refuse_unusable(table: TransactionTable, settings: WriterSettings, *, has_lo
     if not has_lock and settings.is_multi_writer:
         key = lock_keys.PROVIDER.name
         raise ConfigError(f"{settings.mode} needs a lock: set {key}", key=key)
-    if settings.is_non_blocking and table.layout.version == 1:
+    if settings.is_non_blocking and table.layout.is_version_6:
         key = write_keys.CONCURRENCY_MODE.name
         message = f"{key}={settings.mode} needs table version 8 or later: before it, logs of several writers get mixed"
         raise ConfigError(f"{message} up; set {write_keys.OPTIMISTIC}, or upgrade the table", key=key)
@@ -174,7 +174,7 @@ def refuse_old(layout: TimelineLayout, service: str) -> None:
     Raises:
         UnsupportedTable: The table is of version 6; the message says who does it.
     """
-    if layout.version == 1:
+    if layout.is_version_6:
         message = (
             f"{service} of a table of version 6 is left to JVM Hudi: let a JVM job do it, or upgrade the table, unless"
             " writers of Hudi 0.15 share it: hudi-locks upgrade PATH --to 9, or 8 for writers of Hudi 1.0"

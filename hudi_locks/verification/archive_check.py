@@ -28,7 +28,7 @@ _VERSION_FILE: Final = "_version_"
 def check_archive(survey: Survey) -> None:
     """Look at the history, and give its rows to `survey`."""
     layout, storage, book = survey.table.layout, survey.storage, survey.book
-    if layout.version == 1:
+    if layout.is_version_6:
         with book.reading(_KIND, layout.archive, "files of the archive that can be read"):
             found = read_old_archive(storage, layout, archived_after=FIRST_TIME)
             book.checked["archived instants"] += len(found)

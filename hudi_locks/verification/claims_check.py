@@ -140,7 +140,7 @@ def _check_publish(survey: Survey, claim: Claim, *, is_last: bool) -> None:
     data = survey.contents.get(path)
     if data is None:
         data = next((row.metadata for row in survey.archived if row.requested == claim.instant), None)
-        if data is not None and survey.table.layout.version == 1:
+        if data is not None and survey.table.layout.is_version_6:
             return  # that archive has it in another form
     if data is None:
         _check_missing(survey, claim, path, is_last=is_last)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from hudi_locks.errors import DamagedTable, NoSuchFile
-from hudi_locks.format import META_COLUMNS, SavepointMetadata, WriteStat, arrow_schema
+from hudi_locks.format import META_COLUMNS, LogFileName, SavepointMetadata, WriteStat, arrow_schema
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import (
     PARTITION_METADATA,
@@ -58,7 +58,7 @@ def _check_presence(survey: Survey, named: Mapping[str, CommitFiles]) -> None:
             if is_amiss(file, there.get(file.path)) and (is_kept or file.path in there):
                 needed[file.path] = file
     for path, file in needed.items():
-        if path not in taken or path in there or survey.table.layout.version > 1:
+        if path not in taken or path in there or not survey.table.layout.is_version_6:
             _report_loss(survey, file, there.get(path), is_cleaned=path in taken)
 
 
@@ -79,9 +79,17 @@ def _check_savepoints(survey: Survey) -> None:
         path = survey.timeline.paths[instant]
         with survey.book.reading("savepoint", path, "a savepoint"):
             kept = SavepointMetadata.decode(survey.contents.get(path, b""), path).paths
-            for lost in sorted(kept - there):
+            for lost in sorted(kept - there - _tell_unnamed(survey, kept - there)):
                 expected = f"the file that the savepoint of {instant.requested} keeps"
                 survey.book.damage("savepoint", lost, expected=expected, found="no such file")
+
+
+def _tell_unnamed(survey: Survey, paths: Collection[str]) -> frozenset[str]:
+    """Logs of version 6 that no write names: a savepoint keeps those of later ones too, which a restore has undone."""
+    if not survey.table.layout.is_version_6:
+        return frozenset()
+    named = {stat.path for write in survey.writes.values() for stat in write.metadata.stats}
+    return frozenset(path for path in paths if path not in named and LogFileName.parse(path.rpartition("/")[2]))
 
 
 def _check_partitions(survey: Survey) -> None:

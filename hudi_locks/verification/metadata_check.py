@@ -84,7 +84,7 @@ def _list_written(survey: Survey) -> set[str]:
 
 def _list_shown(survey: Survey, named: DataFiles) -> list[BaseFile | LogFile]:
     """Those of completed writes. Logs of version 6 are named by what is below them, perhaps by a plan of compaction."""
-    if survey.table.layout.version > 1:
+    if not survey.table.layout.is_version_6:
         return _list_completed(survey, named.every)
     return [*_list_completed(survey, named.bases), *named.logs, *named.change_logs]
 

@@ -33,7 +33,6 @@ __all__ = ["check_timeline", "decode_content"]
 _KIND: Final = "timeline"
 _UNREAD: Final = ("indexing", "schemacommit")
 _WITHOUT_REQUEST: Final = ("savepoint",)
-_FIRST_LAYOUT: Final = LAYOUT_1.version
 _WRITE_AGAIN: Final = "write its rows once more by a job that is started anew, then remove the files of that instant"
 _Decode = Callable[[bytes, str], Any]
 _DECODERS: Final[Mapping[tuple[str, State], _Decode]] = {
@@ -80,7 +79,7 @@ def check_timeline(survey: Survey) -> None:
 
 def _look_for_strays(survey: Survey, known: Collection[str]) -> None:
     """Writes in the timeline of version 6 of a table that has it elsewhere, as after an upgrade."""
-    if survey.table.layout.version == _FIRST_LAYOUT:
+    if survey.table.layout.is_version_6:
         return
     for name in survey.storage.list_names(LAYOUT_1.folder):
         path = f"{LAYOUT_1.folder}/{name}"

@@ -148,21 +148,17 @@ def test_cleans_savepoints_and_restores_are_understood(spark: Any, jvm: Any, pat
     kept, before = services.savepoints.create(), table.expected
     table.theirs(("a", "eu", 3, 9000.0, None), ("q", "us", 3, 1.0, "theirs"), **THEIRS)
     table.ours(("a", "eu", 4, 9500.0, "ours"))
-    if kind == "COPY_ON_WRITE":
-        assert services.restore(kept.instant).deleted
-        table.expected = before
-        table.check()
-        services.savepoints.delete(kept.instant)
-        table.ours(("a", "eu", 5, 1.0, "ours"))
-        table.ours(("a", "eu", 6, 1.0, "ours"))
-    else:
-        with pytest.raises(UnsupportedTable, match="version 6 is left to JVM Hudi"):
-            services.restore(kept.instant)
-        services.savepoints.delete(kept.instant)
-        for ts in (5, 6):
+    assert services.restore(kept.instant).deleted
+    table.expected = before
+    table.check()
+    services.savepoints.delete(kept.instant)
+    table.ours(("a", "eu", 5, 1.0, "ours"))
+    if kind != "COPY_ON_WRITE":
+        for _ in range(2):
             compact(table, "schedule")
             compact(table, "execute")
-            table.ours(("a", "eu", ts, 1.0, "ours"))
+            table.ours(("a", "eu", 6, 1.0, "ours"))
+    table.ours(("a", "eu", 6, 1.0, "ours"))
     logs = {log.path for log in list_data_files(table.open().table.storage).logs}
     assert table.open(hoodie__clean__commits__retained="1").services.clean().deleted
     left = {log.path for log in list_data_files(table.open().table.storage).logs}

@@ -26,9 +26,11 @@ PLAYS = (
 )
 _THREADED = (
     "services.archival",
+    "services.restoring",
     "services.retention",
     "table.table",
     "table.losses",
+    "table.old_logs",
 )
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
 """Staged files have one; nothing rests on its order."""

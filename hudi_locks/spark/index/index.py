@@ -188,7 +188,7 @@ def _has_fixed_ids(snapshot: Snapshot) -> bool:
 
     In version 6 they never do: its JVM writers give every file group an id of its own.
     """
-    if snapshot.timeline.layout.version == 1:
+    if snapshot.timeline.layout.is_version_6:
         return False
     if any(key.name in snapshot.table.config.extra for key in LAYOUT_KEYS):
         return True

@@ -111,7 +111,7 @@ def _judge_cleaned(
         verdict = judge(store, told, readers, beside_jvm=beside_jvm)
         if verdict.differences:
             return verdict, 0
-        is_old = transactions.coordinator.layout.version == 1  # which JVM Hudi archives alone
+        is_old = transactions.coordinator.layout.is_version_6  # which JVM Hudi archives alone
         archived = 0 if is_old else _archive(transactions, options)
     return replace(verdict, differences=tuple(compare_readers(store.path, verdict.rows, readers))), archived
 

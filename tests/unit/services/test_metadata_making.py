@@ -106,7 +106,7 @@ def begin_plain(harness: Harness, monkeypatch: Any, version: int = 9) -> Metadat
     kept.storage.delete_folder(METADATA_FOLDER)
     kept.say("")
     monkeypatch.setattr(
-        metadata_making, "measure_file", lambda *_: {name: ColumnRange(LONG, 1, 2, 2, 0) for name in ALL}
+        metadata_making, "measure_file", lambda *_, **__: {name: ColumnRange(LONG, 1, 2, 2, 0) for name in ALL}
     )
     for number in range(3):
         put(kept, f"p/g-{number}")
