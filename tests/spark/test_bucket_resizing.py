@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from hudi_locks.storage import Storage
 from hudi_locks.table import latest_file_slices
 from hudi_locks.table.hash_rings import find_hash_ring
 from hudi_locks.transaction import Outcome
+from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.spark
 
@@ -35,6 +38,13 @@ OPTIONS = {
 }
 SPLIT = {"hoodie__bucket__index__split__threshold": "0"}
 MERGE = {"hoodie__bucket__index__merge__threshold": "1"}
+SEVERAL = {
+    "hoodie__write__concurrency__mode": "optimistic_concurrency_control",
+    "hoodie__clean__failed__writes__policy": "LAZY",
+    "hoodie__write__lock__provider": "in_process",
+    "hoodie__write__num__retries__on__conflict__failures": "50",
+}
+Rows = list[tuple[str, str, int, float]]
 Frame = Callable[..., Any]
 Load = Callable[..., Any]
 
@@ -176,6 +186,36 @@ def test_a_write_meets_a_plan_and_goes_on_once_it_is_run_or_taken_back(
     made.upsert(frame(("k01", "eu", 3, -2.0)))
     assert len(rows_of(made)) == 60
     check_places(made)
+
+
+def test_two_writers_beside_resizes_leave_what_a_serial_replay_gives(
+    made: HoodieTable, load: Load, frame: Frame
+) -> None:
+    made.upsert(frame(*first_rows()))
+    commits, resizes = list[tuple[str, Rows]](), list[str]()
+
+    def write(writer: int) -> None:
+        table = load(**SEVERAL)
+        for turn in range(4):
+            rows = [(f"k{n:02}", "eu" if n % 4 else "us", 2 + turn, writer + n / 100) for n in range(turn, 60, 3)]
+            commits.append((str(table.upsert(frame(*rows)).completion_time), rows))
+
+    def resize() -> None:
+        for how in (SPLIT, MERGE, SPLIT):
+            with suppress(WriteConflict):
+                resizes.append(str(load(**SEVERAL, **how).clustering.run()))
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(write, 1), pool.submit(write, 2), pool.submit(resize)]:
+            done.result(timeout=300)
+    expected = {row[0]: row for row in first_rows()}
+    for _, rows in sorted(commits):
+        expected |= {row[0]: row for row in rows if row[2] >= expected[row[0]][2]}
+    assert rows_of(made) == sorted(expected.values())
+    assert len(commits) == 8
+    assert resizes, "none was run"
+    check_places(made)
+    assert verify_table(made.table.storage).damages == ()
 
 
 def test_other_columns_than_those_of_the_table_are_refused(spark: Any, path: str, frame: Frame) -> None:
