@@ -34,6 +34,32 @@ ASYNC_MAX_COMMITS = Key(
     since="0.9.0",
     minimum=1,
 )
+_PACKAGE = "org.apache.hudi.client.clustering."
+BY_SIZE = f"{_PACKAGE}plan.strategy.SparkSizeBasedClusteringPlanStrategy"
+BY_BUCKET = f"{_PACKAGE}plan.strategy.SparkConsistentBucketClusteringPlanStrategy"
+PLAN_STRATEGY_CLASS = Key(
+    "hoodie.clustering.plan.strategy.class",
+    str,
+    None,
+    "what a plan takes: small files, or buckets of CONSISTENT_HASHING, which it splits and merges; each is the default"
+    " of the tables that it is for, and hoodie.clustering.plan.partition.filter.mode chooses partitions",
+    since="0.7.0",
+    choices=(BY_SIZE, BY_BUCKET),
+)
+EXECUTION_STRATEGY_CLASS = Key(
+    "hoodie.clustering.execution.strategy.class",
+    str,
+    None,
+    "what runs a plan in JVM Hudi",
+    since="0.7.0",
+    accepted=(
+        f"{_PACKAGE}run.strategy.SparkSortAndSizeExecutionStrategy",
+        f"{_PACKAGE}run.strategy.SingleSparkJobExecutionStrategy",
+        f"{_PACKAGE}run.strategy.SparkConsistentBucketClusteringExecutionStrategy",
+        f"{_PACKAGE}run.strategy.SingleSparkJobConsistentHashingExecutionStrategy",
+    ),
+    refusal="a plan says what becomes of its file groups, and is run accordingly; leave it out",
+)
 SMALL_FILE_LIMIT = Key(
     "hoodie.clustering.plan.strategy.small.file.limit",
     int,

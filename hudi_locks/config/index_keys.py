@@ -27,7 +27,7 @@ BUCKET_INDEX_ENGINE = Key(
     "hoodie.index.bucket.engine",
     str,
     "SIMPLE",
-    "kind of bucket index; CONSISTENT_HASHING, whose buckets JVM Hudi may split, on merge-on-read tables",
+    "kind of bucket index; CONSISTENT_HASHING, whose buckets clustering splits and merges, on merge-on-read tables",
     since="0.11.0",
     choices=("SIMPLE", "CONSISTENT_HASHING"),
 )
@@ -40,6 +40,36 @@ BUCKET_INDEX_HASH_FIELD = Key(
     None,
     "record key columns that choose the bucket, comma-separated; all when absent",
     since="0.10.0",
+)
+BUCKET_INDEX_MAX_NUM_BUCKETS = Key(
+    "hoodie.bucket.index.max.num.buckets",
+    int,
+    None,
+    "up to how many buckets a partition is split; at least hoodie.bucket.index.num.buckets, which is the default",
+    since="0.13.0",
+    minimum=1,
+)
+BUCKET_INDEX_MIN_NUM_BUCKETS = Key(
+    "hoodie.bucket.index.min.num.buckets",
+    int,
+    None,
+    "down to how many buckets a partition is merged; at most hoodie.bucket.index.num.buckets, which is the default",
+    since="0.13.0",
+    minimum=1,
+)
+BUCKET_INDEX_SPLIT_THRESHOLD = Key(
+    "hoodie.bucket.index.split.threshold",
+    str,
+    "2.0",
+    "clustering splits a bucket whose file group is larger than so many times hoodie.parquet.max.file.size",
+    since="0.13.0",
+)
+BUCKET_INDEX_MERGE_THRESHOLD = Key(
+    "hoodie.bucket.index.merge.threshold",
+    str,
+    "0.2",
+    "clustering merges neighbouring buckets whose file groups are up to so many times hoodie.parquet.max.file.size",
+    since="0.13.0",
 )
 BUCKET_INDEX_PARTITION_EXPRESSIONS = Key(
     "hoodie.bucket.index.partition.expressions",

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import struct
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import md5
 from typing import Final
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from hudi_locks.format.bucket import join_hash_fields
 from hudi_locks.format.records import interpreting
+from hudi_locks.format.ring_change import RingNode
 
 __all__ = ["FIRST_RING", "HashRing", "hash_record_keys", "hash_texts"]
 
@@ -44,10 +45,15 @@ class HashRing:
     Attributes:
         values: The greatest hash that belongs to each.
         file_ids: Id of the file group of each.
+        number: How often the ring has changed (Hudi's seqNo).
+        first_buckets: How many nodes the partition began with, which stands in every later ring, as in JVM Hudi; 0 for
+            as many as there are.
     """
 
     values: tuple[int, ...]
     file_ids: tuple[str, ...]
+    number: int = 0
+    first_buckets: int = field(default=0, compare=False)
 
     @classmethod
     def create(cls, partition: str, buckets: int) -> HashRing:
@@ -66,13 +72,20 @@ class HashRing:
             DamagedTable: It is none; `path` is named.
         """
         with interpreting("ring of a consistent hashing index", path):
-            nodes = sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in json.loads(data)["nodes"])
+            record = json.loads(data)
+            nodes = sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in record["nodes"])
             if not nodes or len({value for value, _ in nodes}) < len(nodes):
                 raise ValueError(f"{len(nodes)} nodes, of which some may have one value")
-            return cls(tuple(value for value, _ in nodes), tuple(f"{prefix}-0" for _, prefix in nodes))
+            values, file_ids = tuple(value for value, _ in nodes), tuple(f"{prefix}-0" for _, prefix in nodes)
+            return cls(values, file_ids, int(record.get("seqNo") or 0), int(record.get("numBuckets") or 0))
 
-    def encode(self, partition: str) -> bytes:
-        """The bytes of what a partition begins with."""
+    def encode(self, partition: str, *, instant: str = FIRST_RING) -> bytes:
+        """The bytes of a `.hashing_meta`.
+
+        Args:
+            partition: Path of the partition.
+            instant: Requested time of the clustering that leaves the ring.
+        """
         nodes = [
             {"value": value, "fileIdPrefix": file_id.removesuffix("-0"), "tag": _NORMAL}
             for value, file_id in zip(self.values, self.file_ids, strict=True)
@@ -80,12 +93,33 @@ class HashRing:
         record = {
             "version": 0,
             "partitionPath": partition,
-            "instant": FIRST_RING,
-            "numBuckets": len(nodes),
-            "seqNo": 0,
+            "instant": instant,
+            "numBuckets": self.first_buckets or len(nodes),
+            "seqNo": self.number,
             "nodes": nodes,
         }
         return json.dumps(record, indent=2).encode()
+
+    def find_middle(self, node: int) -> int | None:
+        """The value by which a node is cut in two halves; None if it is of one hash alone.
+
+        Args:
+            node: Its place in the ring.
+        """
+        before, end = self.values[node - 1], self.values[node]
+        middle = ((before + end + (0 if before < end else _MOST + 1)) >> 1) & _MOST
+        return None if middle in (before, end) else middle
+
+    def change(self, nodes: Iterable[RingNode]) -> HashRing:
+        """The ring in which each of these stands in place of the node of its value, or without that.
+
+        Args:
+            nodes: Without a file id, where the keys up to that value belong to the next node from now on.
+        """
+        changed = dict(zip(self.values, self.file_ids, strict=True)) | {node.value: node.file_id for node in nodes}
+        left = sorted((value, file_id) for value, file_id in changed.items() if file_id)
+        values, file_ids = tuple(value for value, _ in left), tuple(file_id for _, file_id in left)
+        return HashRing(values, file_ids, self.number + 1, self.first_buckets or len(self.values))
 
     def assign(self, hashes: UInt32s) -> npt.NDArray[np.int64]:
         """The number of the node of each hash of `hash_record_keys`."""

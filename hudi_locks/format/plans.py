@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_locks.format.avro import REQUESTED_REPLACE_METADATA
 from hudi_locks.format.records import decode_record, encode_record, interpreting
+from hudi_locks.format.ring_change import RING_STRATEGY, RingChange
 
 __all__ = ["ClusteringGroup", "ClusteringPlan", "ClusteringSlice", "clustered_file_groups"]
 
@@ -59,12 +60,14 @@ class ClusteringGroup:
         output_groups: How many file groups are to be written.
         input_bytes: Size of the base files; for a person.
         log_bytes: Size of the logs; for a person.
+        ring_change: What it does to the buckets of its partition; None if the file groups are no nodes of a ring.
     """
 
     slices: tuple[ClusteringSlice, ...]
     output_groups: int = 1
     input_bytes: int = 0
     log_bytes: int = 0
+    ring_change: RingChange | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,14 @@ class ClusteringPlan:
         """Whether some of the rows are in logs."""
         return any(piece.log_paths for group in self.groups for piece in group.slices)
 
+    @property
+    def ring_changes(self) -> Mapping[str, tuple[RingChange, ...]]:
+        """What it does to the ring of each partition, by its path; empty if the table has no rings."""
+        found: dict[str, tuple[RingChange, ...]] = {}
+        for change in (group.ring_change for group in self.groups if group.ring_change is not None):
+            found[change.partition] = (*found.get(change.partition, ()), change)
+        return found
+
     def without(self, taken: Collection[tuple[str, str]]) -> ClusteringPlan:
         """The plan without the groups that have one of these (partition path, file id) among their inputs."""
         left = (g for g in self.groups if not any((piece.partition, piece.file_id) in taken for piece in g.slices))
@@ -97,9 +108,10 @@ class ClusteringPlan:
     def encode(self) -> bytes:
         """Its bytes, from which a JVM can run the plan too: Avro in every layout."""
         sorting = {_SORT_COLUMNS: ",".join(self.sort_columns)} if self.sort_columns else {}
+        strategy = RING_STRATEGY if self.ring_changes else _STRATEGY
         plan = {
             "inputGroups": [_encode_group(group) for group in self.groups],
-            "strategy": {"strategyClassName": _STRATEGY, "strategyParams": sorting, "version": 1},
+            "strategy": {"strategyClassName": strategy, "strategyParams": sorting, "version": 1},
             "extraMetadata": {},
             "version": 1,
             "preserveHoodieMetadata": True,
@@ -149,7 +161,7 @@ def _encode_group(group: ClusteringGroup) -> dict[str, Any]:
             "TOTAL_IO_WRITE_MB": written,
         },
         "numOutputFileGroups": group.output_groups,
-        "extraMetadata": None,
+        "extraMetadata": None if group.ring_change is None else group.ring_change.encode(),
         "version": 1,
     }
 
@@ -169,7 +181,8 @@ def _decode_group(record: Mapping[str, Any]) -> ClusteringGroup:
     slices = tuple(_decode_slice(piece) for piece in record["slices"] or ())
     metrics = record.get("metrics") or {}
     written, log_bytes = (int(metrics.get(name) or 0) for name in ("TOTAL_IO_WRITE_MB", "TOTAL_LOG_FILES_SIZE"))
-    return ClusteringGroup(slices, record.get("numOutputFileGroups") or 1, written * _MEGABYTE, log_bytes)
+    change = RingChange.decode(record.get("extraMetadata") or {})
+    return ClusteringGroup(slices, record.get("numOutputFileGroups") or 1, written * _MEGABYTE, log_bytes, change)
 
 
 def _decode_slice(record: Mapping[str, Any]) -> ClusteringSlice:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hudi_locks.config import index_keys
 from hudi_locks.errors import BadInput, UnsupportedTable
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, ClusteringSlice, Instant, is_bucket_file_id
 from hudi_locks.services.clustering_settings import ClusteringSettings
 from hudi_locks.services.planned import PendingPlan, PlannedService
+from hudi_locks.services.resizing import Resize, plan_resizes
 from hudi_locks.table import (
     BaseFile,
     FileSlice,
@@ -19,7 +21,7 @@ from hudi_locks.table import (
     read_schema_history,
 )
 from hudi_locks.table.bootstrap import find_source
-from hudi_locks.table.hash_rings import has_hash_rings
+from hudi_locks.table.hash_rings import has_hash_rings, load_hash_rings, refuse_strangers
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import Transaction, name_clustering
 
@@ -56,9 +58,9 @@ class Clustering(PlannedService[ClusteringPlan]):
         by_partition: dict[str, list[FileSlice]] = {}
         partitions = self.settings.select(list_partitions(self.table.storage))
         for piece in map(self._add_source, latest_file_slices(self.table.storage, timeline, partitions=partitions)):
-            if self._is_small(piece) and (piece.partition, piece.file_id) not in busy:
+            if (piece.partition, piece.file_id) not in busy:
                 by_partition.setdefault(piece.partition, []).append(piece)
-        groups = [group for slices in by_partition.values() for group in self._make_groups(slices)]
+        groups = self._resize(timeline, by_partition) if self.settings.resizing else self._join_small(by_partition)
         plan = ClusteringPlan(tuple(groups[: self.settings.most_groups]), self.settings.sort_columns)
         return plan if plan.groups else None
 
@@ -66,6 +68,17 @@ class Clustering(PlannedService[ClusteringPlan]):
         """Completed writes since the last clustering, whether that is completed or not."""
         since = max((i.requested for i in timeline.instants if self._is_clustering(timeline, i)), default="")
         return sum(i.requested > since for i in timeline.completed(_WRITES))
+
+    def take(self, instant: str | None = None) -> tuple[Transaction, ClusteringPlan] | None:
+        """See `PlannedService.take`: a JVM writer's plan that splits or merges buckets too, if `instant` names it."""
+        if instant is not None:
+            self._adopt(instant)
+        return super().take(instant)
+
+    def _adopt(self, instant: str) -> None:
+        plan = self._find_plan(instant)
+        if plan is not None and plan.ring_changes and not self.transactions.is_own_plan(instant):
+            self.transactions.adopt_clustering(instant, lambda timeline: self._find_changed(plan, timeline))
 
     def _schedule_anew(self, pending: PendingPlan[ClusteringPlan]) -> str | None:
         return self.transactions.schedule_clustering(lambda timeline: self._keep_current(pending.plan, timeline))
@@ -78,12 +91,15 @@ class Clustering(PlannedService[ClusteringPlan]):
 
     def _keep_current(self, plan: ClusteringPlan, timeline: Timeline) -> ClusteringPlan:
         """The plan without the groups of which an input was written, or replaced, since it was made."""
+        return plan.without(self._find_changed(plan, timeline))
+
+    def _find_changed(self, plan: ClusteringPlan, timeline: Timeline) -> set[tuple[str, str]]:
         partitions = {partition for partition, _ in plan.file_groups}
         slices = latest_file_slices(self.table.storage, timeline, partitions=partitions)
         current = {(piece.partition, piece.file_id): frozenset(piece.paths) for piece in slices}
         planned = [piece for group in plan.groups for piece in group.slices]
-        changed = [p for p in planned if p.relative_paths != current.get((p.partition, p.file_id))]
-        return plan.without({(piece.partition, piece.file_id) for piece in changed})
+        changed = (p for p in planned if p.relative_paths != current.get((p.partition, p.file_id)))
+        return {(piece.partition, piece.file_id) for piece in changed}
 
     @property
     def _pending_action(self) -> str:
@@ -104,6 +120,28 @@ class Clustering(PlannedService[ClusteringPlan]):
         if base is None or source is None:
             return piece
         return replace(piece, base=replace(base, size=base.size + source.size))
+
+    def _join_small(self, by_partition: Mapping[str, list[FileSlice]]) -> list[ClusteringGroup]:
+        small = ([piece for piece in slices if self._is_small(piece)] for slices in by_partition.values())
+        return [group for slices in small if slices for group in self._make_groups(slices)]
+
+    def _resize(self, timeline: Timeline, by_partition: Mapping[str, list[FileSlice]]) -> list[ClusteringGroup]:
+        """A ring changes by one clustering at a time: partitions of which another has file groups are left out."""
+        settings = self.settings.resizing
+        if settings is None:
+            return []
+        busy = {partition for partition, _ in self._find_clustered(timeline)}
+        free = {partition: slices for partition, slices in by_partition.items() if partition not in busy}
+        rings = load_hash_rings(self.table.storage, timeline, free, buckets=settings.first_buckets)
+        refuse_strangers(rings, (piece for slices in free.values() for piece in slices))
+        sorts, resizes = bool(self.settings.sort_columns), list[Resize]()
+        for partition, slices in sorted(free.items()):
+            resizes += plan_resizes(rings[partition], slices, settings, partition=partition, sorts=sorts)
+        return [self._make_resize(resize) for resize in resizes]
+
+    def _make_resize(self, resize: Resize) -> ClusteringGroup:
+        made = self._make_group(list(resize.slices))
+        return replace(made, output_groups=len(resize.change.file_ids), ring_change=resize.change)
 
     def _is_small(self, piece: FileSlice) -> bool:
         """As in JVM Hudi by the base file alone; what was logged is no reason to leave a file group as it is."""
@@ -136,7 +174,9 @@ class Clustering(PlannedService[ClusteringPlan]):
         if is_bucketed or (self.table.is_merge_on_read and has_hash_rings(self.table.storage)):
             message = (
                 "the file groups of this table are the buckets of a bucket index, and joining them would put keys"
-                " where no writer looks for them: such a table is not clustered"
+                " where no writer looks for them: such a table is not clustered. If consistent hashing made it, give"
+                f" {index_keys.INDEX_TYPE.name}=BUCKET and {index_keys.BUCKET_INDEX_ENGINE.name}=CONSISTENT_HASHING:"
+                " then buckets are split and merged"
             )
             raise UnsupportedTable(message, path=slices[0].paths[0])
 

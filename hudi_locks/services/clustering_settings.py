@@ -6,10 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, clustering_keys, has_buckets
+from hudi_locks.config import Options, clustering_keys, has_buckets, index_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks.services.resize_settings import ResizeSettings, choose_resizing
 
 __all__ = ["ClusteringSettings"]
+
+_OF_INDEX = tuple(
+    key.name for key in (index_keys.INDEX_TYPE, index_keys.BUCKET_INDEX_ENGINE, index_keys.BUCKET_INDEX_NUM_BUCKETS)
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class ClusteringSettings:
         inline_commits: How many commits make inline clustering due; 0 if it is off.
         async_commits: The same of asynchronous clustering.
         is_bucketed: Whether the table has a bucket index.
+        resizing: When buckets are split and merged; None if the table has none of consistent hashing.
         filter_mode: NONE, RECENT_DAYS or SELECTED_PARTITIONS.
         lookback: How many partitions RECENT_DAYS takes.
         skipped: How many of the last ones it leaves out first.
@@ -43,6 +49,7 @@ class ClusteringSettings:
     inline_commits: int
     async_commits: int
     is_bucketed: bool
+    resizing: ResizeSettings | None
     filter_mode: str
     lookback: int
     skipped: int
@@ -80,6 +87,7 @@ class ClusteringSettings:
             inline_commits=_due(given, inline=True),
             async_commits=_due(given, inline=False),
             is_bucketed=has_buckets(table, given),
+            resizing=choose_resizing(given | {key: value for key, value in table.items() if key in _OF_INDEX}),
             filter_mode=given.get_value(clustering_keys.PARTITION_FILTER_MODE).upper(),
             lookback=given.get_value(clustering_keys.LOOKBACK_PARTITIONS),
             skipped=given.get_value(clustering_keys.SKIP_PARTITIONS),

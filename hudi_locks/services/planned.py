@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -138,10 +139,18 @@ class PlannedService(ABC, Generic[P]):
     def _find_busy(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
         """File groups that a plan has which was not run to its end, of whatever service."""
         readers = dict.fromkeys(("compaction", "logcompaction"), compacted_file_groups)
-        pending = timeline.pending((*readers, "clustering", "replacecommit"))  # the last is a clustering of version 6
-        paths = [
-            (timeline.layout.path(i.as_requested()), readers.get(i.action, clustered_file_groups)) for i in pending
-        ]
+        return self._find_planned(timeline, readers) | self._find_clustered(timeline)
+
+    def _find_clustered(self, timeline: Timeline) -> frozenset[tuple[str, str]]:
+        """Those that wait to be clustered."""
+        actions = ("clustering", "replacecommit")  # the last is a clustering of version 6, if it has a plan
+        return self._find_planned(timeline, dict.fromkeys(actions, clustered_file_groups))
+
+    def _find_planned(
+        self, timeline: Timeline, readers: Mapping[str, Callable[[bytes, str], frozenset[tuple[str, str]]]]
+    ) -> frozenset[tuple[str, str]]:
+        pending = timeline.pending(tuple(readers))
+        paths = [(timeline.layout.path(i.as_requested()), readers[i.action]) for i in pending]
         return frozenset(group for path, read in paths for group in read(self.table.storage.read(path) or b"", path))
 
     def _check_files(self, plan: P) -> None:

@@ -36,6 +36,7 @@ from hudi_locks.table import list_data_files
 from hudi_locks.timeline import PENDING_ENDINGS, Timeline, index_files
 from hudi_locks.timeline.heartbeat import WriterHeartbeat, heartbeat_path
 from hudi_locks.transaction import StopPoint, TableCoordinator, carry_out_restore
+from hudi_locks.transaction.ring_changes import take_back_rings
 
 __all__ = ["RestoreResult", "Restorer"]
 
@@ -198,6 +199,7 @@ class Restorer:
             self._table.delta_commits.take_back(requested)
         self._storage.delete_all(completed)
         self._storage.delete_all(sorted(files))
+        take_back_rings(self._table, requested, action)
         for path in reversed(paths):
             self._storage.delete(path)
         DirectMarkers(self._storage, requested).delete()

@@ -1,20 +1,30 @@
 """Where a table keeps the ring of each partition under consistent hashing (Hudi's ConsistentBucketIndexUtils).
 
-A clustering that splits or joins file groups leaves a ring of its own time, which counts once it is completed.
+A clustering that splits or merges file groups leaves a ring of its own time, which counts once it is completed. A mark
+beside it says so from then on, also when the clustering is off the timeline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, UnsupportedTable, WriteAborted
 from hudi_locks.format.consistent_hashing import FIRST_RING, HashRing
+from hudi_locks.format.ring_change import RingChange
 from hudi_locks.storage import Storage, map_in_threads
+from hudi_locks.table.data_files import FileSlice
 from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import is_archived
 
-__all__ = ["has_hash_rings", "load_hash_rings"]
+__all__ = [
+    "change_hash_rings",
+    "find_hash_ring",
+    "has_hash_rings",
+    "load_hash_rings",
+    "refuse_strangers",
+    "remove_hash_rings",
+]
 
 _FOLDER: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
 _RING: Final = ".hashing_meta"
@@ -50,11 +60,80 @@ def load_hash_rings(
     return dict(zip(names, rings, strict=True))
 
 
+def refuse_strangers(rings: Mapping[str, HashRing], slices: Iterable[FileSlice]) -> None:
+    """Whether the rings name all of the file groups.
+
+    Raises:
+        UnsupportedTable: One belongs to none.
+    """
+    for piece in slices:
+        if piece.file_id not in rings[piece.partition].file_ids:
+            path = piece.paths[0]
+            message = (
+                f"{path} belongs to no node of the ring of partition {piece.partition!r}, so it was not written with"
+                " hoodie.index.bucket.engine=CONSISTENT_HASHING; write with the index that made the table"
+            )
+            raise UnsupportedTable(message, path=path, partition=piece.partition, file_id=piece.file_id)
+
+
+def find_hash_ring(storage: Storage, timeline: Timeline, partition: str) -> HashRing | None:
+    """The ring of a partition, as `timeline` has it; None if there is none that counts.
+
+    Raises:
+        DamagedTable: It cannot be read.
+        StorageError: The store failed.
+    """
+    found = _find(storage, timeline, _name_folder(partition))
+    return None if found is None else found[1]
+
+
+def change_hash_rings(
+    storage: Storage, timeline: Timeline, changes: Mapping[str, Sequence[RingChange]], *, instant: str
+) -> None:
+    """Make the rings that a clustering leaves; they count once it is completed.
+
+    Args:
+        storage: Of the table.
+        timeline: On which its publish is decided.
+        changes: What it does to the ring of each partition.
+        instant: Its requested time.
+
+    Raises:
+        DamagedTable: A ring cannot be read.
+        StorageError: The store failed.
+        WriteAborted: A ring is not the one that the plan was made from.
+    """
+    for partition, parts in changes.items():
+        ring = find_hash_ring(storage, timeline, partition)
+        numbers = {change.number for change in parts}
+        if ring is None or numbers != {ring.number}:
+            message = (
+                f"clustering {instant} was planned from ring {', '.join(map(str, sorted(numbers)))} of partition"
+                f" {partition!r}, and {'none' if ring is None else f'ring {ring.number}'} counts now: plan it anew"
+            )
+            raise WriteAborted(message, instant=instant, partition=partition)
+        changed = ring.change(node for change in parts for node in change.nodes)
+        path = f"{_name_folder(partition)}/{instant}{_RING}"
+        storage.replace(path, changed.encode(partition, instant=instant))
+
+
+def remove_hash_rings(storage: Storage, instant: str) -> None:
+    """Remove the rings of a clustering that is undone.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    names = {f"{instant}{ending}" for ending in (_COMPLETED, _RING)}
+    left = [path for path, _ in storage.walk(_FOLDER) if path.rpartition("/")[2] in names]
+    storage.delete_all(sorted(left))  # the mark first: without its ring JVM Hudi fails on it
+
+
 def _load(storage: Storage, timeline: Timeline, partition: str, buckets: int) -> HashRing:
-    folder = f"{_FOLDER}/{partition}".rstrip("/")
-    for path in _list_rings(storage, timeline, folder):
-        if (data := storage.read(path)) is not None:
-            return HashRing.decode(data, path)
+    folder = _name_folder(partition)
+    found = _find(storage, timeline, folder)
+    if found is not None:
+        _mark(storage, timeline, folder, found[0])
+        return found[1]
     path = f"{folder}/{FIRST_RING}{_RING}"
     if any(name.endswith(_RING) for name in storage.list_names(folder)):
         message = (
@@ -66,13 +145,35 @@ def _load(storage: Storage, timeline: Timeline, partition: str, buckets: int) ->
     return HashRing.decode(storage.read(path) or b"", path)  # an older release makes other ids, and may have been first
 
 
-def _list_rings(storage: Storage, timeline: Timeline, folder: str) -> Iterator[str]:
-    """Those that count, the newest first."""
+def _find(storage: Storage, timeline: Timeline, folder: str) -> tuple[str, HashRing] | None:
+    """The time of the ring that counts, if it is still to be marked, and the ring."""
+    for path, is_marked in _list_rings(storage, timeline, folder):
+        if (data := storage.read(path)) is not None:
+            return "" if is_marked else path.rpartition("/")[2].removesuffix(_RING), HashRing.decode(data, path)
+    return None
+
+
+def _mark(storage: Storage, timeline: Timeline, folder: str, time: str) -> None:
+    """As JVM Hudi does, which cannot tell otherwise once the clustering is archived.
+
+    Release 0.15.0 puts its marks elsewhere. Where one is here it finds no ring while it runs the next clustering.
+    """
+    if time and timeline.layout.version > 1:
+        storage.create_if_absent(f"{folder}/{time}{_COMPLETED}", b"")
+
+
+def _name_folder(partition: str) -> str:
+    return f"{_FOLDER}/{partition}".rstrip("/")
+
+
+def _list_rings(storage: Storage, timeline: Timeline, folder: str) -> Iterator[tuple[str, bool]]:
+    """Those that count, the newest first, and whether they need no mark."""
     names = frozenset(storage.list_names(folder))
     times = sorted((name.removesuffix(_RING) for name in names if name.endswith(_RING)), reverse=True)
     for time in times:
-        if time == FIRST_RING or f"{time}{_COMPLETED}" in names or _is_completed(storage, timeline, time):
-            yield f"{folder}/{time}{_RING}"
+        is_marked = time == FIRST_RING or f"{time}{_COMPLETED}" in names
+        if is_marked or _is_completed(storage, timeline, time):
+            yield f"{folder}/{time}{_RING}", is_marked
 
 
 def _is_completed(storage: Storage, timeline: Timeline, requested: str) -> bool:

@@ -30,7 +30,7 @@ def abort_write(
             drop_staged(coordinator.storage, [state.requested])
         _roll_back(coordinator, state)
         if not is_shared:
-            coordinator.rollback.remove_traces(state.requested)
+            coordinator.rollback.remove_traces(state.instant)
     except (StorageError, TableError, WriteError) as error:
         warnings.append(f"not all of {state.requested} was removed, the next write goes on: {error}")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from hudi_locks.format import (
     LogFileName,
     State,
     WriteStat,
+    clustered_file_groups,
 )
 from hudi_locks.format.claim import Claim, ClaimKind, Content, FileGroupId
 from hudi_locks.markers import drop_staged
@@ -54,6 +55,7 @@ MakePlan = Callable[[Timeline], ClusteringPlan | None]
 MakeCompactionPlan = Callable[[Timeline], CompactionPlan | None]
 
 _ATTEMPT = "hudi_locks.attempt"
+_REPLACING = ("clustering", "replacecommit")
 
 
 def name_clustering(layout: TimelineLayout) -> str:
@@ -221,7 +223,7 @@ class ServicePlanning(Generic[P]):
 
     def _describe(self, claim: Claim, timeline: Timeline, heartbeat: WriterHeartbeat, *, mark: bytes) -> WriteState:
         instant = Instant(claim.instant, self.action, State.INFLIGHT)
-        known = [i for i in timeline.instants if not i.is_completed or (i.completion or "") < claim.instant]
+        known = [i for i in timeline.instants if not i.is_completed or (i.completion or "") < claim.time]
         archived = self._list_foreign_archived(claim)
         shown = replace(timeline, instants=tuple(known))
         return WriteState(instant, shown, claim.number, heartbeat, archived=archived, mark=mark)
@@ -230,7 +232,7 @@ class ServicePlanning(Generic[P]):
         """What was archived before the plan, where the claims do not tell all that came since."""
         if not self._table.expects_foreign_writers():
             return frozenset()
-        return self._list_archived(self._table.earliest(claim.instant), claim.instant)
+        return self._list_archived(self._table.earliest(claim.instant), claim.time)
 
 
 class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
@@ -242,6 +244,42 @@ class ClusteringPlanning(ServicePlanning[ClusteringPlan]):
     def __init__(self, coordinator: TableCoordinator) -> None:
         super().__init__(coordinator)
         self.action: str = name_clustering(coordinator.layout)
+
+    def adopt(self, requested: str, find_changed: Callable[[Timeline], Collection[tuple[str, str]]]) -> None:
+        """See `Transactions.adopt_clustering`."""
+        with self._table.hold():
+            while find_plan(self._table.log, requested) is None:
+                view = self._look()
+                self._check(view.timeline, requested)
+                if changed := sorted(find_changed(view.timeline)):
+                    message = (
+                        f"{self.action} {requested} was planned by a JVM writer, and file group {changed[0][1]} of"
+                        f" partition {changed[0][0]!r} was written since: let a JVM writer run it, or roll it back"
+                    )
+                    raise WriteAborted(message, instant=requested, file_groups=changed)
+                self._claim_found(requested, view)
+
+    def _claim_found(self, requested: str, view: View) -> None:
+        """Claim what is on the timeline already, at a time after all that it was compared with."""
+        instant = Instant(requested, self.action, State.REQUESTED)
+        path = self._table.layout.path(instant)
+        groups = clustered_file_groups(self._table.storage.read(path) or b"", path)
+        heartbeat = self._table.reserve(self._table.time_after(view))
+        with heartbeat.stop_at_end():
+            claim = self._table.new_claim(ClaimKind.SCHEDULE, instant, time=heartbeat.requested)
+            replaces = frozenset(FileGroupId(*group) for group in groups)
+            points = (StopPoint.SCHEDULE_CLAIMED, StopPoint.SCHEDULE_REQUESTED)
+            self._table.claim(view, replace(claim, replaces=replaces), points)
+
+    def _bring_up_to_date(self, plan: ClusteringPlan, before: Timeline, now: Timeline) -> ClusteringPlan:
+        """A ring changes by one clustering at a time: partitions that another has, or had meanwhile, are left out."""
+        if not plan.ring_changes:
+            return plan
+        storage = self._table.storage
+        others = [completed_operation(storage, now, i) for i in self._list_fresh(before, now) if i.action in _REPLACING]
+        others += [other for other in planned_operations(storage, now) if other.action in _REPLACING]
+        partitions = {group.partition for other in others for group in other.groups}
+        return plan.without([group for group in plan.file_groups if group[0] in partitions])
 
 
 class CompactionPlanning(ServicePlanning[CompactionPlan]):

@@ -30,6 +30,7 @@ from hudi_locks.transaction.coordinator import TableCoordinator, TableHold
 from hudi_locks.transaction.foreign_writers import list_seen
 from hudi_locks.transaction.hooks import PreparedCommit, StopPoint
 from hudi_locks.transaction.metadata_part import MetadataPart, plan_metadata_part
+from hudi_locks.transaction.ring_changes import keep_rings
 from hudi_locks.transaction.write_state import (
     INFLIGHT_GONE,
     Conflict,
@@ -44,6 +45,7 @@ __all__ = ["Publish", "Unless", "check_conflict", "remove_work_files"]
 Unless = Callable[[Timeline], str]
 
 _log = open_log(__name__)
+_CLUSTER: Final = "CLUSTER"
 _AT_ONCE_MS: Final = 250
 """Longer waits for a lock are mostly for somebody who publishes."""
 
@@ -243,6 +245,8 @@ class Publish:
                 participant.prepare(commit)
             if NEWEST_COLUMNS in self._metadata.extra:
                 keep_history(self._table.storage, timeline, instant=self._instant, metadata=self._metadata)
+            if self._metadata.operation == _CLUSTER:
+                keep_rings(self._table, self._state.instant, timeline)
             self._part = self._plan_metadata(timeline)
         except WriteAborted as error:
             return self._give_up(str(error))

@@ -29,6 +29,7 @@ from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction.context import TableContext, View
 from hudi_locks.transaction.hooks import StopPoint
+from hudi_locks.transaction.ring_changes import take_back_rings
 
 __all__ = ["Rollback"]
 
@@ -147,10 +148,11 @@ class Rollback:
         if self._context.log.read(claim.number + 1) is None:
             self._take_back_metadata(claim, logs)
 
-    def remove_traces(self, requested: str) -> None:
-        """Remove what is left of an instant that surely was rolled back, also what its tasks staged since."""
-        self.remove_files(requested)
-        self._sweep(requested)
+    def remove_traces(self, instant: Instant) -> None:
+        """Remove what is left of an instant that surely was rolled back, also what its process made since."""
+        self.remove_files(instant.requested)
+        take_back_rings(self._context, instant.requested, instant.action)
+        self._sweep(instant.requested)
 
     def remove_files(self, requested: str) -> set[str]:
         """Remove the data files that are named by markers of an instant which nobody can publish; the paths removed."""
@@ -173,6 +175,7 @@ class Rollback:
         trace(StopPoint.ROLLBACK_INFLIGHT_DELETED)
         # Tasks of a JVM writer name their files: what they named before they missed the inflight file is found now.
         deleted |= self._delete_files(self._find_files(claim.instant, listing=listing))
+        take_back_rings(self._context, claim.instant, claim.action)
         drop_staged(self._storage, [claim.instant])  # first: who sleeps on a plan must not name it again
         self._storage.delete(self._context.path(instant, State.REQUESTED))
         trace(StopPoint.ROLLBACK_REQUESTED_DELETED)

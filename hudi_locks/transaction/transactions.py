@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -158,6 +158,18 @@ class Transactions:
             WriteAborted: A restore is pending.
         """
         return ClusteringPlanning(self.coordinator).schedule(make_plan)
+
+    def adopt_clustering(self, instant: str, find_changed: Callable[[Timeline], Collection[tuple[str, str]]]) -> None:
+        """Claim a plan of a JVM writer that nobody runs, so that `resume` takes it; nothing if it is claimed.
+
+        Args:
+            instant: Its requested time.
+            find_changed: Which of its file groups a timeline shows as written, or replaced, since it was made.
+
+        Raises:
+            WriteAborted: It is not there, is under way, or a file group was written.
+        """
+        ClusteringPlanning(self.coordinator).adopt(instant, find_changed)
 
     def resume(self, instant: str) -> Transaction:
         """Begin what `schedule_clustering` put on the timeline, here or in another process; publish or abort it then.

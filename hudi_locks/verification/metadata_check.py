@@ -62,10 +62,12 @@ def check_metadata_table(survey: Survey) -> None:
 
 
 def _compare(survey: Survey, named: DataFiles) -> None:
-    told = {file.path: file.size for file in _list_shown(survey, named)}
+    written = _list_written(survey)
+    shown = _list_shown(survey, named) + [file for file in named.every if file.path in written]
+    told = {file.path: file.size for file in shown}
     there = {file.path: file.size for file in survey.files.every}
     survey.book.checked["files in the metadata table"] += len(told)
-    for path in sorted(_list_written(survey) - told.keys()):
+    for path in sorted(written - told.keys()):
         _report(survey, path, "its name in the metadata table", "no such name, so that readers that go by it miss it")
     leaving = survey.planned_paths()
     for path, size in sorted(told.items()):

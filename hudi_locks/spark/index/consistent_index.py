@@ -1,7 +1,7 @@
 """The bucket index with consistent hashing, of a merge-on-read table: the ring of a partition says where a key belongs.
 
-All rows go to logs, as with the simple engine. A clustering of JVM Hudi may split a file group or join two: it replaces
-them, so a write that has begun meets it as a conflict, and the next one finds the ring that it left.
+All rows go to logs, as with the simple engine. A clustering may split a file group or merge two: it replaces them, so a
+write that has begun meets it as a conflict, and the next one finds the ring that it left.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from hudi_locks.spark.session import typed_task_errors
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP, ListedGroups, Placement, Regrouped
 from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted, spread_rows
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, FileSlice
-from hudi_locks.table.hash_rings import load_hash_rings
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY
+from hudi_locks.table.hash_rings import load_hash_rings, refuse_strangers
 
 __all__ = ["ConsistentIndex"]
 
 
 @dataclass(frozen=True)
 class ConsistentIndex(Index):
-    """Hudi's HoodieSparkConsistentBucketIndex; it splits and joins nothing itself."""
+    """Hudi's HoodieSparkConsistentBucketIndex."""
 
     can_replan: ClassVar[bool] = False
     may_replace: ClassVar[bool] = False
@@ -56,7 +56,7 @@ class ConsistentIndex(Index):
         del instant
         rings = self._load_rings(snapshot, keyed.counts)
         slices = snapshot.file_slices(keyed.counts)
-        _refuse_strangers(rings, slices)
+        refuse_strangers(rings, slices)
         _refuse_replaced(rings, snapshot)
         ids = frozenset(file_id for ring in rings.values() for file_id in ring.file_ids)
         bases = {(piece.partition, piece.file_id): piece.base for piece in slices if piece.base is not None}
@@ -90,7 +90,7 @@ class ConsistentIndex(Index):
     def _check_rows(self, snapshot: Snapshot) -> None:
         slices = snapshot.file_slices()
         rings = self._load_rings(snapshot, {piece.partition for piece in slices})
-        _refuse_strangers(rings, slices)
+        refuse_strangers(rings, slices)
         for file, key in snapshot.sample_log_keys(snapshot.data_files()).items():
             ring = rings[file.partition]
             [number] = ring.assign(hash_record_keys(pa.array([key]), self.settings.hash_fields))
@@ -123,17 +123,6 @@ class ConsistentIndex(Index):
             return keys.__class__(found)
 
         return F.pandas_udf(place, "string")(F.col(RECORD_KEY), F.col(PARTITION_PATH))
-
-
-def _refuse_strangers(rings: Mapping[str, HashRing], slices: Iterable[FileSlice]) -> None:
-    for piece in slices:
-        if piece.file_id not in rings[piece.partition].file_ids:
-            path = piece.paths[0]
-            message = (
-                f"{path} belongs to no node of the ring of partition {piece.partition!r}, so it was not written with"
-                " hoodie.index.bucket.engine=CONSISTENT_HASHING; write with the index that made the table"
-            )
-            raise UnsupportedTable(message, path=path, partition=piece.partition, file_id=piece.file_id)
 
 
 def _refuse_replaced(rings: Mapping[str, HashRing], snapshot: Snapshot) -> None:

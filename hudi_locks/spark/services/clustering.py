@@ -14,9 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import ClusteringGroup, ClusteringPlan, CommitMetadata, WriteStat, avro_schema
+from hudi_locks.format.ring_change import RingChange
 from hudi_locks.services import TableWriter, find_planned_slices
 from hudi_locks.spark.operation import WriteResult
 from hudi_locks.spark.reading.files import read_as_stored, read_files, read_stored
+from hudi_locks.spark.services.resizing import change_ring, spread_by_ring
 from hudi_locks.spark.services.scheduled_service import Cadence, PlanJob, ScheduledService
 from hudi_locks.spark.services.tasks import ClusterTask
 from hudi_locks.spark.settings import PipelineSettings
@@ -42,6 +44,8 @@ __all__ = ["ClusteringJob", "ClusteringService"]
 
 class ClusteringService(ScheduledService[ClusteringPlan]):
     """Joining the small files of each partition into large ones, sorted. Otherwise as `ScheduledService`.
+
+    Of a table with consistent hashing it splits buckets that are too large, and merges small ones.
 
     Of a merge-on-read table what logs say is in the new base files, and the logs end with their file groups.
     From the moment that a plan is on the timeline, a write that changes one of its file groups meets a conflict, until
@@ -71,7 +75,7 @@ class ClusteringService(ScheduledService[ClusteringPlan]):
 
         Raises:
             BadInput: There is no such column.
-            UnsupportedTable: The table has a bucket index.
+            UnsupportedTable: The table has a bucket index, and not with consistent hashing.
             WriteAborted: It was rolled back meanwhile, or wrote another number of rows than the files have that it was
                 to replace; then nothing is replaced.
             WriteConflict: A write changed one of the file groups first; the plan is taken back.
@@ -102,6 +106,8 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         read = [find_planned_slices(group, current) for group in plan.groups]
         parts = [
             self._arrange(group, number, plan, self._read(snapshot, slices, schema))
+            if group.ring_change is None
+            else self._resize(transaction, snapshot, group.ring_change, plan, self._read(snapshot, slices, schema))
             for number, (group, slices) in enumerate(zip(plan.groups, read, strict=True))
         ]
         stats = self._run_job(self._make_task(transaction, schema), parts, logs)
@@ -134,6 +140,12 @@ class ClusteringJob(PlanJob[ClusteringPlan]):
         else:
             spread = rows.repartition(group.output_groups, F.xxhash64(RECORD_KEY))
         return spread.sortWithinPartitions(*order) if order else spread
+
+    def _resize(
+        self, transaction: Transaction, snapshot: Snapshot, change: RingChange, plan: ClusteringPlan, found: DataFrame
+    ) -> DataFrame:
+        ring = change_ring(snapshot, change, instant=transaction.instant)
+        return spread_by_ring(found, ring, change, hash_fields=self.settings.hash_fields, order=plan.sort_columns)
 
     def _find_current(self, timeline: Timeline, plan: ClusteringPlan) -> dict[tuple[str, str], FileSlice]:
         if not plan.has_logs:

@@ -114,6 +114,8 @@ class LogCompactTask:
 class ClusterTask:
     """Writes the rows of one Spark partition, sorted as they are, to one new file group for each group of the plan.
 
+    Rows of buckets name their file groups themselves.
+
     Picklable; made on the driver, called on executors. The rows keep their meta columns, so that a reader of changes
     does not see them again; only the name of their file is new.
 
@@ -131,7 +133,7 @@ class ClusterTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch], part: int) -> Iterator[pa.RecordBatch]:
         """Take all rows of Spark partition number `part`, and yield one batch of stats; keys as in `WriteTask`."""
-        writers: dict[tuple[str, int], GroupWriter] = {}
+        writers: dict[tuple[str, int | str], GroupWriter] = {}
         told = KeyReport(self.files.key_groups)
         try:
             for key, rows in split_by_group(batches):
@@ -144,7 +146,9 @@ class ClusterTask:
                 writer.__exit__()
         yield from told.join(encode_stats([stat for stat in stats if stat is not None]))
 
-    def _open(self, partition: str, group: int, part: int, told: KeyReport) -> GroupWriter:
-        file_id = f"{uuid.uuid5(self.seed, f'{partition}/{group}/{part}')}-0"
+    def _open(self, partition: str, group: int | str, part: int, told: KeyReport) -> GroupWriter:
+        """A number is of a group of the plan, of which each part of the rows becomes a file group; else it is an id."""
+        made = f"{uuid.uuid5(self.seed, f'{partition}/{group}/{part}')}-0"
+        file_id = group if isinstance(group, str) else made
         group_of_part = FileGroup(partition, file_id)
         return GroupWriter(self.files, self.schema, form=self.form, group=group_of_part, keys=told)

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from transaction_harness import HarnessClock
 
-from hudi_locks.errors import DamagedTable
+from hudi_locks.errors import DamagedTable, WriteAborted
 from hudi_locks.format import ArchiveRow, CommitMetadata, Instant, State
 from hudi_locks.format.consistent_hashing import HashRing
+from hudi_locks.format.ring_change import RingChange, RingNode
 from hudi_locks.storage import MemoryStorage
-from hudi_locks.table.hash_rings import load_hash_rings
-from hudi_locks.timeline import LAYOUT_2, Timeline, create_instant
+from hudi_locks.table.hash_rings import change_hash_rings, find_hash_ring, load_hash_rings, remove_hash_rings
+from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, create_instant
 from hudi_locks.timeline.history import ArchivedHistory
 
 FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
@@ -68,11 +69,48 @@ def test_a_mark_or_the_archive_tells_that_it_was_completed(storage: MemoryStorag
     load(storage)
     resize(storage, None)
     ArchivedHistory(storage, LAYOUT_2).add([ArchiveRow(SPLIT, "20231114221340000", "replacecommit", b"")])
-    assert load(storage) == LATER
+    assert find_hash_ring(storage, Timeline.load(storage, LAYOUT_2), "p") == LATER
     storage.delete_folder(LAYOUT_2.archive)
     assert load(storage) != LATER
     storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.commit", b"")
     assert load(storage) == LATER
+
+
+def test_whoever_takes_a_ring_for_one_marks_it(storage: MemoryStorage) -> None:
+    first = load(storage)
+    resize(storage, State.INFLIGHT)
+    load(storage)
+    assert not storage.exists(f"{FOLDER}/p/{SPLIT}.commit")
+    resize(storage, State.COMPLETED)
+    assert load(storage) == LATER
+    assert storage.exists(f"{FOLDER}/p/{SPLIT}.commit")
+    assert not storage.exists(f"{FOLDER}/p/00000000000000.commit"), "of the first everybody knows that it counts"
+    remove_hash_rings(storage, SPLIT)
+    assert storage.list_names(f"{FOLDER}/p") == ["00000000000000.hashing_meta"]
+    assert load(storage) == first
+
+
+def test_in_version_6_nothing_is_marked(storage: MemoryStorage) -> None:
+    storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.hashing_meta", LATER.encode("p"))
+    begun = Instant(SPLIT, "replacecommit", State.REQUESTED)
+    for instant in (begun, begun.as_inflight(), begun.as_completed(SPLIT)):
+        create_instant(storage, LAYOUT_1, instant=instant)
+    assert load_hash_rings(storage, Timeline.load(storage, LAYOUT_1), ["p"], buckets=2) == {"p": LATER}
+    assert storage.list_names(f"{FOLDER}/p") == [f"{SPLIT}.hashing_meta"]
+
+
+def test_a_ring_is_changed_for_those_who_know_the_one_before(storage: MemoryStorage) -> None:
+    first, timeline = load(storage), Timeline.load(storage, LAYOUT_2)
+    change = RingChange("p", 0, (RingNode(first.values[0]), RingNode(first.values[1], "x-0")))
+    change_hash_rings(storage, timeline, {"p": [change]}, instant=SPLIT)
+    change_hash_rings(storage, timeline, {"p": [change]}, instant=SPLIT)
+    assert load(storage) == first, "until the clustering is completed"
+    storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.commit", b"")
+    assert load(storage) == HashRing(first.values[1:], ("x-0",), 1)
+    with pytest.raises(WriteAborted, match="planned from ring 0 of partition 'p', and ring 1 counts now"):
+        change_hash_rings(storage, timeline, {"p": [change]}, instant="20261121000000000")
+    with pytest.raises(WriteAborted, match="partition 'q', and none counts now"):
+        change_hash_rings(storage, timeline, {"q": [change]}, instant=SPLIT)
 
 
 def test_rings_of_which_none_counts_are_damage(storage: MemoryStorage) -> None:

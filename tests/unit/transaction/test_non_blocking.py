@@ -16,7 +16,7 @@ from hudi_locks.format.claim import FileGroupId
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome
 from hudi_locks.transaction.conflicts import ConcurrentOperation, NonBlocking, SimpleConcurrentFileWrites
-from hudi_locks.transaction.planning import ClusteringPlanning, CompactionPlanning
+from hudi_locks.transaction.planning import ClusteringPlanning, CompactionPlanning, ServicePlanning
 from hudi_locks.transaction.settings import WriterSettings
 
 HISTORIES = max(40, int(os.environ.get("HUDI_LOCKS_HISTORIES", "0")))
@@ -78,7 +78,7 @@ def test_a_conflict_check_among_them_would_be_found(monkeypatch: pytest.MonkeyPa
 @pytest.mark.histories
 def test_a_compaction_that_forgets_what_is_logged_beside_its_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """First by the seed that was found when this was written, then by others."""
-    monkeypatch.setattr(CompactionPlanning, "_bring_up_to_date", ClusteringPlanning._bring_up_to_date)
+    monkeypatch.setattr(CompactionPlanning, "_bring_up_to_date", ServicePlanning._bring_up_to_date)
     assert any("readers see" in play_non_blocking(seed).wrong() for seed in (58, *range(300)))
 
 
