@@ -173,7 +173,8 @@ def _tell_index(path: str, done: RestoreResult) -> str:
     if done.indexed_keys is None:
         return (
             f"; {', '.join(done.dropped)} of the metadata table is deleted: make it anew with"
-            f" hudi-locks metadata rebuild {path} -o {service_keys.RECORD_INDEX_ENABLE.name}=true"
+            f" hudi-locks metadata rebuild {path} -o {service_keys.RECORD_INDEX_ENABLE.name}=true, or with"
+            f" {service_keys.PARTITION_INDEX_ENABLE.name}=true where it was one by partition"
         )
     return f"; its record index was made anew, of {done.indexed_keys} keys"
 

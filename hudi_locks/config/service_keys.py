@@ -175,6 +175,31 @@ RECORD_INDEX_MOST_GROUPS = Key(
     aliases=("hoodie.metadata.global.record.level.index.max.filegroup.count",),
     since="0.14.0",
 )
+PARTITION_INDEX_ENABLE = Key(
+    "hoodie.metadata.record.level.index.enable",
+    bool,
+    False,
+    "whether it tells it by partition, for hoodie.index.type=RECORD_LEVEL_INDEX: a key may be in several partitions",
+    since="1.1.0",
+)
+PARTITION_INDEX_LEAST_GROUPS = Key(
+    "hoodie.metadata.record.level.index.min.filegroup.count",
+    int,
+    1,
+    "over how many file groups of such an index the keys of a partition are spread at least; the same for all writers",
+    minimum=1,
+    aliases=("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
+    since="1.1.0",
+)
+PARTITION_INDEX_MOST_GROUPS = Key(
+    "hoodie.metadata.record.level.index.max.filegroup.count",
+    int,
+    10,
+    "over how many file groups of such an index the keys of a partition are spread at most",
+    minimum=1,
+    aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
+    since="1.1.0",
+)
 METADATA_COMPACT_COMMITS = Key(
     "hoodie.metadata.compact.max.delta.commits",
     int,

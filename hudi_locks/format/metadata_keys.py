@@ -19,6 +19,7 @@ __all__ = [
     "column_stats_key",
     "group_number",
     "group_numbers",
+    "hash_keys",
     "partition_key",
     "partition_stats_key",
 ]
@@ -72,26 +73,35 @@ def _hash(text: str) -> str:
 
 
 def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int64]:
-    """The same for many keys, text without nulls, a place of all of them at a time."""
+    """See `group_number`; for many keys, text without nulls."""
+    return hash_keys(keys) % groups
+
+
+def hash_keys(keys: pa.Array) -> npt.NDArray[np.int64]:
+    """What decides over the file group of each key, text without nulls; a place of all of them at a time."""
     encoded = keys.cast(pa.large_binary())
     _, offsets, values = encoded.buffers()
     starts = np.frombuffer(offsets, np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
     units = np.frombuffer(values or b"", np.uint8)
     if len(keys) and units[starts[0] : starts[-1]].max(initial=0) >= _ASCII_END:
-        return np.array([group_number(key, groups) for key in keys.to_pylist()], np.int64)
+        return np.array([_hash_key(key) for key in keys.to_pylist()], np.int64)
     lengths = np.diff(starts)
     hashed = np.zeros(len(keys), np.uint32)
     for place in range(int(lengths.max(initial=0))):
         among = np.flatnonzero(lengths > place)
         hashed[among] = hashed[among] * np.uint32(_MULTIPLIER) + units[starts[among] + place]
-    return np.abs(hashed.view(np.int32).astype(np.int64)) % groups
+    return np.abs(hashed.view(np.int32).astype(np.int64))
 
 
 def group_number(key: str, groups: int) -> int:
     """Which of `groups` file groups of a partition of the metadata table, in the order of their ids, holds a key."""
+    return _hash_key(key) % groups
+
+
+def _hash_key(key: str) -> int:
     units = np.frombuffer(key.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     hashed = 0
     for unit in units.tolist():
         hashed = (_MULTIPLIER * hashed + unit) & 0xFFFF_FFFF
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
-    return abs(signed) % groups
+    return abs(signed)

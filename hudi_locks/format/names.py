@@ -43,7 +43,7 @@ _MOST_OF_JAVA = 0x7FFF_FFFF
 _UNFIT = re.compile("[\0\ufffd\ud800-\udfff]|(?:^|/)\\.{0,2}(?:/|$)")
 """NUL, what was not UTF-8, and components that are empty or lead elsewhere."""
 _MOST_BYTES, _MOST_BYTES_OF_NAME = 4_095, 255
-_LOG = re.compile(rf"\.([^._/]+)_(\d+)\.log\.(\d+)(?:_({_TOKEN})(\.cdc)?)?")
+_LOG = re.compile(rf"\.([^._/][^_/]*)_(\d+)\.log\.(\d+)(?:_({_TOKEN})(\.cdc)?)?")
 
 
 class MetadataPartition(Enum):

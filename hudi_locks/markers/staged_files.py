@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hudi_locks.errors import StorageError, WriteAborted
 from hudi_locks.format import BaseFileName, Instant, IOType, LogFileName, LogPlace, MarkerName, State, choose_token
+from hudi_locks.format.key_groups import KeyGroups
 from hudi_locks.storage import StagedFile, Storage
 from hudi_locks.timeline import TimelineLayout
 
@@ -41,8 +42,8 @@ class StagedFiles:
         action: Of the instant, as its pending files name it.
         maker: Makes the markers; None where nobody reads any, since every writer of the table goes by the claims.
         indexed: Columns whose ranges are to be reported with each file, for the metadata table; see `WriteStat.ranges`.
-        key_groups: Over how many file groups its record index is spread; tasks report for it the keys that theirs gain
-            and lose; 0 without one.
+        key_groups: The file groups of its record index, if it has one; tasks report for it the keys that theirs gain
+            and lose.
         has_filters: Whether it has the bloom filters of base files; see `WriteStat.key_filter`.
         log_places: In a table of version 6 where the next log of a file group belongs, by (partition path, file id).
         attempt: Tells the base files of this attempt to run a plan from those of others; 0 where there are no others.
@@ -54,7 +55,7 @@ class StagedFiles:
     action: str
     maker: MarkerMaker | None = None
     indexed: tuple[str, ...] = ()
-    key_groups: int = 0
+    key_groups: KeyGroups = field(default_factory=KeyGroups)
     has_filters: bool = False
     log_places: Mapping[tuple[str, str], LogPlace] | None = None
     attempt: int = 0

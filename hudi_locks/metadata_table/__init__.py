@@ -22,7 +22,14 @@ from hudi_locks.metadata_table.metadata_table import (
     MetadataTable,
     MetadataView,
 )
-from hudi_locks.metadata_table.record_index import LocatedKeys, StagedLog, encode_record_log, find_keys, is_record_group
+from hudi_locks.metadata_table.record_groups import is_partitioned, list_fresh_groups
+from hudi_locks.metadata_table.record_index import (
+    LocatedKeys,
+    StagedLog,
+    encode_empty_log,
+    encode_record_log,
+    find_keys,
+)
 from hudi_locks.metadata_table.shape import Indexed, MetadataShape
 from hudi_locks.metadata_table.skipping import find_slice_ranges
 from hudi_locks.metadata_table.statistics import describe_range, hides_some, read_ranges
@@ -46,6 +53,7 @@ __all__ = [
     "compact",
     "describe_log",
     "describe_range",
+    "encode_empty_log",
     "encode_record_log",
     "find_keys",
     "find_last_commit",
@@ -53,7 +61,8 @@ __all__ = [
     "find_slice_ranges",
     "hides_some",
     "is_defined",
-    "is_record_group",
+    "is_partitioned",
+    "list_fresh_groups",
     "list_indexed",
     "log_path",
     "make_metadata_table",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format.metadata_keys import group_numbers
+from hudi_locks.format.key_groups import KeyGroups, name_key_group
 from hudi_locks.metadata_table.record_index import encode_record_base
 from hudi_locks.storage import Storage
 from hudi_locks.table import RECORD_KEY, FileSlice, MergeRule, add_meta_schema, read_slice
@@ -34,15 +33,39 @@ class KeySpread:
     Attributes:
         least: Never fewer.
         most: Never more.
+        is_partitioned: Whether the keys of each partition are spread over file groups of its own.
     """
 
     least: int = 10
     most: int = 10_000
+    is_partitioned: bool = False
+
+    def choose(self, keys: Mapping[str, int]) -> KeyGroups:
+        """The file groups for so many keys, by partition path; each partition that is named gets some."""
+        if self.is_partitioned:
+            counts = {path: self.count_groups(number) for path, number in keys.items()}
+            return KeyGroups(is_partitioned=True, counts=counts, fresh=self.least)
+        total = self.count_groups(sum(keys.values()))
+        return KeyGroups(tuple(name_key_group(number) for number in range(total)))
 
     def count_groups(self, keys: int) -> int:
         """How many there are for so many keys, with room for twice as many: their number never changes."""
         wanted = _GROWTH * keys // (_GROUP_BYTES // _RECORD_BYTES)
         return max(self.least, min(wanted, self.most))
+
+
+class KeyOwner(NamedTuple):
+    """A file group of a record index that is made.
+
+    Attributes:
+        group: Its id.
+        number: Its place among those over which the same keys are spread.
+        slices: Numbers of the slices that may have some of its keys.
+    """
+
+    group: str
+    number: int
+    slices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -52,26 +75,44 @@ class KeyPlaces:
     Attributes:
         slices: The newest slice of each file group.
         keys: The record keys of each, text without nulls.
-        groups: Over how many file groups of the index they are spread.
+        groups: The file groups of the index, over which they are spread.
     """
 
     slices: tuple[FileSlice, ...]
     keys: tuple[pa.Array, ...]
-    groups: int
+    groups: KeyGroups
 
     @cached_property
-    def numbers(self) -> list[npt.NDArray[np.int16]]:
-        """Of each key the number of its file group of the index."""
-        return [group_numbers(keys, self.groups).astype(np.int16) for keys in self.keys]
+    def owners(self) -> tuple[KeyOwner, ...]:
+        """The file groups of the index in their order."""
+        mine: dict[str, tuple[int, ...]] = dict.fromkeys(
+            self.groups.counts if self.groups.is_partitioned else ("",), ()
+        )
+        for place, piece in enumerate(self.slices):
+            path = piece.partition if self.groups.is_partitioned else ""
+            mine[path] = (*mine[path], place)
+        return tuple(
+            KeyOwner(one, number, places)
+            for path, places in sorted(mine.items())
+            for number, one in enumerate(self.groups.list_ids(path))
+        )
+
+    @cached_property
+    def numbers(self) -> list[pa.Array]:
+        """Of each key the number of its file group, among those of its partition."""
+        return [
+            self.groups.number(keys, pa.repeat(piece.partition, len(keys)))
+            for piece, keys in zip(self.slices, self.keys, strict=True)
+        ]
 
     @property
     def count(self) -> int:
         """How many keys there are."""
         return sum(map(len, self.keys))
 
-    def encode(self, number: int, version: int) -> bytes | None:
-        """The base file of one file group of the index; None if it has no key."""
-        keys, indices = self._pick(number)
+    def encode(self, owner: KeyOwner, version: int) -> bytes | None:
+        """The base file of one of `owners`; None if it has no key."""
+        keys, indices = self._pick(owner)
         if not len(keys):
             return None
         places = [(piece.partition, piece.file_id, _find_instant(piece)) for piece in self.slices]
@@ -80,28 +121,31 @@ class KeyPlaces:
     def refuse_doubles(self) -> None:
         """Whether each key is in one row alone: an index has one place for it, and updates would miss the others.
 
+        By an index by partition it may be in one row of each.
+
         Raises:
             UnsupportedTable: One is in several rows.
         """
-        for number in range(self.groups):
-            counted = pc.value_counts(self._pick(number)[0])
+        for owner in self.owners:
+            counted = pc.value_counts(self._pick(owner)[0])
             twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
             if len(twice):
                 some = [key.decode() for key in twice[:_SHOWN].to_pylist()]
                 named = ", ".join(map(repr, some))
+                where = " of a partition" if self.groups.is_partitioned else ""
                 message = (
-                    f"no record index can be made: the key {named} is in more than one row, and the index would know"
-                    " one of them alone; delete such keys and insert each once, or go without a record index"
+                    f"no record index can be made: the key {named} is in more than one row{where}, and the index would"
+                    " know one of them alone; delete such keys and insert each once, or go without a record index"
                 )
                 raise UnsupportedTable(message, keys=some)
 
-    def _pick(self, number: int) -> tuple[pa.Array, pa.Array]:
+    def _pick(self, owner: KeyOwner) -> tuple[pa.Array, pa.Array]:
         """The keys of one file group of the index as bytes, and of each the number of its slice."""
         chosen = [
-            keys.filter(pa.array(numbers == number)).cast(pa.binary())
-            for keys, numbers in zip(self.keys, self.numbers, strict=True)
+            self.keys[place].filter(pc.equal(self.numbers[place], owner.number)).cast(pa.binary())
+            for place in owner.slices
         ]
-        indices = np.repeat(np.arange(len(chosen), dtype=np.int32), [len(keys) for keys in chosen])
+        indices = np.repeat(np.array(owner.slices, np.int32), [len(keys) for keys in chosen])
         return pa.concat_arrays([pa.array([], pa.binary()), *chosen]), pa.array(indices)
 
 

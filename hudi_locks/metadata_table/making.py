@@ -24,8 +24,6 @@ from hudi_locks.format import (
     encode_properties,
 )
 from hudi_locks.format.hfile import HFile
-from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
-from hudi_locks.format.log_deletes import encode_deletes_again
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table.compaction import base_file_path
 from hudi_locks.metadata_table.delta_commit import log_path, plan_delta_commit
@@ -37,6 +35,7 @@ from hudi_locks.metadata_table.metadata_table import (
     OWN_PROPERTIES,
 )
 from hudi_locks.metadata_table.record_files import merge_base_file
+from hudi_locks.metadata_table.record_index import encode_empty_log
 from hudi_locks.metadata_table.shape import MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import TableConfig, create_partition_metadata
@@ -123,8 +122,8 @@ class _Content:
     def list_groups(self, part: MetadataPartition, requested: str) -> list[_Group]:
         begin, size = _GROUPS[part]
         if part is MetadataPartition.RECORD_INDEX and self.keys is not None:
-            encoders = [partial(self.keys.encode, one, self.version) for one in range(self.keys.groups)]
-            return [_Group(part, f"{begin}-{n:04}-0", requested, encode) for n, encode in enumerate(encoders)]
+            owners, encode = self.keys.owners, self.keys.encode
+            return [_Group(part, owner.group, requested, partial(encode, owner, self.version)) for owner in owners]
         ids = tuple(f"{begin}-{one:04}-0" for one in range(size))
         shape = MetadataShape(self.version, {part: ids}, self.columns)
         logs = plan_delta_commit(requested, self.written, shape).logs
@@ -168,7 +167,7 @@ def make_metadata_table(
     storage.make_folder(layout.archive)
     storage.replace(OWN_PROPERTIES, _describe(config))
     if is_defined(parts, config.version):
-        storage.replace(INDEXES_PATH, _define(parts, columns, config.version))
+        storage.replace(INDEXES_PATH, _define(parts, content, config.version))
     for number, part in enumerate(parts):
         time = f"{last or _NO_INSTANT}{_OLD_SUFFIX + number:03}" if layout.is_version_6 else f"{number:017}"
         _make_part(storage, part, content, layout=layout, times=(time, add_ms(completed, number)))
@@ -197,9 +196,8 @@ def _make_part(
 
 
 def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | None:
-    """The log says nothing, and that the file group is there though it may have no records."""
     path = log_path(group.part, group.file_id, group.requested)
-    storage.replace(path, _encode_nothing(group, version))
+    storage.replace(path, encode_empty_log(group.requested, group.part, version))
     data = group.encode()
     if data is None:
         return None
@@ -217,11 +215,6 @@ def _make_group(storage: Storage, group: _Group, version: int) -> WriteStat | No
     )
 
 
-def _encode_nothing(group: _Group, version: int) -> bytes:
-    header = {BlockHeader.INSTANT_TIME: group.requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
-    return encode_block(LogBlock(BlockType.DELETE, header, encode_deletes_again([], group.part.value)))
-
-
 def _describe(config: TableConfig) -> bytes:
     own_config = replace(config, name=f"{config.name}_metadata", database="")
     own = {
@@ -235,16 +228,17 @@ def _describe(config: TableConfig) -> bytes:
     return encode_properties({**_FIXED, **own}, "Properties of a metadata table of Apache Hudi")
 
 
-def _define(parts: Sequence[MetadataPartition], columns: Sequence[str], version: int) -> bytes:
-    """Of each index what it is about, as JVM Hudi tells it: of the record index from version 9 on."""
+def _define(parts: Sequence[MetadataPartition], content: _Content, version: int) -> bytes:
+    """Of each index what it is about, as JVM Hudi tells it: of a record index of the table from version 9 on."""
     defined: dict[str, dict[str, Any]] = {}
-    if MetadataPartition.RECORD_INDEX in parts and version >= _VERSION_9:
+    is_partitioned = content.keys is not None and content.keys.groups.is_partitioned
+    if MetadataPartition.RECORD_INDEX in parts and (is_partitioned or version >= _VERSION_9):
         name = MetadataPartition.RECORD_INDEX.value
         defined[name] = {"indexName": name, "indexType": name, "indexFunction": "", "sourceFields": []}
-        defined[name] |= {"indexOptions": {"isPartitioned": "false"}, "version": "V1"}
+        defined[name] |= {"indexOptions": {"isPartitioned": str(is_partitioned).lower()}, "version": "V1"}
     if MetadataPartition.COLUMN_STATS in parts:
         name = MetadataPartition.COLUMN_STATS.value
         defined[name] = dict.fromkeys(("indexName", "indexType", "indexFunction"), name)
-        defined[name] |= {"sourceFields": list(columns), "indexOptions": {}}
+        defined[name] |= {"sourceFields": list(content.columns), "indexOptions": {}}
         defined[name] |= {"version": "V2"} if version >= _VERSION_9 else {}
     return json.dumps({"indexDefinitions": defined}, indent=2).encode()

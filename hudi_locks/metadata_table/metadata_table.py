@@ -21,11 +21,12 @@ from hudi_locks.format import (
     TimelineLayout,
     decode_properties,
 )
+from hudi_locks.format.key_groups import KeyGroups
 from hudi_locks.format.metadata_keys import ALL_PARTITIONS, NO_PARTITION, group_number
 from hudi_locks.format.metadata_record import MetadataRecord, merge_metadata_records
 from hudi_locks.format.records import interpreting
 from hudi_locks.metadata_table.record_files import choose_blocks, read_stored
-from hudi_locks.metadata_table.record_index import is_record_group
+from hudi_locks.metadata_table.record_groups import INDEXES_PATH, find_record_groups, is_partitioned
 from hudi_locks.metadata_table.shape import Indexed, MetadataShape
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import (
@@ -49,8 +50,6 @@ __all__ = [
     "MetadataView",
 ]
 
-INDEXES_PATH: Final = ".hoodie/.index_defs/index.json"
-"""Which columns have statistics."""
 OWN_PROPERTIES: Final = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 """Of the metadata table itself."""
 _TIMELINE: Final = f"{METADATA_FOLDER}/.hoodie/timeline"
@@ -152,25 +151,31 @@ class MetadataTable:
             )
             raise UnsupportedTable(message, version=self.version, table_version=self.table_version)
 
-    def describe_indexed(self) -> Indexed:
-        """What the tasks of a write must report; raises as `refuse_unwritable` does."""
+    def describe_indexed(self, *, fresh: int = 1) -> Indexed:
+        """What the tasks of a write must report; raises as `refuse_unwritable` does.
+
+        Args:
+            fresh: How many file groups a partition gets that is new to a record index by partition.
+        """
         self.refuse_unwritable()
         has_filters = MetadataPartition.BLOOM_FILTERS.value in self.names
-        groups, places = self._list_key_groups()
+        groups, places = self._list_key_groups(fresh)
         return Indexed(self.indexed_columns, groups, has_filters, places)
 
-    def _list_key_groups(self) -> tuple[tuple[str, ...], Mapping[str, LogPlace]]:
+    def _list_key_groups(self, fresh: int) -> tuple[KeyGroups, Mapping[str, LogPlace]]:
         part = MetadataPartition.RECORD_INDEX.value
         if part not in self.names:
-            return (), {}
+            return KeyGroups(), {}
         listed = list_data_files(self.storage, [f"{METADATA_FOLDER}/{part}"])
-        groups = tuple(sorted({file.file_id for file in listed.both}))
+        groups = find_record_groups(self.storage, listed, self.layout, fresh=fresh)
         if not groups:
             path = f"{METADATA_FOLDER}/{part}"
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
-        if not all(map(is_record_group, groups)):
-            raise _refuse_part(part, f"with file groups of single partitions, such as {groups[0]}")
-        return groups, self._find_key_places(listed) if self.version == _OLD_VERSION else {}
+        if self.version != _OLD_VERSION:
+            return groups, {}
+        if groups.is_partitioned:
+            raise _refuse_part(part, "with file groups of each partition in version 6")
+        return groups, self._find_key_places(listed)
 
     def _find_key_places(self, listed: DataFiles) -> dict[str, LogPlace]:
         """By names alone: whoever publishes looks again whether a log still lies on the newest base file."""
@@ -323,7 +328,7 @@ class MetadataView:
         above = tuple(log for log in listed.logs if log.instant in planned)
         shown = replace(counted, logs=tuple(sorted({*counted.logs, *above})))
         groups = slice_file_groups(shown.bases, shown.logs, completion, planned=self._planned, blocks=self.blocks)
-        if not groups:
+        if not groups and not (partition is MetadataPartition.RECORD_INDEX and is_partitioned(self.table.storage)):
             path = f"{METADATA_FOLDER}/{partition.value}"
             raise DamagedTable(f"{path} holds no file group of the metadata table: {_REMEDY}", path=path)
         return [join_planned(slices) if self.blocks else slices[0] for _, slices in sorted(groups.items())]

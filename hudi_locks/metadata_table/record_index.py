@@ -6,7 +6,6 @@ made into logs before the write is published, one for each file group of the ind
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ import pyarrow.compute as pc
 from hudi_locks.errors import DamagedTable
 from hudi_locks.format import MetadataPartition, epoch_ms
 from hudi_locks.format.hfile_writer import encode_hfile_columns
+from hudi_locks.format.log_block import BlockHeader, BlockType, LogBlock, encode_block
+from hudi_locks.format.log_deletes import encode_deletes_again
 from hudi_locks.format.metadata_keys import KEY_CHANGES
 from hudi_locks.format.metadata_record import (
     MetadataRecord,
@@ -37,14 +38,13 @@ from hudi_locks.metadata_table.record_files import (
 from hudi_locks.storage import Storage, map_in_threads
 from hudi_locks.table import FileSlice
 
-__all__ = ["LocatedKeys", "StagedLog", "encode_record_base", "encode_record_log", "find_keys", "is_record_group"]
+__all__ = ["LocatedKeys", "StagedLog", "encode_empty_log", "encode_record_base", "encode_record_log", "find_keys"]
 
 _UUID: Final = 36
 _AS_UUID, _AS_TEXT = 0, 1
 _NO_INDEX: Final = -1
 _UUID_BITS: Final = 64
 _SIGN: Final = 1 << 63
-_GROUP: Final = re.compile(r"record-index-\d{4,}-0")
 
 
 class _Place(NamedTuple):
@@ -69,11 +69,6 @@ class StagedLog:
     ticket: str
 
 
-def is_record_group(file_id: str) -> bool:
-    """Whether a file group is one of an index of the whole table, and not of one of its partitions."""
-    return _GROUP.fullmatch(file_id) is not None
-
-
 def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[bytes, int]:
     """The log of one file group of the index, and how many keys it tells of.
 
@@ -92,6 +87,12 @@ def encode_record_log(requested: str, changes: pa.Table, version: int) -> tuple[
     hfile = encode_hfile_columns(keys, values) if len(keys) else b""
     data = encode_log(requested, MetadataPartition.RECORD_INDEX, hfile, gone, version=version)
     return data, len(keys) + len(gone)
+
+
+def encode_empty_log(requested: str, part: MetadataPartition, version: int) -> bytes:
+    """A log that says nothing, and that a file group of the metadata table is there though it may have no records."""
+    header = {BlockHeader.INSTANT_TIME: requested, BlockHeader.SCHEMA: SCHEMA_TEXTS[version]}
+    return encode_block(LogBlock(BlockType.DELETE, header, encode_deletes_again([], part.value)))
 
 
 def encode_record_base(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hudi_locks.format import LogFileName, LogPlace, MetadataPartition
+from hudi_locks.format.key_groups import KeyGroups
 
 __all__ = ["Indexed", "MetadataShape"]
 
@@ -39,13 +40,13 @@ class Indexed:
 
     Attributes:
         columns: Those whose ranges it keeps.
-        key_groups: Ids of the file groups of its record index, over which record keys are spread; none without it.
+        key_groups: The file groups of its record index; none without it.
         has_filters: Whether it has the bloom filters of base files.
         key_places: In version 6 where the next log of each file group of the record index belongs.
     """
 
     columns: tuple[str, ...] = ()
-    key_groups: tuple[str, ...] = ()
+    key_groups: KeyGroups = field(default_factory=KeyGroups)
     has_filters: bool = False
     key_places: Mapping[str, LogPlace] = field(default_factory=dict, compare=False)
 

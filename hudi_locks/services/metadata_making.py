@@ -9,9 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_locks.config import Options, service_keys, table_keys
+from hudi_locks.config import Options, datasource_keys, service_keys, table_keys
 from hudi_locks.errors import UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, CommitMetadata, MetadataPartition, WriteStat
+from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat
 from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
 from hudi_locks.format.instant import BOOTSTRAPS
 from hudi_locks.metadata_table import (
@@ -20,7 +20,7 @@ from hudi_locks.metadata_table import (
     KeySpread,
     choose_columns,
     is_defined,
-    is_record_group,
+    is_partitioned,
     make_metadata_table,
     measure_file,
     read_keys,
@@ -48,7 +48,10 @@ from hudi_locks.table import (
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, TableCoordinator
 
-__all__ = ["MetadataMade", "MetadataMaker"]
+__all__ = ["RECORD_INDEXES", "MetadataMade", "MetadataMaker", "ask_for_record_index", "refuse_partitions_of"]
+
+RECORD_INDEXES: Final = (service_keys.RECORD_INDEX_ENABLE, service_keys.PARTITION_INDEX_ENABLE)
+"""What asks for a record index: of the whole table, and by partition."""
 
 _ACTION: Final = "indexing"
 _ALTERED: Final = (
@@ -57,6 +60,7 @@ _ALTERED: Final = (
 )
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _RANGES: Final = MetadataPartition.COLUMN_STATS.value
+_PARTITIONED_SINCE: Final = 9
 _File = BaseFile | LogFile
 
 
@@ -100,9 +104,10 @@ class MetadataMaker:
     def __init__(self, coordinator: TableCoordinator, options: Mapping[str, object] = MappingProxyType({})) -> None:
         self._table = coordinator
         given = Options(options)
-        self._indexes_keys = given.get_value(service_keys.RECORD_INDEX_ENABLE)
-        least, most = service_keys.RECORD_INDEX_LEAST_GROUPS, service_keys.RECORD_INDEX_MOST_GROUPS
-        self.spread: KeySpread = KeySpread(given.get_value(least), given.get_value(most))
+        self._given = given
+        whole, by_partition = (given.get_value(key) for key in RECORD_INDEXES)
+        self._indexes_keys = whole or by_partition
+        self.spread: KeySpread = _read_spread(given, is_partitioned=by_partition)
         self._keys: dict[FileSlice, pa.Array] = {}
         self._storage = coordinator.storage
         self._columns: Mapping[str, ValueKind] = {}
@@ -130,13 +135,15 @@ class MetadataMaker:
         self._refuse_writers_that_do_not_look()
         if not anew and self._is_named():
             return None
-        self._indexes_keys |= self._has_record_index()
+        self._keep_record_index()
         self._measures_columns = not self._table.layout.is_version_6 or _RANGES in list_named(
             read_properties(self._storage)
         )
         timeline, config = self._table.peek().timeline, self._read_config()
-        self._measure(timeline, config)
-        self._read_keys(timeline, config)
+        if self._indexes_keys and self.spread.is_partitioned:
+            refuse_partitions_of(config.version)
+        files, _ = self._measure(timeline, config)
+        self._read_keys(timeline, config, files)
         with self._table.hold():
             while True:
                 view = self._table.look()
@@ -162,12 +169,11 @@ class MetadataMaker:
         known = read_properties(self._storage)
         return any(known.get(key, "").strip() for key in NAMED)
 
-    def _has_record_index(self) -> bool:
-        """One of the whole table, or one of which nothing is left; those of single partitions are not made here."""
-        if _KEYS not in list_named(read_properties(self._storage)):
-            return False
-        listed = list_data_files(self._storage, [f"{METADATA_FOLDER}/{_KEYS}"])
-        return all(is_record_group(file.file_id) for file in listed.both)
+    def _keep_record_index(self) -> None:
+        """One that is there is made anew, of its kind unless the options name one."""
+        if not self._indexes_keys and _KEYS in list_named(read_properties(self._storage)):
+            self._indexes_keys = True
+            self.spread = _read_spread(self._given, is_partitioned=is_partitioned(self._storage))
 
     def _read_config(self) -> TableConfig:
         return TableConfig.from_properties(read_properties(self._storage))
@@ -175,7 +181,7 @@ class MetadataMaker:
     def _make(self, timeline: Timeline) -> MetadataMade:
         config = self._read_config()
         files, columns = self._measure(timeline, config)
-        keys = self._read_keys(timeline, config)
+        keys = self._read_keys(timeline, config, files)
         self._removed |= frozenset(remove_metadata_table(self._storage))
         found = {file: self._known[file.path] for file in files}
         there = {file: ranges for file, ranges in found.items() if ranges is not None}
@@ -216,7 +222,7 @@ class MetadataMaker:
         self._known.update(zip((file.path for file in new), found, strict=True))
         return files, columns
 
-    def _read_keys(self, timeline: Timeline, config: TableConfig) -> KeyPlaces | None:
+    def _read_keys(self, timeline: Timeline, config: TableConfig, files: Sequence[_File]) -> KeyPlaces | None:
         """Those of all rows; None if there is to be no record index. What was read before is not read again."""
         if not self._indexes_keys:
             return None
@@ -227,7 +233,10 @@ class MetadataMaker:
         found = map_in_threads(lambda piece: read_keys(self._storage, piece, schema, config.merge_rule), new)
         self._keys.update(zip(new, found, strict=True))
         keys = tuple(self._keys[piece] for piece in slices)
-        places = KeyPlaces(slices, keys, self.spread.count_groups(sum(map(len, keys))))
+        counts = dict.fromkeys(sorted({file.partition for file in files}), 0)
+        for piece, known in zip(slices, keys, strict=True):
+            counts[piece.partition] = counts.get(piece.partition, 0) + len(known)
+        places = KeyPlaces(slices, keys, self.spread.choose(counts))
         places.refuse_doubles()
         return places
 
@@ -250,6 +259,40 @@ class MetadataMaker:
             return told | ({table_keys.INDEX_DEFINITIONS.name: INDEXES_PATH} if is_told else {})
 
         replace_properties(self._storage, change)
+
+
+def refuse_partitions_of(version: int) -> None:
+    """Whether the releases that write this table version know a record index by partition.
+
+    Release 1.0.2 takes the file groups of one for those of an index of the whole table.
+
+    Raises:
+        UnsupportedTable: They do not.
+    """
+    if version < _PARTITIONED_SINCE:
+        key = service_keys.PARTITION_INDEX_ENABLE.name
+        message = (
+            f"{key}=true makes a record index by partition, and releases that write tables of version {version} do not"
+            f" know that kind: make the table with {datasource_keys.WRITE_TABLE_VERSION.name}={_PARTITIONED_SINCE}, or"
+            f" upgrade it with hudi-locks upgrade --to {_PARTITIONED_SINCE}, or set {key}=false"
+        )
+        raise UnsupportedTable(message, key=key, version=version)
+
+
+def ask_for_record_index(*, by_partition: bool) -> dict[str, str]:
+    """Options that ask for a record index of a kind, whatever others say."""
+    whole, parts = (key.name for key in RECORD_INDEXES)
+    return {parts: "true"} if by_partition else {whole: "true", parts: "false"}
+
+
+def _read_spread(given: Options, *, is_partitioned: bool) -> KeySpread:
+    """As Hudi names the limits of each kind of record index."""
+    least, most = (
+        (service_keys.PARTITION_INDEX_LEAST_GROUPS, service_keys.PARTITION_INDEX_MOST_GROUPS)
+        if is_partitioned
+        else (service_keys.RECORD_INDEX_LEAST_GROUPS, service_keys.RECORD_INDEX_MOST_GROUPS)
+    )
+    return KeySpread(given.get_value(least), given.get_value(most), is_partitioned)
 
 
 def _describe(file: _File, ranges: Mapping[str, ColumnRange], columns: Sequence[str]) -> WriteStat:

@@ -11,11 +11,18 @@ from hudi_locks.config import Options, service_keys, table_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.errors import HudiLocksError, StorageError, TableError
 from hudi_locks.format import MetadataPartition
+from hudi_locks.metadata_table import is_partitioned
 from hudi_locks.redaction import open_log
 from hudi_locks.services.archival import Archiver, ArchiveResult
 from hudi_locks.services.cleaning import Cleaner, CleanResult
 from hudi_locks.services.janitor import Janitor, SweepResult
-from hudi_locks.services.metadata_making import MetadataMade, MetadataMaker
+from hudi_locks.services.metadata_making import (
+    RECORD_INDEXES,
+    MetadataMade,
+    MetadataMaker,
+    ask_for_record_index,
+    refuse_partitions_of,
+)
 from hudi_locks.services.metadata_properties import list_named, read_properties
 from hudi_locks.services.metadata_services import MetadataServices, MetadataUpkeep
 from hudi_locks.services.restoring import Restorer, RestoreResult
@@ -55,7 +62,7 @@ class TableServices:
         self._cleaning = CleanSettings.of(options)
         self._archiving = ArchiveSettings.of(options)
         self._makes_metadata = Options(options).get_value(table_keys.METADATA_ENABLE)
-        self._wants_record_index = Options(options).get_value(service_keys.RECORD_INDEX_ENABLE)
+        self._wants_record_index = any(Options(options).get_value(key) for key in RECORD_INDEXES)
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
         self._cleaner = Cleaner(self._table, self._cleaning)
         self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
@@ -128,10 +135,11 @@ class TableServices:
         Raises:
             SavepointRefused: Files of that snapshot are gone, or another restore is not finished.
         """
+        by_partition = is_partitioned(self._table.storage)
         done = Restorer(self._table).run(instant)
         if not done.dropped:
             return done
-        options = {**self._options, service_keys.RECORD_INDEX_ENABLE.name: "true"}
+        options = {**self._options, **ask_for_record_index(by_partition=by_partition)}
         try:
             with self._working:
                 made = MetadataMaker(self._table, options).run(anew=True)
@@ -144,7 +152,14 @@ class TableServices:
     accept_times: ClassVar[RenamedMember] = RenamedMember("transactions.accept_times", removed_in="0.3.0")
 
     def precede_write(self) -> tuple[str, ...]:
-        """What the options ask for before a write; what went wrong, in words."""
+        """What the options ask for before a write; what went wrong, in words.
+
+        Raises:
+            UnsupportedTable: They ask for a metadata table that cannot be made for such a table.
+        """
+        makes = self._makes_metadata and not self._table.keeps_metadata
+        if makes and Options(self._options).get_value(service_keys.PARTITION_INDEX_ENABLE):
+            refuse_partitions_of(self._table.version)
         return self._report(lambda: Janitor(self._table).sweep()) if self._sweeps else ()
 
     def follow_write(self) -> tuple[str, ...]:
@@ -195,12 +210,17 @@ class TableServices:
         except TableError:  # somebody writes them: a later write looks again
             return ()
         self._wants_record_index = False
-        if MetadataPartition.RECORD_INDEX.value in names:
+        by_partition = Options(self._options).get_value(service_keys.PARTITION_INDEX_ENABLE)
+        is_there = MetadataPartition.RECORD_INDEX.value in names
+        if is_there and is_partitioned(self._table.storage) == by_partition:
             return ()
-        asked, way = service_keys.RECORD_INDEX_ENABLE.name, f"give {table_keys.METADATA_ENABLE.name}=true too"
+        asked, way = RECORD_INDEXES[by_partition].name, f"give {table_keys.METADATA_ENABLE.name}=true too"
         if names:
             way = "make it anew with hudi-locks metadata rebuild, with the same options"
-        message = f"{asked}=true, and the table has {'no record index' if names else 'no metadata table'}: {way}"
+        lacks = "no record index" if names else "no metadata table"
+        if is_there:
+            lacks = f"a record index {'of the whole table' if by_partition else 'by partition'}"
+        message = f"{asked}=true, and the table has {lacks}: {way}"
         _log.warning("%s: %s", self._table.storage.base, message)
         return (message,)
 

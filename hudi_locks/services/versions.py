@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_locks.config import Options, service_keys
+from hudi_locks.config import Options
 from hudi_locks.errors import ConfigError, HudiLocksError, TableError, UnsupportedTable
 from hudi_locks.format import MetadataPartition, decode_properties
+from hudi_locks.metadata_table import is_partitioned
 from hudi_locks.redaction import open_log
+from hudi_locks.services.metadata_making import RECORD_INDEXES, ask_for_record_index
 from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties_file
 from hudi_locks.services.table_writer import TableWriter
 from hudi_locks.table import (
@@ -28,6 +30,11 @@ __all__ = ["VersionChange", "downgrade_table", "upgrade_table"]
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _LATER: Final = 8
 """Table version since which a log is named by its write."""
+_ASKED: Final = tuple(key.name for key in RECORD_INDEXES)
+_PARTITIONED_SINCE: Final = 9
+_LOST_INDEX: Final = (
+    "the record index by partition is gone, since the releases that write this version do not know that kind"
+)
 _UNKEPT: Final = "Version 6 keeps the history of them under other names: copy the rows to a new table of that version"
 _log = open_log(__name__)
 
@@ -44,7 +51,7 @@ class VersionChange:
         merge_mode: How two rows with one key become one, as the properties of the table have it now.
         dropped: Parts of its metadata table, which is of the version of the table, so that it was deleted.
         made: Parts of the metadata table that was made in its place.
-        warnings: Why none was made, if that failed; the change stands.
+        warnings: Why none was made, if that failed, or what it lacks; the change stands.
     """
 
     before: int
@@ -104,21 +111,28 @@ def _change(
     if to not in VERSIONS:
         raise ConfigError(f"table version {to} is none of {', '.join(map(str, VERSIONS))}", version=to)
     with TableWriter.open(path, options, zone=zone) as writer:
+        by_partition = is_partitioned(writer.table.storage)
         _refuse_direction(path, writer.table.config.version, to, upgrades=upgrades)
         done = VersionChanger(writer.transactions, writer.options, zone=writer.table.config.zone).run(to)
-    return _make_metadata(done, path, options, zone) if done.dropped else done
+    if not done.dropped:
+        return done
+    if _KEYS not in done.dropped:
+        return _make_metadata(done, path, options, zone)
+    if by_partition and to < _PARTITIONED_SINCE:
+        done = replace(done, warnings=(_LOST_INDEX,))
+        return _make_metadata(done, path, {**(options or {}), **dict.fromkeys(_ASKED, "false")}, zone)
+    return _make_metadata(done, path, {**(options or {}), **ask_for_record_index(by_partition=by_partition)}, zone)
 
 
 def _make_metadata(
     done: VersionChange, path: str, options: Mapping[str, object] | None, zone: str | None
 ) -> VersionChange:
-    keyed = {service_keys.RECORD_INDEX_ENABLE.name: "true"} if _KEYS in done.dropped else {}
     try:
-        with TableWriter.open(path, {**(options or {}), **keyed}, zone=zone) as writer:
+        with TableWriter.open(path, options, zone=zone) as writer:
             made = writer.services.make_metadata_table()
     except HudiLocksError as error:
         _log.warning("%s goes on without a metadata table: %s", path, error)
-        return replace(done, warnings=(f"no metadata table was made: {error}",))
+        return replace(done, warnings=(*done.warnings, f"no metadata table was made: {error}"))
     return replace(done, made=made.parts if made else ())
 
 

@@ -25,7 +25,16 @@ __all__ = [
     "warn_of_other_indexes",
 ]
 
-_INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
+_INDEXES = (
+    "SIMPLE",
+    "BLOOM",
+    "BUCKET",
+    "GLOBAL_SIMPLE",
+    "GLOBAL_BLOOM",
+    "RECORD_INDEX",
+    "GLOBAL_RECORD_LEVEL_INDEX",
+    "RECORD_LEVEL_INDEX",
+)
 MOVING: Final[Mapping[str, Key[bool]]] = {
     "GLOBAL_SIMPLE": index_keys.SIMPLE_INDEX_UPDATE_PARTITION_PATH,
     "GLOBAL_BLOOM": index_keys.BLOOM_INDEX_UPDATE_PARTITION_PATH,
@@ -34,7 +43,7 @@ MOVING: Final[Mapping[str, Key[bool]]] = {
 }
 """Whether a row moves whose key lies in another partition than its columns say, by the index that finds it there."""
 _BY_RING: Final = "CONSISTENT_HASHING"
-_IN_PARTITIONS: Final = ("SIMPLE", "BLOOM")
+_IN_PARTITIONS: Final = ("SIMPLE", "BLOOM", "RECORD_LEVEL_INDEX")
 _BY_RECORD_INDEX: Final = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
 _SIZES_FILTER: Final[Mapping[str, Key[int]]] = MappingProxyType(
     {"SIMPLE": index_keys.BLOOM_NUM_ENTRIES, "DYNAMIC_V0": index_keys.BLOOM_DYNAMIC_MAX_ENTRIES}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_locks.display import make_card
 from hudi_locks.format import ChangeLog, WriteStat
-from hudi_locks.format.metadata_keys import group_numbers
+from hudi_locks.format.key_groups import KeyGroups
 
 if TYPE_CHECKING:  # executors need the operations alone
     from hudi_locks.format import CommitMetadata
@@ -38,7 +38,7 @@ _SERVICES: Final = ("CLUSTER", "COMPACT", "LOG_COMPACT")
 STAT: Final = "stat"
 """Column of what a task reports: a write stat as JSON."""
 TOLD_KEYS: Final = "number int, key string, path string, file_id string, is_gone boolean"
-"""Columns beside it where record keys are told: the file group of the index that is to know, and what it is told."""
+"""Columns beside it where record keys are told: the number of the file group that is to know, and what it is told."""
 _TOLD_NAMES: Final = ("number", "key", "path", "file_id", "is_gone")
 _CHECK_S: Final = "early_conflict_check_s"
 
@@ -224,11 +224,11 @@ class KeyReport:
     """Record keys that file groups gain and lose, as a task tells them for the record index of the metadata table.
 
     Args:
-        groups: Over how many file groups the index is spread; 0 if nobody wants to know.
+        groups: The file groups of the index; none if nobody wants to know.
     """
 
-    def __init__(self, groups: int = 0) -> None:
-        self._groups = groups
+    def __init__(self, groups: KeyGroups | None = None) -> None:
+        self._groups = groups or KeyGroups()
         self._told: list[pa.RecordBatch] = []
 
     @property
@@ -245,9 +245,9 @@ class KeyReport:
         """Note keys that file groups lose, each with its own."""
         self._note(keys, paths, file_ids, pa.repeat(pa.scalar(value=True), len(keys)))
 
-    def _note(self, keys: pa.StringArray, *places: pa.Array) -> None:
-        numbers = pa.array(group_numbers(keys, self._groups), pa.int32())
-        self._told.append(pa.RecordBatch.from_arrays([numbers, keys, *places], _TOLD_NAMES))
+    def _note(self, keys: pa.StringArray, paths: pa.Array, *others: pa.Array) -> None:
+        numbers = self._groups.number(keys, paths)
+        self._told.append(pa.RecordBatch.from_arrays([numbers, keys, paths, *others], _TOLD_NAMES))
 
     def keys(self) -> Iterator[pa.RecordBatch]:
         """What was noted, with the columns TOLD_KEYS."""

@@ -108,7 +108,7 @@ class TableContext:
             UnsupportedTable: It has a part that is not kept up to date here.
         """
         found = self.find_metadata_table()
-        return None if found is None else found.describe_indexed()
+        return None if found is None else found.describe_indexed(fresh=self.settings.fresh_key_groups)
 
     @cached_property
     def known_timeline(self) -> KnownTimeline:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hudi_locks.config import service_keys
 from hudi_locks.errors import UnsupportedTable, WriteAborted
-from hudi_locks.format import CommitMetadata, Instant, MetadataPartition, State
+from hudi_locks.format import CommitMetadata, Instant, LogFileName, MetadataPartition, State, WriteStat
 from hudi_locks.format.claim import Content
+from hudi_locks.format.key_groups import parse_key_group
 from hudi_locks.metadata_table import (
     DeltaCommit,
     Indexed,
@@ -20,6 +22,8 @@ from hudi_locks.metadata_table import (
     MetadataView,
     StagedLog,
     describe_log,
+    encode_empty_log,
+    list_fresh_groups,
     metadata_path,
     plan_clean,
     plan_delta_commit,
@@ -38,6 +42,10 @@ _CHANGED: Final = (
     "the table's metadata table, or its list of indexed columns, changed while the write was under way: begin a new one"
 )
 
+_OTHER_COUNT: Final = (
+    "another write began a partition that this one writes to with another number of file groups of the record index:"
+    f" give all writers of the table one {service_keys.PARTITION_INDEX_LEAST_GROUPS.name}, and begin a new write"
+)
 _UNTOLD: Final = (
     "the metadata table has a record index, and the write does not tell which keys it brought: give `publish` the logs"
 )
@@ -103,15 +111,39 @@ def plan_metadata_part(
         commit = plan_delta_commit(requested, written, shape)
     except UnsupportedTable as refusal:
         raise WriteAborted(str(refusal), instant=requested) from refusal
+    commit = _begin_groups(commit, indexed, shape, written=written, told=key_logs or ())
     tickets = context.delta_commits.stage(commit)
     metadata = commit.metadata
     if key_logs:
         _refuse_moved(indexed, shape, key_logs, requested)
         named = [(indexed.name_key_log(log.group, requested), log) for log in key_logs]
         tickets |= {metadata_path(_KEYS, name): log.ticket for name, log in named}
-        told = {_KEYS.value: tuple(describe_log(_KEYS, name, log.size, log.records) for name, log in named)}
-        metadata = replace(metadata, partition_to_write_stats={**metadata.partition_to_write_stats, **told})
+        metadata = _add_stats(metadata, [describe_log(_KEYS, name, log.size, log.records) for name, log in named])
     return MetadataPart(requested, metadata, tickets, shape.newest, context.layout.version)
+
+
+def _begin_groups(
+    commit: DeltaCommit, indexed: Indexed, shape: MetadataShape, *, written: CommitMetadata, told: Sequence[StagedLog]
+) -> DeltaCommit:
+    """The same with an empty log for each file group that a record index by partition needs and that gets no keys."""
+    requested = commit.requested
+    owners = {found[0] or "" for log in told if (found := parse_key_group(log.group)) is not None}
+    partitions = owners.union(written.partition_to_write_stats)
+    fresh = list_fresh_groups(indexed.key_groups, shape.groups.get(_KEYS, ()), partitions)
+    if fresh is None:
+        raise WriteAborted(_OTHER_COUNT, instant=requested)
+    empty = [LogFileName(group, requested) for group in fresh if group not in {log.group for log in told}]
+    data = encode_empty_log(requested, _KEYS, shape.version)
+    logs = {metadata_path(_KEYS, name): data for name in empty}
+    stats = [describe_log(_KEYS, name, len(data), 0) for name in empty]
+    return replace(commit, logs={**commit.logs, **logs}, metadata=_add_stats(commit.metadata, stats))
+
+
+def _add_stats(metadata: CommitMetadata, stats: Sequence[WriteStat]) -> CommitMetadata:
+    """With those of more logs of the record index."""
+    known = metadata.partition_to_write_stats
+    told = {_KEYS.value: (*known.get(_KEYS.value, ()), *stats)} if stats else {}
+    return replace(metadata, partition_to_write_stats={**known, **told})
 
 
 def _refuse_moved(indexed: Indexed, shape: MetadataShape, logs: Iterable[StagedLog], requested: str) -> None:

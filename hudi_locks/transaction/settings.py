@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from hudi_locks.config import Options, has_buckets, index_keys, is_lock_local, lock_keys, write_keys
+from hudi_locks.config import Options, has_buckets, index_keys, is_lock_local, lock_keys, service_keys, write_keys
 from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.lock import Owner
 from hudi_locks.storage import Storage, refuse_unwritable
@@ -77,6 +77,7 @@ class WriterSettings:
         unites_columns: Whether columns that concurrent writes change are compared and united.
         is_bucketed: Whether the writer finds file groups by a bucket index, by its options or else by the table.
         lock_provider: As written, for a person.
+        fresh_key_groups: How many file groups of a record index by partition a partition gets that is new to it.
     """
 
     mode: str
@@ -90,6 +91,7 @@ class WriterSettings:
     unites_columns: bool
     is_bucketed: bool
     lock_provider: str
+    fresh_key_groups: int = 1
 
     @classmethod
     def of(cls, options: Mapping[str, object], table_properties: Mapping[str, object]) -> WriterSettings:
@@ -113,6 +115,7 @@ class WriterSettings:
             unites_columns=given.get_value(write_keys.SCHEMA_CONFLICT_RESOLUTION_ENABLE),
             is_bucketed=has_buckets(given, table),
             lock_provider=given.find(lock_keys.PROVIDER) or "",
+            fresh_key_groups=given.get_value(service_keys.PARTITION_INDEX_LEAST_GROUPS),
         )
 
     @property

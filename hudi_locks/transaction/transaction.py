@@ -98,7 +98,7 @@ class Transaction:
         instant, self._has_markers = self._state.instant, self._has_markers or maker is not None
         told = self._state.indexed or Indexed()
         where = (self._table.storage, self._table.layout, instant.requested, instant.action, maker)
-        told_of = (told.columns, len(told.key_groups), told.has_filters)
+        told_of = (told.columns, told.key_groups, told.has_filters)
         return StagedFiles(*where, *told_of, attempt=self._state.attempt)
 
     def guard(self, markers: Markers) -> GuardedMarkers | None:

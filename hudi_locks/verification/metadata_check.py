@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -12,7 +12,8 @@ import pyarrow as pa
 from hudi_locks.errors import NoSuchFile
 from hudi_locks.format import METADATA_FOLDER, MetadataPartition
 from hudi_locks.format.column_range import ColumnRange
-from hudi_locks.format.metadata_keys import NO_PARTITION, group_numbers
+from hudi_locks.format.key_groups import KeyGroups
+from hudi_locks.format.metadata_keys import NO_PARTITION
 from hudi_locks.format.metadata_record import ColumnStatistics
 from hudi_locks.metadata_table import LocatedKeys, MetadataTable, MetadataView, hides_some, read_keys, read_ranges
 from hudi_locks.storage import map_in_threads
@@ -37,7 +38,7 @@ _KEYS: Final = MetadataPartition.RECORD_INDEX
 _UNREAD_KEYS: Final = "the record index: keys are read if all values are asked for (--values), or by metadata verify"
 _INDEX_ANEW: Final = (
     "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers; until then write with"
-    " hoodie.index.type=GLOBAL_SIMPLE"
+    " hoodie.index.type=GLOBAL_SIMPLE, or with SIMPLE where a key may be in several partitions"
 )
 _UNUSED: Final = "the metadata table, since the table's properties name no part of it that is in use"
 _REBUILD: Final = "make it anew with hudi-locks metadata rebuild, with the lock options of the table's writers"
@@ -117,7 +118,7 @@ def _check_record_index(survey: Survey, view: MetadataView) -> None:
     if not survey.reads_keys:
         survey.book.leave_out(_UNREAD_KEYS)
         return
-    index = map_in_threads(lambda piece: LocatedKeys.open(survey.storage, piece), view.list_slices(_KEYS))
+    index = _open_index(survey, view)
     rule, schema = survey.table.config.merge_rule, survey.table.schema(survey.timeline) or pa.schema([])
     for piece in _list_slices(survey):
         file = piece.base or piece.logs[0]
@@ -125,11 +126,18 @@ def _check_record_index(survey: Survey, view: MetadataView) -> None:
             _look_up_keys(survey, file, read_keys(survey.storage, piece, schema, rule), index)
 
 
-def _look_up_keys(survey: Survey, file: BaseFile | LogFile, keys: pa.Array, index: Sequence[LocatedKeys]) -> None:
+def _open_index(survey: Survey, view: MetadataView) -> Mapping[str, LocatedKeys]:
+    """Each file group of the record index by its id."""
+    slices = view.list_slices(_KEYS)
+    opened = map_in_threads(lambda piece: LocatedKeys.open(survey.storage, piece), slices)
+    return {piece.file_id: group for piece, group in zip(slices, opened, strict=True)}
+
+
+def _look_up_keys(survey: Survey, file: BaseFile | LogFile, keys: pa.Array, index: Mapping[str, LocatedKeys]) -> None:
     survey.book.checked["record keys in the metadata table"] += len(keys)
-    numbers = group_numbers(keys, len(index))
-    for number, group in enumerate(index):
-        asked = keys.filter(pa.array(numbers == number))
+    groups = KeyGroups.of(index) or KeyGroups(is_partitioned=True)
+    for one, asked in groups.spread(keys, file.partition):
+        group = index.get(one, LocatedKeys([]))
         places = {(row["key"], row["path"], row["file_id"]) for row in group.find(asked).to_pylist()}
         lost = [key for key in asked.to_pylist() if (key, file.partition, file.file_id) not in places]
         if lost:

@@ -38,6 +38,7 @@ INDEXES: dict[str, dict[str, str]] = {
         "hoodie.metadata.record.index.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
     },
+    "RECORD_LEVEL_INDEX": {**WITH_METADATA, "hoodie.metadata.record.level.index.enable": "true"},
 }
 ALWAYS = ("MERGE_ON_READ", "BLOOM")
 """In every run; the others are the nightly run's."""
@@ -142,6 +143,7 @@ def test_writers_at_once_leave_what_a_serial_replay_gives(
         **INDEXES[index],
     }
     theirs = {**THEIRS, **common, **zookeeper_lock[1], "hoodie.index.type": index}
+    theirs |= {"hoodie.embed.timeline.server": "true"} if index == "RECORD_LEVEL_INDEX" else {}
     ours = {**OURS, **INDEXES[index], **zookeeper_lock[0], "hoodie.index.type": index}
     ours |= {"hoodie.clean.automatic": "false"}
     fleet = Fleet(jvm, spark, path, ours, theirs)

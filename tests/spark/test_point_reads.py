@@ -114,13 +114,6 @@ def test_what_was_written_since_the_snapshot_counts_for_nothing(
     assert {"eu", "us", "new"} <= set(chosen)
 
 
-def test_an_index_of_single_partitions_is_not_asked(load: Any, chosen: list[str], monkeypatch: Any) -> None:
-    """It spreads keys over its file groups in another way."""
-    monkeypatch.setattr(point_reads, "is_record_group", lambda file_id: file_id.startswith("record-index-region="))
-    assert show(load(), "id = 'a'") == "a"
-    assert set(chosen) == {"eu", "us", "new"}
-
-
 def test_a_damaged_index_is_done_without_and_told(
     load: Any, chosen: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -80,6 +80,10 @@ _BOTH_TYPES: Final[Mapping[str, Mapping[str, str]]] = {
     "index BUCKET": _BUCKET,
     "index BUCKET, consistent hashing": {**_BUCKET, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
     "record index": {**_RECORD_INDEX, "hoodie.index.type": "RECORD_INDEX"},
+    "record index by partition": {
+        _META + "record.level.index.enable": "true", "hoodie.index.type": "RECORD_LEVEL_INDEX",
+        "hoodie.embed.timeline.server": "true",  # as by default: release 1.2.0 fails without it
+    },
     "bloom filters in the metadata table": {_META + "index.bloom.filter.enable": "true"},
     "key generator complex": {_GENERATOR: _KEYGEN + "ComplexKeyGenerator"},
     "key generator timestamp": _TIMES,

@@ -22,7 +22,7 @@ from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
 from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
 
-__all__ = ["PLACE", "GlobalIndex"]
+__all__ = ["PLACE", "GlobalIndex", "Moves"]
 
 PLACE: Final = f"{RESERVED}place"
 """Column with the partition path under which a row's key was found, or null."""
@@ -52,7 +52,7 @@ class GlobalIndex(SimpleIndex):
         base_files = snapshot.base_files()
         rows = _unite_paths(keyed, snapshot) if len(keyed.counts) > 1 and operation is not Operation.DELETE else keyed
         with self.find(rows, snapshot, base_files) as looked_up, keep_persisted(looked_up) as found:
-            moves = _Moves(self, found, snapshot)
+            moves = Moves(self, found, snapshot)
             if operation is Operation.UPSERT and snapshot.table.is_merge_on_read and snapshot.has_record_index:
                 moves = moves.without_older_deletes()
             settled = moves.settle(operation)
@@ -110,7 +110,7 @@ def _count_tasks(keyed: KeyedRows) -> int:
 
 
 @dataclass(frozen=True)
-class _Moves:
+class Moves:
     """Settles which rows leave their partition.
 
     Attributes:
@@ -119,7 +119,7 @@ class _Moves:
         snapshot: Of the table.
     """
 
-    index: GlobalIndex
+    index: SimpleIndex
     found: DataFrame
     snapshot: Snapshot
 
@@ -145,7 +145,7 @@ class _Moves:
         kept = staying if MOVED in staying.columns else staying.withColumn(MOVED, F.lit(False))
         return reduce(DataFrame.unionByName, (kept, arriving, leaving))
 
-    def without_older_deletes(self) -> _Moves:
+    def without_older_deletes(self) -> Moves:
         """The same without rows that delete nothing, since the row that is there is newer.
 
         A task that logs a delete does not see that row, and tells the record index that its key is gone.

@@ -129,6 +129,7 @@ _COPY_ON_WRITE = {
     "GLOBAL_BLOOM": "hudi_locks.spark.index.global_index:GlobalIndex",
     "RECORD_INDEX": "hudi_locks.spark.index.record_index:RecordIndex",
     "GLOBAL_RECORD_LEVEL_INDEX": "hudi_locks.spark.index.record_index:RecordIndex",
+    "RECORD_LEVEL_INDEX": "hudi_locks.spark.index.partition_record_index:PartitionRecordIndex",
     "BUCKET": "hudi_locks.spark.index.bucket_index:BucketIndex",
 }
 _MERGE_ON_READ = {
@@ -138,6 +139,7 @@ _MERGE_ON_READ = {
     "GLOBAL_BLOOM": "hudi_locks.spark.index.logged_index:LoggedGlobalIndex",
     "RECORD_INDEX": "hudi_locks.spark.index.record_index:LoggedRecordIndex",
     "GLOBAL_RECORD_LEVEL_INDEX": "hudi_locks.spark.index.record_index:LoggedRecordIndex",
+    "RECORD_LEVEL_INDEX": "hudi_locks.spark.index.partition_record_index:LoggedPartitionRecordIndex",
     "BUCKET": "hudi_locks.spark.index.fixed_bucket_index:FixedBucketIndex",
 }
 

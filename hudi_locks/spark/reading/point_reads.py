@@ -5,16 +5,16 @@ Runs on the driver. As in Hudi's RecordLevelIndexSupport an option of the reader
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, product
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_locks.format import MetadataPartition
-from hudi_locks.format.metadata_keys import group_numbers
-from hudi_locks.metadata_table import MetadataTable, find_keys, is_record_group
+from hudi_locks.format.key_groups import KeyGroups
+from hudi_locks.format.metadata_keys import KEY_CHANGES
+from hudi_locks.metadata_table import MetadataTable, find_keys
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.storage import map_in_threads
 from hudi_locks.table import RECORD_KEY, Condition, FileSlice, TableConfig
@@ -60,12 +60,20 @@ def _list_texts(condition: Condition, name: str, schema: pa.Schema) -> Sequence[
     return [str(value) for value in values]
 
 
-def find_groups(snapshot: Snapshot, keys: Collection[str]) -> frozenset[tuple[str, str]] | None:
+def find_groups(
+    snapshot: Snapshot, keys: Collection[str], *, partitions: Collection[str] | None = None
+) -> frozenset[tuple[str, str]] | None:
     """The file groups, as (partition path, file id), that have rows of these keys in a snapshot.
 
+    Args:
+        snapshot: Of the table.
+        keys: The record keys.
+        partitions: Paths of the partitions that are read, by which fewer file groups of an index by partition are
+            opened; all if None.
+
     Returns:
-        None if the record index does not say it: the table has none, or one for each of its partitions, or somebody
-        completed a write since the snapshot, which may be in the index and not in the snapshot.
+        None if the record index does not say it: the table has none, or somebody completed a write since the snapshot,
+        which may be in the index and not in the snapshot.
 
     Raises:
         DamagedTable: A file of the index is gone, or cannot be read.
@@ -81,17 +89,19 @@ def find_groups(snapshot: Snapshot, keys: Collection[str]) -> frozenset[tuple[st
     view = metadata.view_now(snapshot.table.timeline)
     if view.timeline.completed() != snapshot.timeline.completed():
         return None
-    slices = view.list_slices(MetadataPartition.RECORD_INDEX)
-    if not all(is_record_group(piece.file_id) for piece in slices):
-        return None
-    wanted = pa.array(sorted(keys), pa.string())
-    numbers = pa.array(group_numbers(wanted, len(slices)))
-
-    def look_up(number: int) -> pa.Table:
-        return find_keys(storage, slices[number], wanted.filter(pc.equal(numbers, number)))
-
-    found = pa.concat_tables(map_in_threads(look_up, numbers.unique().to_pylist()))
+    slices = {piece.file_id: piece for piece in view.list_slices(MetadataPartition.RECORD_INDEX)}
+    asked = list(_ask(KeyGroups.of(slices), pa.array(sorted(keys), pa.string()), partitions))
+    tables = map_in_threads(lambda one: find_keys(storage, slices[one[0]], one[1]), asked)
+    found = pa.concat_tables([KEY_CHANGES.empty_table(), *tables])
     return frozenset(zip(found.column("path").to_pylist(), found.column("file_id").to_pylist(), strict=True))
+
+
+def _ask(groups: KeyGroups, keys: pa.Array, partitions: Collection[str] | None) -> Iterator[tuple[str, pa.Array]]:
+    """The file groups of the index that may tell of keys, each with its own."""
+    owners = groups.counts if groups.is_partitioned else ("",)
+    for owner in sorted(owners):
+        if not groups.is_partitioned or partitions is None or owner in partitions:
+            yield from groups.spread(keys, owner)
 
 
 def choose_slices(

@@ -109,18 +109,22 @@ class Reader(ReadPlanner):
         schema = add_meta_schema(snapshot.shown_schema)
         return replace(self, condition=read_condition(self.spark, schema, self.where))
 
+    def _wants_record_index(self) -> bool:
+        asked = (service_keys.RECORD_INDEX_ENABLE, service_keys.PARTITION_INDEX_ENABLE)
+        return any(self.options.get_value(key) for key in asked)
+
     def _find_rows(
         self, slices: Sequence[FileSlice], snapshot: Snapshot, condition: RowCondition
     ) -> Sequence[FileSlice]:
         """Those that have rows of the keys that are wanted, if these are named and a record index is to tell it."""
-        asked = self._skips_files() and self.options.get_value(service_keys.RECORD_INDEX_ENABLE)
+        asked = self._skips_files() and self._wants_record_index()
         if snapshot.shown_schema is None or not asked:
             return slices
         keys = list_wanted_keys(condition.condition, self.table.config, snapshot.shown_schema)
         if keys is None:
             return slices
         try:
-            groups = find_groups(snapshot, keys)
+            groups = find_groups(snapshot, keys, partitions=self.partitions)
             return slices if groups is None else choose_slices(slices, groups, partitions=self.partitions)
         except (TableError, StorageError) as error:
             _log.warning("rows of %s are not looked up in its record index: %s", self.table.storage.base, error)

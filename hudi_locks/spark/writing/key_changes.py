@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.format import MetadataPartition
+from hudi_locks.format.key_groups import KeyGroups
 from hudi_locks.format.metadata_keys import KEY_CHANGES
 from hudi_locks.metadata_table import Indexed, StagedLog, encode_record_log, metadata_path
 from hudi_locks.spark._compat import run_in_workers
@@ -34,8 +34,10 @@ __all__ = ["KeyLogs", "RecordLogTask"]
 _FILE_ID: Final = "file_id"
 _NUMBER: Final = "number"
 _LOG: Final = "log"
+_PATH: Final = "path"
 _ROWS: Final = 1 << 18
 """Changes for which a task is worth while."""
+_MOST_TASKS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,10 @@ class _LostTask:
     """Makes what is told of keys, with their places, that a file group is to lose.
 
     Attributes:
-        groups: Over how many file groups the index is spread.
+        groups: The file groups of the index.
     """
 
-    groups: int
+    groups: KeyGroups
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take record keys, partition paths and file ids."""
@@ -63,7 +65,7 @@ class RecordLogTask:
     Attributes:
         storage: Of the table.
         requested: Of the write.
-        indexed: With the file groups of the index, in their order.
+        indexed: With the file groups of the index.
         version: Of the metadata table.
     """
 
@@ -75,19 +77,32 @@ class RecordLogTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take changes with the numbers of their file groups, and yield each log as JSON."""
         rows = pa.Table.from_batches(batches, KEY_CHANGES.insert(0, pa.field(_NUMBER, pa.int32())))
-        numbers = pc.unique(rows.column(_NUMBER)).to_pylist()
-        logs = [self._write(n, rows.filter(pc.equal(rows.column(_NUMBER), n)).drop_columns(_NUMBER)) for n in numbers]
+        logs = [self._write(group, changes.drop_columns(_NUMBER)) for group, changes in self._divide(rows)]
         texts = [json.dumps(dataclasses.asdict(log)) for log in logs]
         yield pa.RecordBatch.from_pydict({_LOG: pa.array(texts, pa.string())})
 
-    def _write(self, number: int, changes: pa.Table) -> StagedLog:
-        group = self.indexed.key_groups[number]
+    def _divide(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """The changes of each file group of the index, with its id."""
+        groups, at = self.indexed.key_groups, 0
+        columns = list_owner_columns(groups)
+        ordered = rows.sort_by([(name, "ascending") for name in columns])
+        counted = ordered.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+        for one in counted.to_pylist():
+            yield groups.name(one.get(_PATH, ""), one[_NUMBER]), ordered.slice(at, one["count_all"])
+            at += one["count_all"]
+
+    def _write(self, group: str, changes: pa.Table) -> StagedLog:
         data, records = encode_record_log(self.requested, changes, self.version)
         path = metadata_path(MetadataPartition.RECORD_INDEX, self.indexed.name_key_log(group, self.requested))
         staged = self.storage.stage(path, instant=self.requested)
         with staged.open() as file:
             file.write(data)
         return StagedLog(group, len(data), records, staged.seal())
+
+
+def list_owner_columns(groups: KeyGroups) -> list[str]:
+    """Columns of what is told that are the same for all keys of one file group, and of no other."""
+    return [_PATH, _NUMBER] if groups.is_partitioned else [_NUMBER]
 
 
 class KeyLogs:
@@ -117,7 +132,7 @@ class KeyLogs:
         if not ended:
             return self
         keys = read_live_keys(spark, snapshot, ended, file_id=_FILE_ID)
-        return KeyLogs(self._task, run_in_workers(keys, _LostTask(len(self._task.indexed.key_groups)), TOLD_KEYS))
+        return KeyLogs(self._task, run_in_workers(keys, _LostTask(self._task.indexed.key_groups), TOLD_KEYS))
 
     def take(self, reported: DataFrame) -> list[str]:
         """Upload the logs of all keys that tasks tell; the texts of the write stats that they report.
@@ -130,7 +145,7 @@ class KeyLogs:
             told = sum(stat.num_inserts + stat.num_deletes for stat in decode_report(texts)[0])
             changes = kept.where(F.col(STAT).isNull()).drop(STAT)
             if self._lost is not None:
-                self._stage(changes.unionByName(self._lost), len(self._task.indexed.key_groups))
+                self._stage(changes.unionByName(self._lost), _MOST_TASKS)
             elif told:
                 self._stage(changes, 1 + told // _ROWS)
         return texts
@@ -138,9 +153,10 @@ class KeyLogs:
     def take_lost(self) -> None:
         """Upload the logs of a write that only ends file groups."""
         if self._lost is not None:
-            self._stage(self._lost, len(self._task.indexed.key_groups))
+            self._stage(self._lost, _MOST_TASKS)
 
     def _stage(self, changes: DataFrame, tasks: int) -> None:
-        spread = changes.repartition(min(tasks, len(self._task.indexed.key_groups)), _NUMBER)
+        groups = self._task.indexed.key_groups
+        spread = changes.repartition(min(tasks, groups.total), *list_owner_columns(groups))
         rows = run_in_workers(spread, self._task, f"{_LOG} string").collect()
         self.staged = tuple(StagedLog(**json.loads(row[_LOG])) for row in rows)

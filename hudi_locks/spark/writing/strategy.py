@@ -83,7 +83,8 @@ class WriteStrategy(ABC):
             key = index_keys.INDEX_TYPE.name
             message = (
                 f"{key}={named} does not keep the record index of a merge-on-read table, since keys that a log took out"
-                f" are found by it in base files: set {key}=RECORD_INDEX, or GLOBAL_SIMPLE, or drop the record index"
+                f" are found by it in base files: set {key} to the kind of the record index, RECORD_INDEX, or"
+                " RECORD_LEVEL_INDEX where a key may be in several partitions, or drop the record index"
                 " with hudi-locks metadata drop --part record_index"
             )
             raise ConfigError(message, key=key, value=named)

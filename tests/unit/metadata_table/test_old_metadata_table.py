@@ -161,7 +161,7 @@ def test_logs_of_the_record_index_are_named_before_the_lock(storage: LocalStorag
     for version in (1, 2):
         storage.replace(f"{folder}/{LogFileName(group, base, version)}", b"")
     indexed = table.describe_indexed()
-    assert indexed.key_groups == (group,)
+    assert indexed.key_groups.ids == (group,)
     assert str(indexed.name_key_log(group, T)) == f".{group}_{base}.log.3_20261129-190000000-6"
     plan = CompactionPlan((CompactionOperation("record_index", group, base, "", (), 0),))
     begun = Instant("20261129180000000001", "compaction", State.REQUESTED)

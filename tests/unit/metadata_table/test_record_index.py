@@ -19,7 +19,6 @@ from hudi_locks.format.metadata_record import FileEntry, MetadataRecord, RecordK
 from hudi_locks.format.metadata_schema import SCHEMA_TEXTS
 from hudi_locks.metadata_table import LocatedKeys, encode_record_log, find_keys
 from hudi_locks.metadata_table.record_files import merge_base_file
-from hudi_locks.metadata_table.record_index import is_record_group
 from hudi_locks.storage import LocalStorage
 from hudi_locks.table import BaseFile, FileSlice, LogFile
 
@@ -120,8 +119,3 @@ def test_a_record_of_another_part_is_damage() -> None:
 @given(st.lists(st.text(max_size=30)), st.integers(1, 12))
 def test_many_keys_are_spread_as_each_is(keys: list[str], groups: int) -> None:
     assert group_numbers(pa.array(keys, pa.string()), groups).tolist() == [group_number(key, groups) for key in keys]
-
-
-def test_groups_of_an_index_of_single_partitions_are_told_apart() -> None:
-    assert is_record_group("record-index-0007-0")
-    assert not is_record_group("record-index-region=eu-0007-0")

@@ -11,10 +11,11 @@ from metadata_harness import MetadataHarness, rollback_of_the_jvm
 from transaction_harness import Harness, Killed, Mortal, kill
 
 from hudi_locks.errors import DamagedTable, StorageError, UnsupportedTable
-from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, MetadataPartition, State
+from hudi_locks.format import METADATA_FOLDER, CommitMetadata, Instant, LogFileName, MetadataPartition, State
 from hudi_locks.format.claim import ClaimKind, claim_path, decode_claim
+from hudi_locks.format.key_groups import name_key_group
 from hudi_locks.format.metadata_keys import partition_stats_key
-from hudi_locks.metadata_table import METADATA_LAYOUT, DeltaCommits
+from hudi_locks.metadata_table import METADATA_LAYOUT, DeltaCommits, StagedLog
 from hudi_locks.timeline import LAYOUT_2
 from hudi_locks.transaction import Outcome, StopPoint, Transaction
 from hudi_locks.transaction.forward import RollForward
@@ -204,9 +205,9 @@ def test_a_part_that_is_not_kept_up_to_date_is_refused_before_anything_is_writte
     ("file", "error", "match"),
     [
         (None, DamagedTable, "holds no file group"),
-        (".record-index-2025-01-0000-0_00000000000000002.log.1_0-0-0", UnsupportedTable, "of single partitions"),
+        (".record-index-2025-01-0000-0_00000000000000002.log.1_0-0-0", UnsupportedTable, "no name that JVM Hudi"),
     ],
-    ids=["none", "partitioned"],
+    ids=["none", "odd"],
 )
 def test_a_record_index_that_cannot_be_kept_is_refused_before_anything_is_written(
     kept: MetadataHarness, file: str | None, error: type[Exception], match: str
@@ -226,6 +227,71 @@ def test_a_write_that_does_not_tell_its_keys_is_no_part_of_a_table_with_a_record
     result = tx.publish(CommitMetadata.of((), "UPSERT", schema=None))
     assert result.outcome is Outcome.ABORTED
     assert "does not tell which keys it brought" in result.reason
+
+
+KEYS = f"{METADATA_FOLDER}/record_index"
+FRESH = {"hoodie.metadata.record.level.index.min.filegroup.count": "2"}
+
+
+def index_by_partition(kept: MetadataHarness) -> None:
+    """Partition p has one file group, and partition w one of a commit that a JVM never completed."""
+    for partition, requested in (("p", "00000000000000002"), ("w", "20200101000000000")):
+        name = f".{name_key_group(0, partition)}_{requested}.log.1_0-0-0"
+        kept.storage.replace(f"{KEYS}/{name}", b"")
+    kept.say("files,record_index")
+
+
+def list_key_groups(kept: MetadataHarness, requested: str) -> list[str]:
+    names = (name for name in kept.names(KEYS) if f"_{requested}." in name)
+    return sorted(name[1:].partition("_")[0] for name in names)
+
+
+def tell(kept: MetadataHarness, tx: Transaction, group: str) -> StagedLog:
+    """A log of the record index, as a task uploads it."""
+    staged = kept.storage.stage(f"{KEYS}/{LogFileName(group, tx.instant)}", instant=tx.instant)
+    with staged.open() as file:
+        file.write(b"keys")
+    return StagedLog(group, 4, 1, staged.seal())
+
+
+def test_a_partition_that_comes_gets_all_its_file_groups_with_the_write(kept: MetadataHarness) -> None:
+    """Also those that get no key: their number says where a key is."""
+    index_by_partition(kept)
+    writer = kept.open(**FRESH)
+    tx = writer.begin("commit", "UPSERT")
+    stats = [*kept.write(tx, "g-0").stats, *kept.write(tx, "n-0", partition="n").stats]
+    written = CommitMetadata.of(stats, "UPSERT", schema=None)
+    told = [tell(kept, tx, name_key_group(1, "n"))]
+    assert tx.publish(written, key_logs=told).outcome is Outcome.COMMITTED
+    assert list_key_groups(kept, tx.instant) == [name_key_group(0, "n"), name_key_group(1, "n")]
+    again = writer.begin("commit", "UPSERT")
+    assert again.publish(kept.write(again, "o-0", partition="n"), key_logs=[]).outcome is Outcome.COMMITTED
+    assert list_key_groups(kept, again.instant) == []
+
+
+def test_writers_that_bring_the_same_partition_at_once_agree_on_its_file_groups(kept: MetadataHarness) -> None:
+    index_by_partition(kept)
+    writer = kept.open(**FRESH)
+    one, two, other = (
+        kept.open(**FRESH).begin("commit", "UPSERT"),
+        writer.begin("commit", "UPSERT"),
+        kept.open().begin("commit", "UPSERT"),
+    )
+    for tx, file_id in ((one, "a-0"), (two, "b-0")):
+        assert tx.publish(kept.write(tx, file_id, partition="n"), key_logs=[]).outcome is Outcome.COMMITTED
+    assert list_key_groups(kept, two.instant) == []
+    result = other.publish(kept.write(other, "c-0", partition="n"), key_logs=[])
+    assert result.outcome is Outcome.ABORTED
+    assert "another number of file groups" in result.reason
+    assert "hoodie.metadata.record.level.index.min.filegroup.count" in result.reason
+
+
+def test_file_groups_that_nobody_completed_are_begun_anew(kept: MetadataHarness) -> None:
+    """As many as they were: a JVM writer that is under way may complete them yet."""
+    index_by_partition(kept)
+    tx = kept.open(**FRESH).begin("commit", "UPSERT")
+    assert tx.publish(kept.write(tx, "g-0", partition="w"), key_logs=[]).outcome is Outcome.COMMITTED
+    assert list_key_groups(kept, tx.instant) == [name_key_group(0, "w")]
 
 
 def test_a_store_that_fails_while_the_logs_are_uploaded_ends_the_write(
