@@ -102,10 +102,9 @@ CONSISTENT_LOGICAL_TIMESTAMP = Key(
     "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
     bool,
     False,
-    "whether timestamps in keys read as in the row writer",
+    "whether timestamps in keys and partition paths are written as text in the zone of the machine, as"
+    " `2026-01-01 10:00:00.0`, and not in microseconds; all writers of a table need the same",
     since="0.10.1",
-    accepted=("false",),
-    refusal="timestamps in keys are written as by the row writer of the JVM; make the column a text",
 )
 INSERT_DROP_DUPLICATES = Key(
     "hoodie.datasource.write.insert.drop.duplicates",

@@ -41,7 +41,8 @@ def list_paths(table: Table, options: Options, rows: DataFrame) -> list[str]:
     Raises:
         BadInput: A partition column is missing.
     """
-    path = partition_path(rows, table.config, TimePartition.of(options, table.config))
+    as_text = options.get_value(datasource_keys.CONSISTENT_LOGICAL_TIMESTAMP)
+    path = partition_path(rows, table.config, TimePartition.of(options, table.config), as_text=as_text)
     return [row[0] for row in rows.select(path.alias(PARTITION_PATH)).distinct().collect()]
 
 

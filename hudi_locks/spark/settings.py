@@ -139,6 +139,7 @@ class PipelineSettings:
         log_file_bytes: A log file that has reached it is followed by another.
         delete_marker: What makes of a row a delete, where the table does not say it.
         times: How values become folders that are named by times; None if none is.
+        writes_times: Whether timestamps in keys are text, and not microseconds.
         fills_columns: Whether columns of the table that the input lacks are null.
         row_group_bytes: Memory of the rows of one row group of a base file.
         page_bytes: Size of a Parquet page.
@@ -171,6 +172,7 @@ class PipelineSettings:
     page_bytes: int
     delete_marker: DeleteMarker | None
     times: TimePartition | None
+    writes_times: bool
     key_filter: FilterSize | None
 
     @classmethod
@@ -208,6 +210,7 @@ class PipelineSettings:
             page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
             times=TimePartition.of(options, config),
+            writes_times=options.get_value(datasource_keys.CONSISTENT_LOGICAL_TIMESTAMP),
             key_filter=read_key_filter(options, index),
         )
 
@@ -288,9 +291,22 @@ def check_pipeline(options: Options, config: TableConfig, base_path: str, *, for
         PipelineSettings.of(checked, config)
         refuse_other_table(options, config, base_path)
         indexed = take_index_of(config, checked)
+        _refuse_written_times(checked, config)
         _refuse_unfit(indexed, config)
         warn_of_other_indexes(options, indexed)
     return checked
+
+
+def _refuse_written_times(options: Options, config: TableConfig) -> None:
+    """Keys that are made of columns again are made of timestamps as numbers.
+
+    Raises:
+        ConfigError: The options ask for texts there.
+    """
+    key = datasource_keys.CONSISTENT_LOGICAL_TIMESTAMP
+    if config.virtual_keys is not None and options.get_value(key):
+        message = f"{key.name}=true is not offered for a table with {table_keys.POPULATE_META_FIELDS.name}=false"
+        raise ConfigError(f"{message}; leave the option out", key=key.name)
 
 
 def _refuse_unfit(options: Options, config: TableConfig) -> None:

@@ -96,3 +96,40 @@ def test_a_table_without_rows_that_does_not_tell_is_refused(make_theirs: Any, jv
     table = make_theirs("complex", [], **extra)
     with pytest.raises(UnsupportedTable, match=r"hoodie\.write\.complex\.keygen\.new\.encoding"):
         table.upsert(frame(rows_of(1, 1, "ours")))
+
+
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_times_in_keys_are_texts_for_both_where_the_owner_says_so(
+    jvm: Jvm, spark: Any, path: str, operation: str
+) -> None:
+    """With the option; without it a bulk insert of the JVM writes them as text, and its upsert does not."""
+    own = {"hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true"}
+    own |= {"hoodie.datasource.write.recordkey.field": "at", "hoodie.datasource.write.precombine.field": "ts"}
+    own |= {"hoodie.datasource.write.partitionpath.field": "day", "hoodie.table.name": "t"}
+    own |= {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+    told = "select timestamp'{0}' at, timestamp'2026-07-01 00:00:00' day, {1}L ts, '{2}' label"
+    times = ("2026-07-01 10:00:00", "1999-12-31 23:59:59.123456", "2026-02-03 04:05:06.1")
+
+    def query(*rows: tuple[str, int, str]) -> str:
+        return " union all ".join(told.format(*row) for row in rows)
+
+    def read_keys() -> list[tuple[Any, ...]]:
+        columns = ["_hoodie_record_key", "_hoodie_partition_path", "label"]
+        theirs = jvm.ask("read", path=path, options={}, columns=columns).result(300)
+        ours = [list(row) for row in HoodieTable.load(spark, path).read().select(*columns).collect()]
+        assert sorted(theirs) == sorted(ours)
+        return sorted(map(tuple, theirs))
+
+    theirs = {**THEIRS, **own, "hoodie.datasource.write.operation": operation}
+    theirs["hoodie.write.table.version"] = str(jvm.table_version)
+    first = query(*((time, 1, "theirs") for time in times[:2]))
+    jvm.ask("write_query", path=path, query=first, options=theirs).result(300)
+    ours = HoodieTable.load(spark, path, options={**OURS, **own})
+    ours.upsert(spark.sql(query((times[0], 2, "ours"), (times[2], 2, "ours"))))
+    folder = "2026-07-01 00%3A00%3A00.0"
+    keys = ("1999-12-31 23:59:59.123", "2026-02-03 04:05:06.1", "2026-07-01 10:00:00.0")
+    assert read_keys() == [(key, folder, label) for key, label in zip(keys, ("theirs", "ours", "ours"), strict=True)]
+    again = {**theirs, "hoodie.datasource.write.operation": "upsert"}
+    last = query(*((time, 3, "again") for time in times))
+    jvm.ask("write_query", path=path, query=last, options=again).result(300)
+    assert read_keys() == [(key, folder, "again") for key in keys]

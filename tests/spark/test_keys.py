@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hudi_locks.errors import BadInput
+from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.spark.writing.keys import partition_path, record_key
 from hudi_locks.table import TableConfig
 from hudi_locks.table import partition_path as plain_partition_path
@@ -90,3 +91,37 @@ def test_nested_columns_give_no_keys(spark: Any, kind: str) -> None:
     with pytest.raises(BadInput, match=r"\['k'\]") as caught:
         partition_path(rows, styled("nope"), None)
     assert (caught.value.column, caught.value.found) == ("nope", ["k"])
+
+
+def test_times_in_keys_are_written_as_java_writes_them(session: Any) -> None:
+    """A thousand, to the microsecond, before and after 1970."""
+    draw = random.Random(7)
+    micros = [-1, 0, 999, 1_000, 100_000, *(draw.randrange(-12_000_000_000_000_000, 10**17) for _ in range(1_000))]
+    rows = session.createDataFrame([(one,) for one in micros], "n long").selectExpr("n", "timestamp_micros(n) k")
+    key = record_key(rows.schema, ["k"], composite=False, zone="UTC")
+    found = {row["n"]: row["key"] for row in rows.select("n", key.alias("key")).collect()}
+    java = session._jvm.java.sql.Timestamp
+    assert found == {one: java(abs(one) // 1_000 * (1 if one > 0 else -1)).toString() for one in micros}
+
+
+def test_times_in_keys_follow_the_zone_and_leave_other_types_alone(session: Any) -> None:
+    rows = session.sql("select timestamp'2026-07-01 10:00:00.5Z' k, date'2026-07-01' d, timestamp_ntz'2026-07-01' n")
+    keys = [record_key(rows.schema, ["k"], composite=False, zone=zone) for zone in ("America/New_York", "Asia/Kolkata")]
+    keys += [record_key(rows.schema, [name], composite=False, zone="Asia/Kolkata") for name in "dn"]
+    told = ["2026-07-01 06:00:00.5", "2026-07-01 15:30:00.5", "2026-07-01", "1782864000000000"]
+    assert list(rows.select(*(key.alias(str(n)) for n, key in enumerate(keys))).collect()[0]) == told
+
+
+def test_a_time_of_another_calendar_is_refused_as_a_key(spark: Any, create: Any) -> None:
+    table = create(options={"hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true"})
+    rows = spark.sql("select timestamp'1500-01-01' id, '1' month, 1L ts, 1D value")
+    with pytest.raises(BadInput, match="column 'id' is part of a key, and has a time before 1583 or after 9999"):
+        table.upsert(rows)
+
+
+def test_keys_that_are_made_of_columns_again_are_not_written_as_text(create: Any) -> None:
+    key = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+    with pytest.raises(
+        ConfigError, match=f"{key}=true is not offered for a table with hoodie.populate.meta.fields=false"
+    ):
+        create(options={key: "true", "hoodie.populate.meta.fields": "false"})

@@ -75,7 +75,9 @@ class InputPreparer:
         if settings.fills_columns and operation is not Operation.DELETE and snapshot.schema is not None:
             user = add_missing_columns(user, snapshot.schema)
         composite = snapshot.prefixes_keys(value_only=settings.bare_keys)
-        columns = make_key_columns(user, self.table.config, settings.times, composite=composite)
+        columns = make_key_columns(
+            user, self.table.config, settings.times, composite=composite, as_text=settings.writes_times
+        )
         frame, dropped = columns.add_to(user), self.table.config.dropped_fields
         schema = pa.schema([column for column in user_schema(user.drop(MOVED)) if column.name not in dropped])
         if (virtual_keys := self.table.config.virtual_keys) is not None:
