@@ -23,6 +23,7 @@ from hudi_locks.config import (
     ingest_keys,
     lock_keys,
     metrics_keys,
+    security_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -34,7 +35,7 @@ __all__ = ["PAGE", "render_page"]
 PAGE: Final = Path(__file__).parents[1] / "docs" / "configuration.md"
 _SECTIONS: Final[Mapping[str, tuple[ModuleType, ...]]] = MappingProxyType(
     {
-        "Locks and lock services": (lock_keys,),
+        "Locks and lock services": (lock_keys, security_keys),
         "Concurrent writing": (write_keys,),
         "Table properties": (table_keys,),
         "Clustering": (clustering_keys,),

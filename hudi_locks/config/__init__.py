@@ -1,8 +1,8 @@
 """Every hoodie.* key once, and typed access to them.
 
-The keys themselves stand in `lock_keys`, `write_keys`, `clustering_keys`, `compaction_keys`, `service_keys`,
-`table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys`, `metrics_keys` and
-`catalog_keys`.
+The keys themselves stand in `lock_keys`, `security_keys`, `write_keys`, `clustering_keys`, `compaction_keys`,
+`service_keys`, `table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys`,
+`metrics_keys` and `catalog_keys`.
 """
 
 from hudi_locks.config import (
@@ -15,6 +15,7 @@ from hudi_locks.config import (
     ingest_keys,
     lock_keys,
     metrics_keys,
+    security_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -78,6 +79,7 @@ __all__ = [
     "read_option_file",
     "redact",
     "refuse_contradictions",
+    "security_keys",
     "service_keys",
     "split_option_file",
     "split_scheme",

@@ -17,6 +17,7 @@ from hudi_locks.config import (
     ingest_keys,
     lock_keys,
     metrics_keys,
+    security_keys,
     service_keys,
     table_keys,
     time_partition_keys,
@@ -28,6 +29,7 @@ __all__ = ["KEYS", "find_key", "nearest_key", "strip_member"]
 
 _MODULES: Final = (
     lock_keys,
+    security_keys,
     write_keys,
     clustering_keys,
     compaction_keys,

@@ -114,7 +114,7 @@ def test_the_zone_of_the_machine_is_taken_where_none_is_said_and_named(
         write(frame(("a", "eu", 16 * 3600, 1)), path, unsaid)
     assert folders(spark, path) == {"a": "1970/01/02"}
     monkeypatch.setattr(keys, "find_machine_zone", lambda _: "PST")
-    with pytest.raises(ConfigError, match=r"timezone is given, and that of this machine=PST"):
+    with pytest.raises(ConfigError, match=r"timezone is not given, and the zone of this machine=PST"):
         write(frame(("b", "eu", 0, 1)), path, unsaid, mode="append")
 
 

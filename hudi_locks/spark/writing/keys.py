@@ -136,7 +136,7 @@ def partition_path(
         BadInput: A partition column is missing, or of a type that names no folder.
     """
     zone = _find_text_zone(rows, config.partition_fields) if as_text else None
-    machine_zone = _find_machine_zone(rows) if times and times.needs_machine_zone else "UTC"
+    machine_zone = _find_folder_zone(rows) if times and times.needs_machine_zone else "UTC"
     parts = []
     for name in config.partition_fields:
         kind = field_type(rows.schema, name)
@@ -149,23 +149,25 @@ def partition_path(
     return F.concat_ws("/", *parts) if parts else F.lit("")
 
 
+def _find_folder_zone(rows: DataFrame) -> str:
+    key = time_partition_keys.ZONE.name
+    return _find_machine_zone(rows, f"{key} is not given", done="folders are named", advice="say the zone")
+
+
 def _find_text_zone(rows: DataFrame, fields: Sequence[str]) -> str | None:
     """The zone of this machine, if a timestamp is among the fields."""
     if not any(isinstance(field_type(rows.schema, name), T.TimestampType) for name in fields):
         return None
     key = datasource_keys.CONSISTENT_LOGICAL_TIMESTAMP.name
-    zone = find_zone_name(find_machine_zone(rows.sparkSession), asked=f"{key}=true goes by the zone of this machine")
-    if zone != "UTC":
-        message = f"{key}=true: keys are written in {zone}, the zone of this machine; all writers need the same zone"
-        warnings.warn(message, UserWarning, stacklevel=2)
-    return zone
+    advice = "all writers need the same zone"
+    return _find_machine_zone(rows, f"{key}=true is given", done="keys are written", advice=advice)
 
 
-def _find_machine_zone(rows: DataFrame) -> str:
-    key = time_partition_keys.ZONE.name
-    zone = find_zone_name(find_machine_zone(rows.sparkSession), asked=f"no {key} is given, and that of this machine")
+def _find_machine_zone(rows: DataFrame, given: str, *, done: str, advice: str) -> str:
+    """It, with a warning where it is not UTC, which says what is done by it."""
+    zone = find_zone_name(find_machine_zone(rows.sparkSession), asked=f"{given}, and the zone of this machine")
     if zone != "UTC":
-        message = f"{key} is not given: folders are named by times in {zone}, the zone of this machine; say the zone"
+        message = f"{given}: {done} by times in {zone}, the zone of this machine; {advice}"
         warnings.warn(message, UserWarning, stacklevel=2)
     return zone
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, lock_keys
+from hudi_locks.config import Key, Options, security_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable, ConfigError
 from hudi_locks.lock import import_extra
 from hudi_locks.lock.lease import generation
@@ -170,7 +170,7 @@ class MetastoreConnections:
         """Whom a connection by TLS trusts; None for a plain one."""
         if not uses_tls(self._options):
             return None
-        context, key = ssl.create_default_context(), lock_keys.HIVE_CA_FILE
+        context, key = ssl.create_default_context(), security_keys.HIVE_CA_FILE
         if path := self._options.find(key):
             if not Path(path).is_file():
                 raise ConfigError(f"{key.name}={path!r}: there is no such file on this machine", key=key.name)
@@ -178,7 +178,7 @@ class MetastoreConnections:
         return context
 
     def _mistrust(self, host: str, port: int, error: ssl.SSLCertVerificationError) -> BackendRefused:
-        told = f"give its authority by {lock_keys.HIVE_CA_FILE.name}, or the host that it is for in the address"
+        told = f"give its authority by {security_keys.HIVE_CA_FILE.name}, or the host that it is for in the address"
         what = f"the certificate of the metastore thrift://{host}:{port} is not trusted"
         return BackendRefused(f"{what} ({error.verify_message}): {told}", uris=self.place)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from hudi_locks.config import Key, Options, lock_keys
+from hudi_locks.config import Key, Options, lock_keys, security_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.lock import LockScope
 from hudi_locks_providers._hive.site import asks_for_tls, find_uris_text
@@ -77,7 +77,7 @@ def find_addresses(options: Options, key: Key[str]) -> list[Address]:
 
 def uses_tls(options: Options) -> bool:
     """Whether metastores are spoken to by TLS: as our key says, else as Hadoop's configuration does."""
-    key = lock_keys.HIVE_USE_SSL
+    key = security_keys.HIVE_USE_SSL
     return options.get_value(key) if options.name_used(key) is not None else asks_for_tls()
 
 

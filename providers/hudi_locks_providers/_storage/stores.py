@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Options, lock_keys, security_keys
 from hudi_locks.errors import BackendRefused, ConfigError, ProviderLoadError
 from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
@@ -45,7 +45,7 @@ _UNSIGNED_GCS: Final = {"bearer_token": "unsigned"}
 """obstore asks Google for a token even when told to skip signatures, unless it is given one."""
 _OPEN: Final[dict[object, Any]] = {}
 _GUARD: Final = threading.Lock()
-MISTRUSTED: Final = f"its certificate is not trusted; give its authority by {lock_keys.STORAGE_CA_FILE.name}"
+MISTRUSTED: Final = f"its certificate is not trusted; give its authority by {security_keys.STORAGE_CA_FILE.name}"
 _RUNTIME: Final[list[int]] = []
 """The generation of the process that obstore's threads run in, once it was used."""
 
@@ -110,7 +110,7 @@ def find_authorities(options: Options) -> Path | None:
     Raises:
         ConfigError: It is not there.
     """
-    key = lock_keys.STORAGE_CA_FILE
+    key = security_keys.STORAGE_CA_FILE
     found = options.find(key)
     if found is not None and not Path(found).is_file():
         raise ConfigError(f"{key.name}={found!r}: there is no such file on this machine", key=key.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, lock_keys
+from hudi_locks.config import Key, Options, security_keys
 from hudi_locks.errors import ConfigError
 
 __all__ = ["Security"]
@@ -49,12 +49,12 @@ class Security:
             ConfigError: One contradicts another, or a file is not there.
         """
         found = cls(
-            uses_tls=options.get_value(lock_keys.ZOOKEEPER_USE_SSL),
-            ca_file=_find_file(options, lock_keys.ZOOKEEPER_SSL_CA_FILE),
-            cert_file=_find_file(options, lock_keys.ZOOKEEPER_SSL_CERT_FILE),
-            key_file=_find_file(options, lock_keys.ZOOKEEPER_SSL_KEY_FILE),
-            key_password=options.find(lock_keys.ZOOKEEPER_SSL_KEY_PASSWORD),
-            checks_hostname=options.get_value(lock_keys.ZOOKEEPER_SSL_CHECK_HOSTNAME),
+            uses_tls=options.get_value(security_keys.ZOOKEEPER_USE_SSL),
+            ca_file=_find_file(options, security_keys.ZOOKEEPER_SSL_CA_FILE),
+            cert_file=_find_file(options, security_keys.ZOOKEEPER_SSL_CERT_FILE),
+            key_file=_find_file(options, security_keys.ZOOKEEPER_SSL_KEY_FILE),
+            key_password=options.find(security_keys.ZOOKEEPER_SSL_KEY_PASSWORD),
+            checks_hostname=options.get_value(security_keys.ZOOKEEPER_SSL_CHECK_HOSTNAME),
             digest=_find_digest(options),
             sasl=_find_sasl(options),
             restricts=_find_rights(options) == _CREATOR,
@@ -64,14 +64,14 @@ class Security:
 
     def _check(self) -> None:
         if not self.uses_tls and (self.ca_file or self.cert_file or self.key_file):
-            key = lock_keys.ZOOKEEPER_USE_SSL.name
+            key = security_keys.ZOOKEEPER_USE_SSL.name
             raise ConfigError(f"files of TLS are given, but {key} is not true: set it, or leave them out", key=key)
         if bool(self.cert_file) != bool(self.key_file):
-            keys = (lock_keys.ZOOKEEPER_SSL_CERT_FILE.name, lock_keys.ZOOKEEPER_SSL_KEY_FILE.name)
+            keys = (security_keys.ZOOKEEPER_SSL_CERT_FILE.name, security_keys.ZOOKEEPER_SSL_KEY_FILE.name)
             raise ConfigError(f"a client's certificate needs both {keys[0]} and {keys[1]}", keys=keys)
         if self.restricts and not (self.digest or self.sasl or self.cert_file):
-            key = lock_keys.ZOOKEEPER_ACL.name
-            way = lock_keys.ZOOKEEPER_DIGEST.name
+            key = security_keys.ZOOKEEPER_ACL.name
+            way = security_keys.ZOOKEEPER_DIGEST.name
             raise ConfigError(f"{key}={_CREATOR} is for clients that log in: give {way}, or another way", key=key)
 
     @property
@@ -97,7 +97,7 @@ def _find_file(options: Options, key: Key[str]) -> str | None:
 
 
 def _find_digest(options: Options) -> str | None:
-    key = lock_keys.ZOOKEEPER_DIGEST
+    key = security_keys.ZOOKEEPER_DIGEST
     found = options.find(key)
     if found is not None and not all(found.partition(":")):
         raise ConfigError(f"{key.name} is not of the form user:password", key=key.name)
@@ -105,15 +105,15 @@ def _find_digest(options: Options) -> str | None:
 
 
 def _find_sasl(options: Options) -> tuple[str, str] | None:
-    keys = (lock_keys.ZOOKEEPER_SASL_USER.name, lock_keys.ZOOKEEPER_SASL_PASSWORD.name)
-    user, password = options.find(lock_keys.ZOOKEEPER_SASL_USER), options.find(lock_keys.ZOOKEEPER_SASL_PASSWORD)
+    asked = (security_keys.ZOOKEEPER_SASL_USER, security_keys.ZOOKEEPER_SASL_PASSWORD)
+    keys, (user, password) = [key.name for key in asked], map(options.find, asked)
     if bool(user) != bool(password):
         raise ConfigError(f"a login by SASL needs both {keys[0]} and {keys[1]}", keys=keys)
     return (user, password) if user and password else None
 
 
 def _find_rights(options: Options) -> str:
-    key = lock_keys.ZOOKEEPER_ACL
+    key = security_keys.ZOOKEEPER_ACL
     found = options.get_value(key)
     if found not in (_OPEN, _CREATOR):
         raise ConfigError(f"{key.name}={found!r}: give {_OPEN} or {_CREATOR}", key=key.name)
