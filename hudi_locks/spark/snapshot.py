@@ -31,7 +31,6 @@ from hudi_locks.table import (
     Table,
     choose_history,
     find_completions,
-    find_planned_before,
     find_schema_history,
     latest_file_slices,
     read_commit,
@@ -86,10 +85,7 @@ class Snapshot:
     @cached_property
     def history(self) -> ColumnHistory | None:
         """How files have columns that ALTER TABLE changed; None where it changed none. See `SchemaHistory`."""
-        known = self.schema_history
-        if known is None or not known.changes:
-            return None
-        return known.find_names(find_planned_before(self.table.storage, self.timeline, known))
+        return None if self.schema_history is None else self.schema_history.find_names()
 
     @cached_property
     def schema_history(self) -> SchemaHistory | None:

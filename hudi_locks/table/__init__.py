@@ -62,7 +62,7 @@ from hudi_locks.table.key_generator import (
     name_key_generator,
     split_partition_fields,
 )
-from hudi_locks.table.known_history import find_planned_before, find_schema_history
+from hudi_locks.table.known_history import find_schema_history
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter
@@ -203,7 +203,6 @@ __all__ = [
     "find_completions",
     "find_deletes",
     "find_key_generator",
-    "find_planned_before",
     "find_schema_history",
     "find_stored_types",
     "find_zone_name",

@@ -42,16 +42,13 @@ class ColumnHistory:
     Attributes:
         versions: Requested time of each change as a number, the oldest first, and from then on the names of the
             columns by their ids.
-        planned: Requested time of writes that were planned before a change and made after it, each with the time of
-            the version that its files have.
     """
 
     versions: tuple[tuple[int, tuple[tuple[int, str], ...]], ...]
-    planned: tuple[tuple[str, int], ...] = ()
 
     def find_names(self, instant: str) -> Mapping[str, str | None]:
         """Of each column of the table, its name in files of the write begun at `instant`; None where they lack it."""
-        begun = dict(self.planned).get(instant, int(instant))
+        begun = int(instant)
         _, then = next((one for one in reversed(self.versions) if one[0] <= begun), self.versions[0])
         known = dict(then)
         return {name: known.get(number) for number, name in self.versions[-1][1]}
@@ -103,11 +100,8 @@ class SchemaHistory:
         known = tuple(one for one in self.versions if one.number <= moment)
         return SchemaHistory(self.path, known or self.versions[-1:])
 
-    def find_names(self, planned: Mapping[str, int] | None = None) -> ColumnHistory | None:
+    def find_names(self) -> ColumnHistory | None:
         """Under which names files have the columns; None where they have all under those of today.
-
-        Args:
-            planned: See `find_planned_before`.
 
         Raises:
             UnsupportedTable: Fields of a struct were changed; they are named.
@@ -117,7 +111,7 @@ class SchemaHistory:
         if nested := [told for told in self.changes if "." in told.partition(" ")[0]]:
             raise _refuse(self.path, nested, _READING)
         named = [(one.number, tuple((int(c["id"]), str(c["name"])) for c in one.columns)) for one in self.versions]
-        return ColumnHistory(tuple(reversed(named)), tuple(sorted((planned or {}).items())))
+        return ColumnHistory(tuple(reversed(named)))
 
 
 def read_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:

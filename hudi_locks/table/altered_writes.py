@@ -90,7 +90,8 @@ def tell_columns(history: SchemaHistory, schema: pa.Schema, *, instant: str, tab
     if history.newest.number >= int(instant):
         message = (
             f"{instant} was planned before ALTER TABLE changed the columns at {history.newest.number}: take the plan"
-            " back, and plan anew; a plan of JVM Hudi, and a compaction of table version 6, is for JVM Hudi to run"
+            " back, and plan anew; a compaction of table version 6 by `compaction unschedule` of Hudi's own command"
+            " line, since JVM Hudi empties renamed columns where it runs such a plan"
         )
         raise WriteAborted(message, instant=instant)
     evolved = evolve_columns(history.newest, schema, instant=instant, table_version=table_version)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Final
 
-from hudi_locks.format import WRITE_ACTIONS, Instant, interpreting
 from hudi_locks.storage import Storage
 from hudi_locks.table.altered_columns import NEWEST_COLUMNS, SchemaHistory, read_schema_history
 from hudi_locks.table.table import read_completed
 from hudi_locks.timeline import Timeline
 
-__all__ = ["find_planned_before", "find_schema_history"]
+__all__ = ["find_schema_history"]
 
 _TABLES: Final = 16
 """Of so many tables it is remembered."""
@@ -35,39 +33,6 @@ def find_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory |
     if found is None:
         _remember(storage, timeline)
     return found
-
-
-def find_planned_before(storage: Storage, timeline: Timeline, history: SchemaHistory) -> dict[str, int]:
-    """Writes that were planned before a change of the columns, and go by one that came later, as their commits say.
-
-    JVM Hudi runs a plan, of a compaction for one, by the columns of that moment, and takes the word of its commit.
-
-    Args:
-        storage: Of the table.
-        timeline: Of the table.
-        history: Of its columns.
-
-    Returns:
-        The time of the version that the files of each have, by its requested time.
-
-    Raises:
-        DamagedTable: A commit cannot be read.
-    """
-    changes = [one.number for one in history.versions]
-    late = [one for one in timeline.completed(WRITE_ACTIONS) if _is_passed(one, changes)]
-    said = {one.requested: _read_version(storage, timeline, one) for one in late}
-    return {requested: number for requested, number in said.items() if number is not None and number > int(requested)}
-
-
-def _is_passed(write: Instant, changes: Sequence[int]) -> bool:
-    """Whether the columns were changed between its begin and its end."""
-    return any(int(write.requested) < number < int(write.completion or 0) for number in changes)
-
-
-def _read_version(storage: Storage, timeline: Timeline, write: Instant) -> int | None:
-    told = read_completed(storage, timeline, instant=write).extra.get(NEWEST_COLUMNS)
-    with interpreting("newest columns", write.requested):
-        return None if told is None else int(json.loads(told)["version_id"])
 
 
 def _is_plain(storage: Storage, timeline: Timeline) -> bool:

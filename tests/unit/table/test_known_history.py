@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from hudi_locks.format import CommitMetadata
 from hudi_locks.format.column_versions import ColumnVersion, encode_versions
 from hudi_locks.storage import Entry, LocalStorage
-from hudi_locks.table import NEWEST_COLUMNS, SCHEMA_FOLDER, SchemaHistory, find_planned_before, find_schema_history
+from hudi_locks.table import NEWEST_COLUMNS, SCHEMA_FOLDER, SchemaHistory, find_schema_history
 from hudi_locks.timeline import LAYOUT_2, Timeline
 
 VERSION = {"version_id": 3, "fields": [{"id": 0, "name": "a", "optional": True, "type": "int"}]}
@@ -25,10 +24,10 @@ class Store(LocalStorage):
         return super().list(path)
 
 
-def commit(store: Store, number: int, told: Mapping[str, str] | None = None, *, ends: int | None = None) -> None:
-    time, end = f"{number:017d}", f"{ends or number:017d}"
-    data = CommitMetadata.of((), "UPSERT", schema=None, extra=told).encode("commit", layout_version=2)
-    store.create_if_absent(f"{LAYOUT_2.folder}/{time}_{end}.commit", data)
+def commit(store: Store, number: int, **extra: str) -> None:
+    time = f"{number:017d}"
+    data = CommitMetadata.of((), "UPSERT", schema=None, extra=extra).encode("commit", layout_version=2)
+    store.create_if_absent(f"{LAYOUT_2.folder}/{time}_{time}.commit", data)
 
 
 def find(store: Store) -> SchemaHistory | None:
@@ -44,7 +43,7 @@ def test_a_table_without_a_history_is_looked_at_once_until_a_commit_tells_of_one
     newest = ColumnVersion.decode(VERSION)
     store.create_if_absent(f"{SCHEMA_FOLDER}/{3:017d}_{3:017d}.schemacommit", encode_versions((newest,)))
     assert find(store) is None  # its commit is not completed
-    commit(store, 3, {NEWEST_COLUMNS: newest.text})
+    commit(store, 3, **{NEWEST_COLUMNS: newest.text})
     found = find(store)
     assert found is not None
     assert (found.newest, store.looks) == (newest, 2)
@@ -57,19 +56,3 @@ def test_after_many_commits_it_is_looked_for_again(tmp_path: Path) -> None:
         commit(store, number)
     assert find(store) is None
     assert store.looks == 2
-
-
-def test_what_was_planned_before_a_change_has_the_columns_that_its_commit_says(tmp_path: Path) -> None:
-    store, first = Store(str(tmp_path)), ColumnVersion.decode({**VERSION, "version_id": 0})
-    newest = first.rename("a", "b").at(3)
-    told, before = {NEWEST_COLUMNS: newest.text}, {NEWEST_COLUMNS: first.text}
-    commit(store, 1, told, ends=7)
-    commit(store, 2, before, ends=6)
-    commit(store, 3, told)
-    commit(store, 4, told)
-    history = SchemaHistory("the history", (newest, first))
-    planned = find_planned_before(store, Timeline.load(store, LAYOUT_2), history)
-    assert planned == {f"{1:017d}": 3}
-    names = history.find_names(planned)
-    assert names is not None
-    assert [names.find_names(f"{time:017d}") for time in (1, 2, 3)] == [{"b": "b"}, {"b": "a"}, {"b": "b"}]
