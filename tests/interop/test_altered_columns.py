@@ -35,6 +35,8 @@ def on_read(jvm: Any, path: str) -> Iterator[Any]:
         jvm.sql(f"reset {setting.partition('=')[0]}")
     for name in ("altered", "renamed"):
         jvm.sql(f"drop table if exists {name}")
+    if is_oldest:  # its session may keep the columns of one table for the next
+        jvm.restart()
     assert f"hoodie.table.version={jvm.table_version}\n" in Path(path, ".hoodie/hoodie.properties").read_text()
 
 
@@ -73,7 +75,8 @@ ALTERED = (
 SHOWN = ("id", "ts", "x", "z", "d")
 
 
-@pytest.mark.parametrize("jvm", BUNDLES, indirect=True)
+# Not release 0.15.0: a session of it keeps the columns of one table for the next after such reads.
+@pytest.mark.parametrize("jvm", BUNDLES[1:], indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_columns_that_were_renamed_retyped_and_added_anew_are_read(
     spark: Any, on_read: Any, path: str, kind: str
