@@ -31,7 +31,6 @@ Change: TypeAlias = Callable[[ColumnVersion], ColumnVersion]
 _PLANS: Final = ("clustering", "compaction", "logcompaction")
 _RETRIES: Final = write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES.name
 _RETRY_MS: Final = 100
-_FIRST_VERSION: Final = 8
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class SchemaChanger:
             schema = avro_schema(newest.schema, self.table.config.name)
             told = {NEWEST_COLUMNS: newest.text}
             metadata = CommitMetadata.of((), ALTER_SCHEMA, schema=schema, extra=told)
-            store_history(self.table.storage, history, instant=transaction.instant)
+            store_history(self.table.storage, history, instant=transaction.instant, layout=self.table.layout)
             unless = self._refuse_beside(before, transaction.instant)
             return transaction.publish(metadata, unless=unless, key_logs=()), metadata
 
@@ -116,11 +115,9 @@ class SchemaChanger:
 
     def _refuse_pending(self, timeline: Timeline) -> None:
         """What is written for a plan has its time, which is before the change."""
-        config, path = self.table.config, self.table.storage.base
-        if config.version < _FIRST_VERSION:
-            message = f"{path} is of version {config.version}, whose columns are not changed here: upgrade the table"
-            raise UnsupportedTable(message, path=path)
-        if pending := timeline.pending(_PLANS):
+        path = self.table.storage.base
+        actions = (*_PLANS, "replacecommit") if timeline.layout.is_version_6 else _PLANS
+        if pending := timeline.pending(actions):
             first = pending[0]
             message = f"{first.action} {first.requested} of {path} is planned, and its files would be read by the new"
             message += " columns: run it, or take it back, before the columns are changed"

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hudi_locks.config import datasource_keys, table_keys
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.errors import UnsupportedTable, WriteAborted
 from hudi_locks.format import clustered_file_groups, merge_schemas
 from hudi_locks.format.compaction_plan import compacted_file_groups
 from hudi_locks.format.instant import METADATA_BOOTSTRAP
@@ -103,7 +103,19 @@ class Snapshot:
         history = self.schema_history
         if history is None:
             return {}
-        return tell_columns(history, schema, instant=instant, table_version=self.table.config.version)
+        told = tell_columns(history, schema, instant=instant, table_version=self.table.config.version)
+        if self.timeline.layout.is_version_6 and {*schema.names} - {*history.newest.names}:
+            self._refuse_planned(instant)
+        return told
+
+    def _refuse_planned(self, instant: str) -> None:
+        """In version 6 a plan stays, and what is written for it has its time, which is before the new columns."""
+        if planned := self.timeline.pending(("compaction",)):
+            first = planned[0].requested
+            message = (
+                f"{instant} brings columns, and compaction {first} is planned, whose files would lack them: run it"
+            )
+            raise WriteAborted(f"{message} before", instant=instant)
 
     def past(self, *, as_of: str | None = None, as_of_requested: str | None = None) -> Snapshot:
         """The same with the columns of a moment, as JVM Hudi shows them, where ALTER TABLE changed some.

@@ -25,7 +25,6 @@ _STATISTICS: Final = (MetadataPartition.COLUMN_STATS.value, MetadataPartition.PA
 _COPY: Final = "write to it with JVM Hudi, or copy it to a new table"
 _SOURCES: Final = table_keys.BOOTSTRAP_BASE_PATH.name
 _BOOTSTRAPPED: Final = f"it was bootstrapped, from sources that have the columns of that time; {_COPY}"
-_FIRST_VERSION: Final = 8
 _DROP: Final = "hudi-locks metadata drop PATH --part"
 
 
@@ -45,7 +44,7 @@ def choose_history(config: TableConfig, found: SchemaHistory, schema: pa.Schema 
             raise UnsupportedTable(f"ALTER TABLE changed the columns of a table, and {_BOOTSTRAPPED}", key=_SOURCES)
         return found
     is_kept = schema is not None and not [*_find_differences(found.newest, schema)]
-    return found if is_kept and config.version >= _FIRST_VERSION else None
+    return found if is_kept else None
 
 
 def check_altered(storage: Storage, config: TableConfig, history: SchemaHistory, schema: pa.Schema | None) -> None:
@@ -91,7 +90,8 @@ def tell_columns(history: SchemaHistory, schema: pa.Schema, *, instant: str, tab
     if history.newest.number >= int(instant):
         message = (
             f"{instant} was planned before ALTER TABLE changed the columns at {history.newest.number}: take the plan"
-            " back, and plan anew; a plan of JVM Hudi is for JVM Hudi to run"
+            " back, and plan anew; a compaction of table version 6 by `compaction unschedule` of Hudi's own command"
+            " line, since JVM Hudi empties renamed columns where it runs such a plan"
         )
         raise WriteAborted(message, instant=instant)
     evolved = evolve_columns(history.newest, schema, instant=instant, table_version=table_version)
@@ -136,8 +136,6 @@ def _is_other(newest: ColumnVersion, field: pa.Field) -> bool:
 
 
 def _find_limits(config: TableConfig, history: SchemaHistory) -> Iterator[str]:
-    if config.version < _FIRST_VERSION:
-        yield f"it is of version {config.version}, where such a table is not written; {_COPY}"
     if config.extra.get(_SOURCES):
         yield _BOOTSTRAPPED
     if config.virtual_keys is not None or config.dropped_fields:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from hudi_locks.errors import StorageError
-from hudi_locks.format import CommitMetadata, interpreting
+from hudi_locks.format import CommitMetadata, Instant, State, TimelineLayout, interpreting
 from hudi_locks.format.column_versions import ColumnVersion, encode_versions
 from hudi_locks.storage import Storage
 from hudi_locks.table import (
@@ -26,6 +26,7 @@ from hudi_locks.transaction.write_state import Conflict, WriteState
 
 __all__ = ["find_changed_columns", "keep_history", "store_history"]
 
+_ACTION: Final = "schemacommit"
 _ADVICE: Final = (
     "The history of the columns went on meanwhile: begin a new write from a fresh snapshot, with the columns as the"
     " table has them now."
@@ -86,7 +87,8 @@ def keep_history(storage: Storage, timeline: Timeline, *, instant: str, metadata
     with interpreting("newest columns", instant):
         newest = ColumnVersion.decode(json.loads(metadata.extra[NEWEST_COLUMNS]))
     is_known = bool(versions) and versions[0].number == newest.number
-    store_history(storage, SchemaHistory("", versions if is_known else (newest, *versions)), instant=instant)
+    kept = SchemaHistory("", versions if is_known else (newest, *versions))
+    store_history(storage, kept, instant=instant, layout=timeline.layout)
     first = timeline.first_active
     stale = [path for time, path in made.items() if first and time < first and history and path != history.path]
     for path in stale:
@@ -94,10 +96,11 @@ def keep_history(storage: Storage, timeline: Timeline, *, instant: str, metadata
             storage.delete(path)
 
 
-def store_history(storage: Storage, history: SchemaHistory, *, instant: str) -> None:
+def store_history(storage: Storage, history: SchemaHistory, *, instant: str, layout: TimelineLayout) -> None:
     """Write a file of the history for the commit begun at `instant`, which may come to nothing.
 
     Raises:
         StorageError: The store failed.
     """
-    storage.replace(f"{SCHEMA_FOLDER}/{instant}_{instant}.schemacommit", encode_versions(history.versions))
+    name = Instant(instant, _ACTION, State.COMPLETED, instant).file_name(layout.version)
+    storage.replace(f"{SCHEMA_FOLDER}/{name}", encode_versions(history.versions))

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from other_readers import DEADLINE_S, OURS
 
-from hudi_locks.errors import BadInput, UnsupportedTable, WriteConflict
+from hudi_locks.errors import BadInput, WriteAborted, WriteConflict
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.interop
 
 DROPS = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
 ON_READ = ("hoodie.metadata.enable=false", "hoodie.schema.on.read.enable=true", f"{DROPS}=true")
+IN_VERSION_6 = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
+ROW_BY_ROW = "spark.sql.parquet.enableVectorizedReader=false"
+"""Without it release 0.15.0 fails on what any writer wrote after ALTER TABLE, itself too."""
 
 
 @pytest.fixture
-def on_read(jvm: Any) -> Iterator[Any]:
+def on_read(jvm: Any, path: str) -> Iterator[Any]:
     """The JVM with schema on read, in a session that other tests share."""
-    for setting in ON_READ:
+    is_oldest = jvm.version == "0.15.0"
+    settings = (*ON_READ, *(IN_VERSION_6 * (jvm.table_version == 6)), *([ROW_BY_ROW] * is_oldest))
+    for setting in settings:
         jvm.sql(f"set {setting}")
     yield jvm
-    for setting in ON_READ:
+    for setting in settings:
         jvm.sql(f"reset {setting.partition('=')[0]}")
     for name in ("altered", "renamed"):
         jvm.sql(f"drop table if exists {name}")
+    if is_oldest:  # its session may keep the columns of one table for the next
+        jvm.restart()
+    assert f"hoodie.table.version={jvm.table_version}\n" in Path(path, ".hoodie/hoodie.properties").read_text()
 
 
 @pytest.mark.parametrize("jvm", [("1.2.0", 9)], indirect=True, ids=["1.2.0-v9"])
@@ -49,6 +59,13 @@ def test_a_column_that_is_renamed_while_we_write_is_not_emptied(
     assert sorted(map(tuple, on_read.sql("select id, y from renamed"))) == [("a", "later"), ("b", "x2")]
 
 
+COLUMNS = "id string, ts bigint, x bigint, z string, d string"
+BUNDLES = [
+    pytest.param(("0.15.0", 6), marks=pytest.mark.nightly, id="0.15.0-v6"),
+    pytest.param(("1.2.0", 6), id="1.2.0-v6"),
+    pytest.param(("1.0.2", 8), marks=pytest.mark.nightly, id="1.0.2-v8"),
+    pytest.param(("1.2.0", 9), id="1.2.0-v9"),
+]
 ALTERED = (
     "alter table {name} rename column y to z",
     "alter table {name} alter column x type bigint",
@@ -58,9 +75,8 @@ ALTERED = (
 SHOWN = ("id", "ts", "x", "z", "d")
 
 
-@pytest.mark.parametrize(
-    "jvm", [pytest.param(("1.0.2", 8), marks=pytest.mark.nightly), ("1.2.0", 9)], indirect=True, ids=["1.0.2", "1.2.0"]
-)
+# Not release 0.15.0: a session of it keeps the columns of one table for the next after such reads.
+@pytest.mark.parametrize("jvm", BUNDLES[1:], indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_columns_that_were_renamed_retyped_and_added_anew_are_read(
     spark: Any, on_read: Any, path: str, kind: str
@@ -85,24 +101,35 @@ def test_columns_that_were_renamed_retyped_and_added_anew_are_read(
     assert {("i", "a", "new"), ("i", "b", "yb")} <= set(map(tuple, changed))
 
 
-COLUMNS = "id string, ts bigint, x bigint, z string, d string"
-BUNDLES = [pytest.param(("1.0.2", 8), marks=pytest.mark.nightly), ("1.2.0", 9)]
-
-
 def make_altered(jvm: Any, path: str, kind: str) -> None:
+    make_plain(jvm, path, kind)
+    alter(jvm)
+
+
+def make_plain(jvm: Any, path: str, kind: str) -> None:
     """Rows in base files, and in logs of a merge-on-read table, from before their columns were changed."""
-    jvm.sql(
-        f"create table altered (id string, ts bigint, x int, y string, d string) using hudi location '{path}' "
-        f"tblproperties (primaryKey = 'id', preCombineField = 'ts', type = '{kind}')"
-    )
-    jvm.sql("insert into altered values ('a', 1, 7, 'ya', 'da'), ('b', 1, 8, 'yb', 'db'), ('c', 1, 9, 'yc', null)")
+    first = [["a", 1, 7, "ya", "da"], ["b", 1, 8, "yb", "db"], ["c", 1, 9, "yc", None]]
+    settings = {
+        "hoodie.table.name": "altered",
+        "hoodie.write.table.version": str(jvm.table_version),  # which CREATE TABLE passes over
+        "hoodie.datasource.write.table.type": {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}[kind],
+        "hoodie.datasource.write.operation": "insert",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    columns = "id string, ts bigint, x int, y string, d string"
+    jvm.ask("write", path=path, rows=first, schema=columns, options=settings, gate="").result(DEADLINE_S)
+    jvm.sql(f"create table altered using hudi location '{path}'")
     jvm.sql("insert into altered values ('s', 1, 1, 'ys', 'ds')")
     jvm.sql("update altered set x = 80, ts = 2 where id = 'b'")
+
+
+def alter(jvm: Any) -> None:
     for statement in ALTERED:
         jvm.sql(statement.format(name="altered"))
 
 
-@pytest.mark.parametrize("jvm", BUNDLES, indirect=True, ids=["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("jvm", BUNDLES, indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_every_row_that_we_write_anew_keeps_its_renamed_columns(spark: Any, on_read: Any, path: str, kind: str) -> None:
     make_altered(on_read, path, kind)
@@ -142,7 +169,7 @@ def test_every_row_that_we_write_anew_keeps_its_renamed_columns(spark: Any, on_r
     write("insert_overwrite_table", q=(1, 1, "zq", None))
 
 
-@pytest.mark.parametrize("jvm", BUNDLES, indirect=True, ids=["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("jvm", BUNDLES, indirect=True)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_jvm_reads_and_writes_a_table_whose_columns_we_changed(
     spark: Any, on_read: Any, path: str, kind: str
@@ -197,17 +224,7 @@ def assert_equal(spark: Any, jvm: Any, path: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("jvm", [("0.15.0", 6)], indirect=True, ids=["0.15.0"])
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_altered_tables_of_version_6_are_read_and_not_written(spark: Any, on_read: Any, path: str, kind: str) -> None:
-    make_altered(on_read, path, kind)
-    assert_equal(spark, on_read, path)
-    with pytest.raises(UnsupportedTable, match=r"y was renamed to z.*of version 6"):
-        HoodieTable.load(spark, path, options=OURS).delete(spark.createDataFrame([("a",)], "id string"))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("jvm", BUNDLES, indirect=True, ids=["1.0.2", "1.2.0"])
+@pytest.mark.parametrize("jvm", BUNDLES, indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_services_of_the_jvm_keep_renamed_columns_beside_what_we_wrote(
     spark: Any, on_read: Any, path: str, kind: str
@@ -226,3 +243,21 @@ def test_services_of_the_jvm_keep_renamed_columns_beside_what_we_wrote(
     assert_equal(spark, on_read, path)
     found = {row.id: row.z for row in HoodieTable.load(spark, path).read().collect()}
     assert found == {"a": "za", "b": "zb", "c": "yc", "s": "ys"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("jvm", BUNDLES[:1], indirect=True)
+def test_a_compaction_of_version_6_that_was_planned_before_is_not_for_the_jvm_to_run(
+    spark: Any, on_read: Any, path: str
+) -> None:
+    make_plain(on_read, path, "mor")
+    with HoodieTable.load(spark, path, options=OURS) as ours:
+        planned = str(ours.compaction.schedule())
+    alter(on_read)
+    told = r"planned before ALTER TABLE.*empties renamed columns"
+    with HoodieTable.load(spark, path, options=OURS) as ours, pytest.raises(WriteAborted, match=told):
+        ours.compaction.execute(planned)
+    assert_equal(spark, on_read, path)
+    on_read.sql(f"call run_compaction(op => 'run', table => 'altered', timestamp => {planned})")
+    [base] = (file for file in Path(path).glob(f"*_{planned}.parquet"))
+    assert set(pq.read_table(base, columns=["z"]).column("z").to_pylist()) == {None}

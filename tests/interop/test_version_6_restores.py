@@ -103,7 +103,7 @@ def test_a_record_index_is_made_anew_after_it(spark: Any, jvm: Any, path: str, k
     table.theirs(*FIRST, **BY_RECORD, **THEIRS)
     kept, before = table.open().services.savepoints.create(), table.expected
     with table.unwatched():
-        table.theirs(("a", "us", 3, 4.0, "theirs"), ("q", "us", 3, None, "theirs"), **BY_RECORD, **THEIRS)
+        table.theirs(("a", "eu", 3, 4.0, "theirs"), ("q", "us", 3, None, "theirs"), **BY_RECORD, **THEIRS)
     ours = {"hoodie__index__type": "RECORD_INDEX", **BY_RECORD, **THEIRS}
     assert table.open(**ours).services.restore(kept.instant).indexed_keys == len(before)
     table.expected = before

@@ -15,8 +15,10 @@ import shared_table
 from hudi_locks.errors import BadInput, TableError, UnsupportedTable, WriteAborted, WriteConflict
 from hudi_locks.format import ALTER_SCHEMA
 from hudi_locks.services import Archiver, ArchiveSettings, CleanSettings, drop_metadata_table, schema_changes
+from hudi_locks.services.schema_changes import SchemaChanger
 from hudi_locks.spark import HoodieTable
 from hudi_locks.spark.operation import Operation
+from hudi_locks.spark.services.compaction import CompactionJob
 from hudi_locks.table import NEWEST_COLUMNS, read_commit
 from hudi_locks.transaction import store_history
 from hudi_locks.verification import verify_table
@@ -191,6 +193,35 @@ def test_a_table_without_columns_or_with_a_plan_is_not_changed(create: Create, f
     assert table.schema.rename("value", "price").completion_time
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_a_table_of_version_6_have_a_history_by_the_names_of_its_timeline(
+    create: Create, frame: Frame, rows_of: RowsOf, path: str, kind: str
+) -> None:
+    table = rename(create, frame, table_type=kind, options={"hoodie.write.table.version": "6"})
+    table.upsert(frame([GIVEN], RENAMED))
+    made = sorted(file.name for file in Path(path, ".hoodie/.schema").glob("*.schemacommit"))
+    active = [one.requested for one in table.table.timeline().completed()]
+    assert made == [f"{requested}.schemacommit" for requested in active[-2:]]
+    assert rows_of(table, *SHOWN) == sorted([*without(), GIVEN], key=repr)
+
+
+def test_a_compaction_of_version_6_is_run_before_columns_come_since_its_plan_stays(
+    create: Create, frame: Frame, rows_of: RowsOf
+) -> None:
+    table = rename(create, frame, table_type=KINDS[1], options={"hoodie.write.table.version": "6"})
+    planned = table.compaction.schedule()
+    assert planned is not None
+    with pytest.raises(TableError, match=f"compaction {planned} .* is planned"):
+        table.schema.rename("price", "cost")
+    with pytest.raises(WriteAborted, match=f"brings columns, and compaction {planned} is planned.*run it"):
+        table.upsert(frame([(*GIVEN, "new")], f"{RENAMED}, note string"))
+    table.upsert(frame([GIVEN], RENAMED))
+    assert table.compaction.execute(planned) is not None
+    table.upsert(frame([("y", "1", 1, 2.0, "new")], f"{RENAMED}, note string"))
+    wanted = [*((*row, None) for row in (*without(), GIVEN)), ("y", "1", 1, 2.0, "new")]
+    assert rows_of(table, *SHOWN, "note") == sorted(wanted, key=repr)
+
+
 def test_statistics_by_the_names_of_their_time_are_in_the_way(
     create: Create, frame: Frame, rows_of: RowsOf, path: str
 ) -> None:
@@ -337,3 +368,27 @@ def test_the_history_outlives_the_archive_and_goes_with_a_restore(
     assert rows_of(table, *SHOWN)[:3] == without()
     table.upsert(frame([("a", "1", 9, 9.5)], RENAMED))
     assert rows_of(table, *SHOWN)[:3] == [("a", "1", 9, 9.5), *without("a")]
+
+
+def test_a_compaction_of_version_6_beside_a_change_of_the_jvm_gives_way(
+    create: Create, load: Load, frame: Frame, rows_of: RowsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {**shared_table.SHARED, "hoodie.write.table.version": "6"}
+    table = rename(create, frame, table_type=KINDS[1], options=options)
+    planned = str(table.compaction.schedule())
+    monkeypatch.setattr(SchemaChanger, "_refuse_pending", lambda *_: None)  # JVM Hudi changes columns beside a plan
+    run_job = CompactionJob._run_job
+
+    def run_and_change(self: CompactionJob, *args: Any) -> Any:
+        found = run_job(self, *args)
+        load(options).schema.rename("price", "cost")
+        return found
+
+    monkeypatch.setattr(CompactionJob, "_run_job", run_and_change)
+    with pytest.raises(WriteConflict, match="columns"):
+        table.compaction.execute(planned)
+    again = load(options)
+    with pytest.raises(WriteAborted, match="planned before ALTER TABLE"):
+        again.compaction.execute(planned)
+    again.upsert(frame([GIVEN], RENAMED.replace("price", "cost")))
+    assert rows_of(again, "id", "month", "ts", "cost") == sorted([*without(), GIVEN], key=repr)

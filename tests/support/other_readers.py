@@ -220,6 +220,11 @@ class Jvm:
         found: list[bool] = self.ask("unmark", path=path, requested=requested, port=port).result(DEADLINE_S)
         return found
 
+    def restart(self) -> None:
+        """Leave what its session remembers behind."""
+        self.close()
+        self._start()
+
     def kill(self) -> None:
         """End it as a crash would."""
         self._process.kill()

@@ -102,6 +102,20 @@ def test_neither_a_write_nor_a_compaction_gives_way_to_the_other(service: Compac
     assert service.seen() == {ZERO: sorted(filter(None, [first, second, before.instant]))}
 
 
+def test_who_slept_while_the_plan_was_taken_back_leaves_no_inflight_file(service: CompactionHarness, at: Any) -> None:
+    """Its lock expired meanwhile; nobody could read or run an inflight file without a plan."""
+    first = service.append(ZERO)
+    instant = str(service.compaction().schedule())
+    sleeper = service.compaction(trace=at(StopPoint.RESUME_HEARTBEAT, lambda: service.compaction().abort(instant)))
+    with pytest.raises(WriteAborted, match="taken back meanwhile") as caught:
+        sleeper.take(instant)
+    assert caught.value.instant == instant
+    assert service.harness.timeline().get(instant) is None
+    again = service.run(service.compaction(), service.compaction().schedule())
+    assert again is not None
+    assert service.seen() == {ZERO: [first]}
+
+
 @pytest.mark.parametrize("point", [StopPoint.SCHEDULE_CLAIMED, StopPoint.SCHEDULE_REQUESTED])
 def test_a_plan_whose_maker_dies_is_run_by_the_next(service: CompactionHarness, at: Any, point: StopPoint) -> None:
     first = service.append(ZERO)
