@@ -251,6 +251,17 @@ class TestPlansOfTheJvm:
         rings.check()
         assert len(rings.ring().values) == 4
 
+    def test_a_write_that_meets_it_is_told_what_works(self, rings: Rings, planned: str) -> None:
+        met = rings.harness.open().begin("commit", "UPSERT")
+        conflict = met.publish(rings.write(met, FIRST.file_ids[0])).conflict
+        assert conflict is not None
+        assert (conflict.other, conflict.other_writer) == (planned, "a JVM writer")
+        assert "--abort" not in conflict.advice
+        assert "let a JVM writer run it or roll it back" in conflict.advice
+        assert f"hudi-locks cluster PATH --run {planned}" in conflict.advice
+        with pytest.raises(WriteAborted, match="was planned by a JVM writer: let that run it, or roll it back there"):
+            rings.resizing().abort(planned)
+
     def test_a_write_since_forbids_it(self, rings: Rings, planned: str) -> None:
         time = rings.harness.layout.time(rings.harness.clock.wall_ms())
         rings.harness.foreign_commit(time, f"{int(time) + 1}", FIRST.file_ids[0])
