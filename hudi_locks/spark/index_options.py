@@ -219,5 +219,7 @@ def _list_idle_of_buckets(options: Options) -> Iterator[tuple[Key[Any], str]]:
     if not hashes_consistently(options):
         yield from ((key, f"{engine} is not {_BY_RING}, and the number of buckets stays") for key in _OF_RINGS)
         return
+    first = index_keys.BUCKET_INDEX_NUM_BUCKETS.name
+    yield index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS, f"{engine} is {_BY_RING}: all partitions begin with {first}"
     way_out = f"{_OF_RINGS[2].name} and {_OF_RINGS[3].name} say which"
     yield from ((key, f"{engine} is {_BY_RING}: clustering splits and merges buckets; {way_out}") for key in _OF_SIZES)

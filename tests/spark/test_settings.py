@@ -217,6 +217,15 @@ def test_the_fields_that_are_named_choose_the_bucket() -> None:
             )
         ),
         (
+            {
+                "hoodie.index.type": "BUCKET",
+                "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+                "hoodie.bucket.index.partition.expressions": "eu,4",
+            },
+            "hoodie.bucket.index.partition.expressions",
+            "CONSISTENT_HASHING: all partitions begin with hoodie.bucket.index.num.buckets",
+        ),
+        (
             {"hoodie.index.type": "BLOOM", "hoodie.index.bloom.num_entries": "5000"},
             "hoodie.index.bloom.num_entries",
             "DYNAMIC_V0, which has another limit",
@@ -229,8 +238,9 @@ def test_the_fields_that_are_named_choose_the_bucket() -> None:
     ],
 )
 def test_what_is_said_of_another_index_is_warned_about(options: dict[str, str], key: str, why: str) -> None:
+    kind = "MERGE_ON_READ" if "hoodie.index.bucket.engine" in options else "COPY_ON_WRITE"
     with pytest.warns(NoEffectWarning, match=f"{key} has no effect here: .*{why}") as told:
-        check_pipeline(Options(options), TableConfig("t", ("id",)), "/lake/t", for_writing=True)
+        check_pipeline(Options(options), TableConfig("t", ("id",), table_type=kind), "/lake/t", for_writing=True)
     assert len(told) == 1
 
 
