@@ -64,7 +64,7 @@ SMALL_FILE_LIMIT = Key(
     "hoodie.clustering.plan.strategy.small.file.limit",
     int,
     300 * 1024 * 1024,
-    "base files below it are clustered, in bytes",
+    "base files below it are clustered, in bytes; without effect on buckets",
     since="0.7.0",
     minimum=0,
 )
@@ -72,7 +72,7 @@ TARGET_FILE_MAX_BYTES = Key(
     "hoodie.clustering.plan.strategy.target.file.max.bytes",
     int,
     1024 * 1024 * 1024,
-    "target size of a file that clustering writes, in bytes",
+    "target size of a file that clustering writes, in bytes; without effect on buckets",
     since="0.7.0",
     minimum=1,
 )
@@ -80,7 +80,7 @@ MAX_BYTES_PER_GROUP = Key(
     "hoodie.clustering.plan.strategy.max.bytes.per.group",
     int,
     2 * 1024 * 1024 * 1024,
-    "how much is sorted together, in bytes",
+    "how much is sorted together, in bytes; without effect on buckets",
     since="0.7.0",
     minimum=1,
 )
@@ -96,7 +96,7 @@ SINGLE_GROUP = Key(
     "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
     bool,
     True,
-    "whether a file that is alone in its group is sorted too",
+    "whether a file that is alone in its group is sorted too; without effect on buckets",
     since="0.14.0",
 )
 SORT_COLUMNS = Key(

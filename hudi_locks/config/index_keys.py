@@ -45,7 +45,8 @@ BUCKET_INDEX_MAX_NUM_BUCKETS = Key(
     "hoodie.bucket.index.max.num.buckets",
     int,
     None,
-    "up to how many buckets a partition is split; at least hoodie.bucket.index.num.buckets, which is the default",
+    "up to how many buckets of CONSISTENT_HASHING a partition is split; at least"
+    " hoodie.bucket.index.num.buckets, which is the default",
     since="0.13.0",
     minimum=1,
 )
@@ -53,7 +54,8 @@ BUCKET_INDEX_MIN_NUM_BUCKETS = Key(
     "hoodie.bucket.index.min.num.buckets",
     int,
     None,
-    "down to how many buckets a partition is merged; at most hoodie.bucket.index.num.buckets, which is the default",
+    "down to how many buckets of CONSISTENT_HASHING a partition is merged; at most"
+    " hoodie.bucket.index.num.buckets, which is the default",
     since="0.13.0",
     minimum=1,
 )
@@ -61,14 +63,16 @@ BUCKET_INDEX_SPLIT_THRESHOLD = Key(
     "hoodie.bucket.index.split.threshold",
     str,
     "2.0",
-    "clustering splits a bucket whose file group is larger than so many times hoodie.parquet.max.file.size",
+    "clustering splits a bucket of CONSISTENT_HASHING whose file group is larger than so many times"
+    " hoodie.parquet.max.file.size",
     since="0.13.0",
 )
 BUCKET_INDEX_MERGE_THRESHOLD = Key(
     "hoodie.bucket.index.merge.threshold",
     str,
     "0.2",
-    "clustering merges neighbouring buckets whose file groups are up to so many times hoodie.parquet.max.file.size",
+    "clustering merges neighbouring buckets of CONSISTENT_HASHING whose file groups are up to so many times"
+    " hoodie.parquet.max.file.size",
     since="0.13.0",
 )
 BUCKET_INDEX_PARTITION_EXPRESSIONS = Key(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, index_keys
+from hudi_locks.config import Key, Options, clustering_keys, index_keys
 from hudi_locks.errors import ConfigError, NoEffectWarning
 from hudi_locks.format import BucketCounts
 from hudi_locks.format.key_filter import FilterSize
@@ -59,6 +59,19 @@ _OF_BUCKETS: Final[tuple[Key[Any], ...]] = (
     index_keys.BUCKET_INDEX_HASH_FIELD,
     index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS,
 )
+_OF_RINGS: Final[tuple[Key[Any], ...]] = (
+    index_keys.BUCKET_INDEX_MAX_NUM_BUCKETS,
+    index_keys.BUCKET_INDEX_MIN_NUM_BUCKETS,
+    index_keys.BUCKET_INDEX_SPLIT_THRESHOLD,
+    index_keys.BUCKET_INDEX_MERGE_THRESHOLD,
+)
+_OF_SIZES: Final[tuple[Key[Any], ...]] = (
+    clustering_keys.SMALL_FILE_LIMIT,
+    clustering_keys.TARGET_FILE_MAX_BYTES,
+    clustering_keys.MAX_BYTES_PER_GROUP,
+    clustering_keys.SINGLE_GROUP,
+)
+"""How clustering joins small files, which it does not do with buckets."""
 
 
 def take_index_of(config: TableConfig, options: Options) -> Options:
@@ -186,7 +199,9 @@ def _list_idle(options: Options, index: str) -> Iterator[tuple[Key[Any], str]]:
     """Keys that do not count under an index, each with the reason."""
     chosen = f"{index_keys.INDEX_TYPE.name} is {index}"
     if index != "BUCKET":
-        yield from ((key, f"{chosen}, which has no buckets") for key in _OF_BUCKETS)
+        yield from ((key, f"{chosen}, which has no buckets") for key in (*_OF_BUCKETS, *_OF_RINGS))
+    else:
+        yield from _list_idle_of_buckets(options)
     others = (key for key in dict.fromkeys(MOVING.values()) if key is not MOVING.get(index))
     yield from ((key, f"{chosen}, and it is of another index") for key in others)
     if not _has_filters(options, index):
@@ -196,3 +211,15 @@ def _list_idle(options: Options, index: str) -> Iterator[tuple[Key[Any], str]]:
     kind = _read_filter_kind(options)
     limits = (key for name, key in _SIZES_FILTER.items() if name != kind)
     yield from ((key, f"{index_keys.BLOOM_FILTER_TYPE.name} is {kind}, which has another limit") for key in limits)
+
+
+def _list_idle_of_buckets(options: Options) -> Iterator[tuple[Key[Any], str]]:
+    """The same of a bucket index: clustering splits and merges buckets of a ring, and leaves others alone."""
+    engine = index_keys.BUCKET_INDEX_ENGINE.name
+    if not hashes_consistently(options):
+        yield from ((key, f"{engine} is not {_BY_RING}, and the number of buckets stays") for key in _OF_RINGS)
+        return
+    first = index_keys.BUCKET_INDEX_NUM_BUCKETS.name
+    yield index_keys.BUCKET_INDEX_PARTITION_EXPRESSIONS, f"{engine} is {_BY_RING}: all partitions begin with {first}"
+    way_out = f"{_OF_RINGS[2].name} and {_OF_RINGS[3].name} say which"
+    yield from ((key, f"{engine} is {_BY_RING}: clustering splits and merges buckets; {way_out}") for key in _OF_SIZES)

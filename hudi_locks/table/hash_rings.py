@@ -24,6 +24,7 @@ __all__ = [
     "load_hash_rings",
     "refuse_strangers",
     "remove_hash_rings",
+    "remove_ring_marks",
 ]
 
 _FOLDER: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
@@ -126,6 +127,22 @@ def remove_hash_rings(storage: Storage, instant: str) -> None:
     names = {f"{instant}{ending}" for ending in (_COMPLETED, _RING)}
     left = [path for path, _ in storage.walk(_FOLDER) if path.rpartition("/")[2] in names]
     storage.delete_all(sorted(left))  # the mark first: without its ring JVM Hudi fails on it
+
+
+def remove_ring_marks(storage: Storage, timeline: Timeline) -> None:
+    """Remove the marks of a table that becomes one of version 6; see `_mark`.
+
+    Args:
+        storage: Of the table.
+        timeline: Of version 6. A mark of a clustering that neither it nor its archive has stays: it alone tells.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    paths = [path for path, _ in storage.walk(_FOLDER) if path.endswith(_COMPLETED)]
+    times = {path: path.rpartition("/")[2].removesuffix(_COMPLETED) for path in paths}
+    told = {time for time in set(times.values()) if _is_completed(storage, timeline, time)}
+    storage.delete_all(sorted(path for path, time in times.items() if time in told))
 
 
 def _load(storage: Storage, timeline: Timeline, partition: str, buckets: int) -> HashRing:

@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
-from hudi_locks.config import lock_keys, write_keys
 from hudi_locks.early_conflict import ConflictWatch, EarlyDetection, GuardedMarkers, Markers, find_reported
 from hudi_locks.errors import PossibleLostUpdate
-from hudi_locks.format import ALTER_SCHEMA, CommitMetadata, Instant, State
+from hudi_locks.format import CommitMetadata, Instant, State
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.observe import EARLY_CONFLICT_COMMIT, EARLY_CONFLICT_MARKER
 from hudi_locks.table import NEWEST_COLUMNS
@@ -18,6 +17,7 @@ from hudi_locks.timeline import Timeline
 from hudi_locks.timeline.archive import find_archived_content, is_archived, list_archived_since
 from hudi_locks.timeline.claims import ClaimEntry
 from hudi_locks.timeline.heartbeat import find_alive
+from hudi_locks.transaction.advice import ADVICE_ON_COLUMNS, ADVICE_ON_KEYS, advise
 from hudi_locks.transaction.column_changes import find_changed_columns
 from hudi_locks.transaction.conflicts import AbsentKeys, ConcurrentOperation, ReadSet
 from hudi_locks.transaction.context import TableContext
@@ -38,16 +38,8 @@ from hudi_locks.transaction.operations import (
 from hudi_locks.transaction.schemas import find_schema, unite_schemas
 from hudi_locks.transaction.write_state import Conflict, WriteState
 
-__all__ = ["ConcurrentWrites", "EarlyConflictDriver", "advise"]
+__all__ = ["ConcurrentWrites", "EarlyConflictDriver"]
 
-_RETRIES: Final = write_keys.NUM_RETRIES_ON_CONFLICT_FAILURES.name
-_STRATEGY: Final = lock_keys.CONFLICT_RESOLUTION_STRATEGY.name
-_AGAIN: Final = f"Begin a new write from a fresh snapshot, or set {_RETRIES}"
-_ADVICE_ON_KEYS: Final = f"{_AGAIN}: it finds the keys and updates their rows."
-_ADVICE_ON_COLUMNS: Final = "Write the columns as the table has them now, or give them other names."
-
-_PLAN_ANEW: Final = "Plan the table service anew, since what it read has changed."
-_RUN_LATER: Final = "Run the table service again once the other has ended."
 _LOOK_S: Final = 1.0
 _KINDS: Final = {"marker": EARLY_CONFLICT_MARKER, "commit": EARLY_CONFLICT_COMMIT}
 
@@ -139,7 +131,7 @@ class ConcurrentWrites:
         if united.clashes and instant is not None:
             other = completed_operation(storage, timeline, instant)
             found = self._describe(other)
-            return metadata, replace(found, groups=(), columns=united.clashes, advice=_ADVICE_ON_COLUMNS)
+            return metadata, replace(found, groups=(), columns=united.clashes, advice=ADVICE_ON_COLUMNS)
         return replace(metadata, extra={**metadata.extra, "schema": united.schema}), None
 
     def detect(self, claim: Claim, checked: Timeline) -> list[str]:
@@ -273,6 +265,7 @@ class ConcurrentWrites:
         overwritten = {group.partition for group in unseen} | self._this.find_outdated(other)
         groups = self._strategy.conflicting_groups(self._this, other) | unseen
         outdated = self._strategy.outdated_groups(self._this, other)
+        planner = self._find_planner(other)
         return Conflict(
             instant=self._this.requested,
             groups=tuple(sorted(groups or outdated)),
@@ -280,48 +273,27 @@ class ConcurrentWrites:
             overwritten=tuple(sorted(overwritten)),
             other=other.requested,
             other_action=other.action,
-            other_writer=self._name_writer(other),
+            other_writer=planner or other.writer,
             other_age_ms=self._age_ms(other),
             other_is_pending=not other.is_completed,
-            advice=advise(self._this, other),
+            advice=advise(self._this, other, is_foreign=planner is None),
         )
 
     def _describe_keys(self, other: ConcurrentOperation, keys: tuple[str, ...]) -> Conflict:
         paths = self._shared_paths(other, self._absent_keys) if self._absent_keys is not None else ()
         partitions = tuple(sorted({path.rpartition("/")[0] for path in paths}))
-        return replace(self._describe(other), groups=(), partitions=partitions, keys=keys, advice=_ADVICE_ON_KEYS)
+        return replace(self._describe(other), groups=(), partitions=partitions, keys=keys, advice=ADVICE_ON_KEYS)
 
-    def _name_writer(self, other: ConcurrentOperation) -> str:
+    def _find_planner(self, other: ConcurrentOperation) -> str | None:
+        """Who made the plan that `other` is; None if it is none, or of a JVM writer."""
         if other.is_completed or other.action not in ("clustering", "replacecommit", "compaction", "logcompaction"):
-            return other.writer
-        return find_planner(self._table.log, other.requested) or other.writer
+            return None
+        return find_planner(self._table.log, other.requested)
 
     def _age_ms(self, other: ConcurrentOperation) -> int:
         """Since it was completed, or begun; whoever it is of, the timeline tells."""
         time = other.completion_time or other.requested
         return max(0, self._table.clock.wall_ms() - self._table.epoch_ms(time))
-
-
-def advise(this: ConcurrentOperation, other: ConcurrentOperation) -> str:
-    """The next step for whoever wanted to publish `this` and met `other`."""
-    if other.operation == ALTER_SCHEMA:
-        return f"The columns of the table changed. {_ADVICE_ON_COLUMNS}"
-    if other.covers_table:
-        return "The table has gone back in time: look what it holds now, and begin a new write from it."
-    if this.is_service:
-        return _PLAN_ANEW if other.is_completed else _RUN_LATER
-    if this.find_unseen(other):
-        return f"{_AGAIN}: what the other wrote there is then replaced too, so look at it first if it must stay."
-    if other.is_completed:
-        return f"{_AGAIN}."
-    if other.action == "clustering":
-        undo = f"take it back (hudi-locks cluster PATH --abort {other.requested})"
-    else:
-        undo = "roll it back"
-    return (
-        f"Let that {other.action} end, or {undo}, before a new write is begun; with {_STRATEGY}=prefer_writer"
-        " writes do not give way to what is only planned."
-    )
 
 
 class EarlyConflictDriver:

@@ -16,6 +16,7 @@ from hudi_locks.format import LAYOUT_1, LAYOUT_2, METADATA_FOLDER, decode_proper
 from hudi_locks.format.claim import Claim, ClaimKind, Content, digest_of
 from hudi_locks.storage import Storage
 from hudi_locks.table import PROPERTIES_PATH, TableConfig, describe_properties, replace_properties_file
+from hudi_locks.table.hash_rings import remove_ring_marks
 from hudi_locks.timeline import Timeline, TimelineLayout
 from hudi_locks.timeline.conversion import ConvertedTimeline, convert_timeline, remove_timeline
 from hudi_locks.transaction.context import TableContext
@@ -111,8 +112,11 @@ def _replace(context: TableContext, claim: Claim, after: TableConfig, content: b
 
 
 def _remove_old(context: TableContext, claim: Claim, after: TableConfig) -> None:
-    """The timeline of the layout before."""
+    """The timeline of the layout before, and marks that are not made in version 6."""
     source = _find_source(context, claim, after)
+    if source is not None and after.layout.version == LAYOUT_1.version and _is_last(context, claim):
+        target = replace(after.layout, zone=source.zone)
+        remove_ring_marks(context.storage, Timeline.load(context.storage, target))
     if source is not None:
         remove_timeline(context.storage, source, is_wanted=lambda: _is_last(context, claim))
 

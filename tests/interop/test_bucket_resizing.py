@@ -13,10 +13,8 @@ from hudi_locks.format.consistent_hashing import HashRing
 from hudi_locks.table import latest_file_slices
 from hudi_locks.table.hash_rings import find_hash_ring
 
-VERSIONS = [
-    ("1.2.0", 9),
-    *(pytest.param(pair, marks=pytest.mark.nightly) for pair in (("1.1.1", 9), ("1.2.0", 6), ("0.15.0", 6))),
-]
+NIGHTLY = [("1.0.2", 8), ("1.1.1", 9), ("1.2.0", 6), ("0.15.0", 6)]
+VERSIONS = [("1.2.0", 9), *(pytest.param(pair, marks=pytest.mark.nightly) for pair in NIGHTLY)]
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.parametrize("jvm", VERSIONS, indirect=True, ids=lambda pair: f"{pair[0]}-v{pair[1]}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -207,6 +208,23 @@ def test_the_fields_that_are_named_choose_the_bucket() -> None:
             "hoodie.record.index.update.partition.path",
             "SIMPLE, and it is of another index",
         ),
+        *(
+            ({**index, f"hoodie.bucket.index.{key}": "3"}, f"hoodie.bucket.index.{key}", why)
+            for key in ("max.num.buckets", "min.num.buckets", "split.threshold", "merge.threshold")
+            for index, why in (
+                ({}, "SIMPLE, which has no buckets"),
+                ({"hoodie.index.type": "BUCKET"}, "is not CONSISTENT_HASHING, and the number of buckets stays"),
+            )
+        ),
+        (
+            {
+                "hoodie.index.type": "BUCKET",
+                "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+                "hoodie.bucket.index.partition.expressions": "eu,4",
+            },
+            "hoodie.bucket.index.partition.expressions",
+            "CONSISTENT_HASHING: all partitions begin with hoodie.bucket.index.num.buckets",
+        ),
         (
             {"hoodie.index.type": "BLOOM", "hoodie.index.bloom.num_entries": "5000"},
             "hoodie.index.bloom.num_entries",
@@ -220,9 +238,40 @@ def test_the_fields_that_are_named_choose_the_bucket() -> None:
     ],
 )
 def test_what_is_said_of_another_index_is_warned_about(options: dict[str, str], key: str, why: str) -> None:
+    kind = "MERGE_ON_READ" if "hoodie.index.bucket.engine" in options else "COPY_ON_WRITE"
     with pytest.warns(NoEffectWarning, match=f"{key} has no effect here: .*{why}") as told:
-        check_pipeline(Options(options), TableConfig("t", ("id",)), "/lake/t", for_writing=True)
+        check_pipeline(Options(options), TableConfig("t", ("id",), table_type=kind), "/lake/t", for_writing=True)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("small.file.limit", "1024"),
+        ("target.file.max.bytes", "1024"),
+        ("max.bytes.per.group", "1024"),
+        ("single.group.clustering.enabled", "false"),
+    ],
+)
+def test_how_small_files_are_joined_is_nothing_to_buckets_of_consistent_hashing(key: str, value: str) -> None:
+    kept = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    config = TableConfig("t", ("id",), table_type="MERGE_ON_READ", extra=kept)
+    name = f"hoodie.clustering.plan.strategy.{key}"
+    said = f"{name} has no effect here: .*CONSISTENT_HASHING: .*split.threshold and .*merge.threshold say which"
+    with pytest.warns(NoEffectWarning, match=said) as told:
+        check_pipeline(Options({name: value}), config, "/lake/t", for_writing=True)
+    assert len(told) == 1
+
+
+def test_what_clustering_takes_counts_where_it_counts() -> None:
+    sizes = {f"hoodie.clustering.plan.strategy.{key}": "1024" for key in ("small.file.limit", "max.num.groups")}
+    rings = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    bounds = {"hoodie.bucket.index.max.num.buckets": "8", "hoodie.clustering.plan.strategy.max.num.groups": "2"}
+    kept = TableConfig("t", ("id",), table_type="MERGE_ON_READ", extra=rings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_pipeline(Options(sizes), TableConfig("t", ("id",)), "/lake/t", for_writing=True)
+        check_pipeline(Options(bounds), kept, "/lake/t", for_writing=True)
 
 
 @pytest.mark.parametrize(("kept", "asked"), [({}, "false"), ({"hudi_locks.foreign_writers": "false"}, "true")])

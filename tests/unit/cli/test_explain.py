@@ -131,6 +131,7 @@ def test_secrets_are_hidden_wherever_they_are_given(
         ("hoodie.index.type=HBASE", 1, "refused", "is not offered: use GLOBAL_SIMPLE"),
         ("hoodie.metrics.lock.enable=true", 0, "no effect", "lock metrics are always kept"),
         ("hoodie.simple.index.update.partition.path=true", 0, "no effect", "it is of another index"),
+        ("hoodie.bucket.index.max.num.buckets=8", 0, "no effect", "SIMPLE, which has no buckets"),
         ("hoodie.acme.thing=1", 0, "unknown", "is not read by this package"),
         ("hoodie.write.lock.app_id=etl", 0, "honoured", ""),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -26,9 +27,11 @@ from hudi_locks.format import (
     WriteStat,
     add_ms,
 )
+from hudi_locks.format.consistent_hashing import HashRing
 from hudi_locks.services.versions import VersionChange, VersionChanger
 from hudi_locks.storage import MemoryStorage
 from hudi_locks.table import PROPERTIES_PATH, Table, describe_properties
+from hudi_locks.table.hash_rings import find_hash_ring
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, create_instant
 from hudi_locks.timeline.archive import is_archived
 from hudi_locks.timeline.old_archive import encode_old_archive
@@ -255,6 +258,31 @@ def test_a_clustering_that_is_done_keeps_its_plan_under_the_name_of_the_version(
     names = [name for name in table.files(LAYOUT_1.folder) if name.startswith(time)]
     assert names == [f"{time}.replacecommit{state}" for state in ("", ".inflight", ".requested")]
     assert table.storage.read(f"{LAYOUT_1.folder}/{names[2]}") == plan
+
+
+@pytest.mark.parametrize("point", [None, *STEPS])
+def test_rings_of_consistent_hashing_are_not_marked_in_version_6(harness: Any, point: StopPoint | None) -> None:
+    """Release 0.15.0, which has its marks elsewhere, finds no ring beside one."""
+    table = Evolving.create(harness, 8, foreign=True)
+    table.write()
+    time, folder = "20231114221325000", ".hoodie/.bucket_index/consistent_hashing_metadata"
+    requested = Instant(time, "clustering", State.REQUESTED)
+    done = CommitMetadata.of([], "CLUSTER", schema=SCHEMA).encode("replacecommit", layout_version=2)
+    for instant, data in ((requested, b""), (requested.as_inflight(), b""), (requested.as_completed(time), done)):
+        create_instant(table.storage, LAYOUT_2, instant=instant, data=data)
+    table.storage.create_if_absent(f"{folder}/{time}.hashing_meta", HashRing.create("", 2).encode(""))
+    table.storage.create_if_absent(f"{folder}/{time}.commit", b"")
+    table.change(9)
+    assert table.files(folder) == [f"{time}.commit", f"{time}.hashing_meta"]
+    if point is not None:
+        with pytest.raises(Killed):
+            table.change(6, trace=stop_at(point))
+    writer = table.open()
+    with suppress(TableError):  # who goes on opens it anew
+        table.write(writer)
+    table.change(6)
+    assert table.files(folder) == [f"{time}.hashing_meta"]
+    assert find_hash_ring(table.storage, table.timeline(), "") == HashRing.create("", 2)
 
 
 def test_logs_are_to_be_compacted_before_a_downgrade_to_version_6(harness: Any) -> None:

@@ -12,7 +12,13 @@ from hudi_locks.format import ArchiveRow, CommitMetadata, Instant, State
 from hudi_locks.format.consistent_hashing import HashRing
 from hudi_locks.format.ring_change import RingChange, RingNode
 from hudi_locks.storage import MemoryStorage
-from hudi_locks.table.hash_rings import change_hash_rings, find_hash_ring, load_hash_rings, remove_hash_rings
+from hudi_locks.table.hash_rings import (
+    change_hash_rings,
+    find_hash_ring,
+    load_hash_rings,
+    remove_hash_rings,
+    remove_ring_marks,
+)
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, Timeline, create_instant
 from hudi_locks.timeline.history import ArchivedHistory
 
@@ -97,6 +103,24 @@ def test_in_version_6_nothing_is_marked(storage: MemoryStorage) -> None:
         create_instant(storage, LAYOUT_1, instant=instant)
     assert load_hash_rings(storage, Timeline.load(storage, LAYOUT_1), ["p"], buckets=2) == {"p": LATER}
     assert storage.list_names(f"{FOLDER}/p") == [f"{SPLIT}.hashing_meta"]
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.INFLIGHT, None])
+def test_a_mark_goes_where_the_clustering_is_known_to_be_completed(storage: MemoryStorage, state: State | None) -> None:
+    load(storage)
+    resize(storage, state)
+    storage.create_if_absent(f"{FOLDER}/p/{SPLIT}.commit", b"")
+    remove_ring_marks(storage, Timeline.load(storage, LAYOUT_2))
+    is_kept = storage.exists(f"{FOLDER}/p/{SPLIT}.commit")
+    assert is_kept is (state is not State.COMPLETED), "it alone tells"
+    assert find_hash_ring(storage, Timeline.load(storage, LAYOUT_2), "p") == LATER
+
+
+def test_marks_are_looked_for_where_there_are_rings(storage: MemoryStorage) -> None:
+    remove_ring_marks(storage, Timeline.load(storage, LAYOUT_2))
+    load(storage)
+    remove_ring_marks(storage, Timeline.load(storage, LAYOUT_2))
+    assert storage.list_names(f"{FOLDER}/p") == ["00000000000000.hashing_meta"]
 
 
 def test_a_ring_is_changed_for_those_who_know_the_one_before(storage: MemoryStorage) -> None:

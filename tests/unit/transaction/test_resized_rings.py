@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from hudi_locks.table import Table, TableConfig, create_partition_metadata
 from hudi_locks.table.hash_rings import find_hash_ring, load_hash_rings
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER
-from hudi_locks.transaction import Outcome, PublishResult, StopPoint, Transaction, Transactions
+from hudi_locks.transaction import Outcome, PublishResult, StopPoint, Transaction, Transactions, name_clustering
 
 FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata/p"
 OPTIONS: dict[str, object] = {
@@ -62,9 +64,13 @@ class Rings(ClusteringHarness):
         assert found is not None
         return found
 
-    def check(self) -> None:
-        """Readers see the file groups that the ring names, and no others, and nothing is left of what was undone."""
+    def look(self) -> None:
+        """Readers see the file groups that the ring names, and no others."""
         assert sorted(self.groups()) == sorted(self.ring().file_ids)
+
+    def check(self) -> None:
+        """The same, and nothing is left of what was undone."""
+        self.look()
         timeline, names = self.harness.timeline(), self.harness.names(FOLDER)
         for time in {name.partition(".")[0] for name in names} - {"0" * 14}:
             assert timeline.is_completed(time), names
@@ -114,7 +120,7 @@ def test_wherever_a_clustering_dies_ring_and_files_agree(rings: Rings, point: St
     dying = rings.resizing(rings.harness.open(trace=stop_at(point)))
     with suppress(Killed):
         rings.split(dying, planned)
-    assert len(rings.ring().values) in (2, 4)
+    rings.look()
     expire_all(rings)
     outcome = rings.harness.open().resolve(str(planned))
     rings.check()
@@ -251,6 +257,17 @@ class TestPlansOfTheJvm:
         rings.check()
         assert len(rings.ring().values) == 4
 
+    def test_a_write_that_meets_it_is_told_what_works(self, rings: Rings, planned: str) -> None:
+        met = rings.harness.open().begin("commit", "UPSERT")
+        conflict = met.publish(rings.write(met, FIRST.file_ids[0])).conflict
+        assert conflict is not None
+        assert (conflict.other, conflict.other_writer) == (planned, "a JVM writer")
+        assert "--abort" not in conflict.advice
+        assert "let a JVM writer run it or roll it back" in conflict.advice
+        assert f"hudi-locks cluster PATH --run {planned}" in conflict.advice
+        with pytest.raises(WriteAborted, match="was planned by a JVM writer: let that run it, or roll it back there"):
+            rings.resizing().abort(planned)
+
     def test_a_write_since_forbids_it(self, rings: Rings, planned: str) -> None:
         time = rings.harness.layout.time(rings.harness.clock.wall_ms())
         rings.harness.foreign_commit(time, f"{int(time) + 1}", FIRST.file_ids[0])
@@ -285,3 +302,58 @@ class TestPlansOfTheJvm:
         else:
             rings.harness.open().resolve(planned)
         rings.check()
+
+
+def write_to_what_was_adopted(rings: Rings) -> None:
+    """A JVM writer's row of a bucket that its plan splits, from before the plan is adopted."""
+    plan = rings.resizing().make_plan(rings.harness.timeline())
+    assert plan is not None
+    harness = rings.harness
+    planned = harness.layout.time(harness.clock.wall_ms())
+    requested = Instant(planned, name_clustering(harness.layout), State.REQUESTED)
+    harness.storage.replace(harness.layout.path(requested), plan.encode())
+    harness.clock.advance(1)
+    time = harness.layout.time(harness.clock.wall_ms())
+    harness.foreign_commit(time, f"{int(time) + 1}", FIRST.file_ids[0])
+    harness.clock.advance(1)
+    with pytest.raises(WriteAborted, match="was written since"):
+        rings.split(rings.resizing(), planned)
+
+
+DIES = partial(test_wherever_a_clustering_dies_ring_and_files_agree, point=StopPoint.PUBLISH_PREPARED)
+SLEEPS = partial(test_one_that_sleeps_while_it_is_taken_back_leaves_no_ring, point=StopPoint.PUBLISH_PREPARED)
+PLANNING = "hudi_locks.transaction.planning.ClusteringPlanning._bring_up_to_date"
+BROKEN: dict[str, tuple[str, Any, Callable[[Rings], None]]] = {
+    "no ring is made": (
+        "hudi_locks.transaction.publish.keep_rings",
+        lambda *_: None,
+        test_the_ring_changes_with_the_clustering,
+    ),
+    "a ring stays": ("hudi_locks.transaction.rollback.take_back_rings", lambda *_: None, DIES),
+    "a ring stays behind a sleeper": ("hudi_locks.transaction.rollback.take_back_rings", lambda *_: None, SLEEPS),
+    "a ring counts at once": ("hudi_locks.table.hash_rings._is_completed", lambda *_: True, DIES),
+    "two plans have a partition": (PLANNING, lambda _, plan, *__: plan, test_one_plan_at_a_time_has_a_partition),
+    "a plan is of an older ring": (PLANNING, lambda _, plan, *__: plan, test_a_plan_of_an_older_ring_is_given_up),
+    "a plan is adopted unseen": (
+        "hudi_locks.services.Clustering._find_changed",
+        lambda *_: set(),
+        write_to_what_was_adopted,
+    ),
+}
+
+
+@pytest.mark.parametrize("rings", [LAYOUT_2], indirect=True)
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_rule_that_is_dropped_is_found(rings: Rings, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    target, broken, play = BROKEN[rule]
+    monkeypatch.setattr(target, broken)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        play(rings)
+
+
+def test_a_plan_that_is_adopted_is_compared_first(harness: Any) -> None:
+    harness.foreign = True
+    found = new_rings(harness)
+    load_hash_rings(harness.storage, harness.timeline(), ["p"], buckets=2)
+    found.commit(*FIRST.file_ids)
+    write_to_what_was_adopted(found)
