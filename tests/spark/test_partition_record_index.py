@@ -33,6 +33,17 @@ OPTIONS = {
 MAKING = {**ASKED, "hoodie.metadata.enable": "true"}
 SIMPLE = {"hoodie.index.type": "SIMPLE"}
 FOLDER = ".hoodie/metadata/record_index"
+BY_PARTITION: list[tuple[str, list[tuple[str, str]], list[str]]] = [
+    ("id in ('a', 'd') and region = 'us'", [("us", "a")], ["us"]),
+    ("id = 'a' and region in ('us', 'new')", [("us", "a")], ["new", "us"]),
+    ("id = 'a' and region > 'eu' and region <> 'new'", [("us", "a")], ["new", "us"]),
+    ("id = 'a' and (region = 'eu' or ts < 0)", [("eu", "a")], ["eu", "new", "us"]),
+    ("id = 'a' and (region = 'eu' or region = 'none')", [("eu", "a")], ["eu"]),
+    ("id = 'a' and region = 'none'", [], []),
+    ("id = 'a' and region is null", [], []),
+    ("id = 'a' and upper(region) = 'US'", [("us", "a")], ["eu", "new", "us"]),
+]
+"""Conditions, what they find, and the partitions of the file groups of the index that are asked."""
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -185,11 +196,13 @@ def test_reads_of_keys_open_what_the_index_names(create: Any, rows: Any, monkeyp
     assert asked == [f"record-index-{path}-0000-0" for path in ("eu", "new", "us")]
     assert show("id = 'z'") == []
     assert opened == []
-    assert show("id in ('a', 'd') and region = 'us'") == [("us", "a")]
     asked.clear()
     only = load(table, **ASKED).read(where="id = 'a'", partitions=["us"])
     assert [row["region"] for row in only.collect()] == ["us"]
     assert asked == ["record-index-us-0000-0"]
+    for where, found, paths in BY_PARTITION:
+        assert show(where) == found, where
+        assert asked == [f"record-index-{path}-0000-0" for path in paths], where
 
 
 def test_a_downgrade_leaves_it_out_and_says_so(create: Any, rows: Any) -> None:
