@@ -7,6 +7,8 @@ and present in another: of such a write releases 1.1.1 and 1.2.0 lose the row th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from other_readers import COLUMNS, DEADLINE_S, OURS, SCHEMA
 from record_places import list_places_by_partition, read_index_by_partition
 from table_lives import collect
 
+from hudi_locks.errors import WriteError
 from hudi_locks.spark import HoodieTable
 from hudi_locks.verification import verify_table
 
@@ -195,6 +198,30 @@ def test_the_jvm_goes_by_the_index_after_we_restored(table: IndexedTable) -> Non
     table.theirs(("n", "us", 4, 1.0, "theirs"), ("m", "late", 4, 1.0, "theirs"))
     table.check()
     table.ours(("m", "new", 5, 1.0, "ours"), ("m", "late", 5, 1.0, "ours"))
+    table.check()
+
+
+@pytest.mark.parametrize("next_one", ["ours", "theirs"])
+def test_both_go_on_after_a_failed_write_of_ours_that_brought_a_partition(
+    table: IndexedTable, after_job: Callable[..., None], next_one: str
+) -> None:
+    """It dies, and whoever writes next rolls it back."""
+    begin_anew = getattr(table, next_one)
+
+    def bury() -> None:
+        for file in Path(table.path, ".hoodie/.heartbeat").iterdir():
+            file.unlink()
+        begin_anew(("n", "new", 3, 1.0, "anew"), ("m", "new", 3, 1.0, "anew"), hoodie__clean__automatic="true")
+
+    after_job(bury)
+    with pytest.raises(WriteError, match="roll"):
+        table.open(**{LEAST: "3"}).upsert(table.frame(("n", "new", 2, 1.0, "dead"), ("z", "other", 2, 1.0, "dead")))
+    assert not table.open().table.storage.list_staged()
+    table.check()
+    table.theirs(("n", "new", 4, 1.0, "theirs"), ("z", "other", 4, 1.0, "theirs"))
+    table.check()
+    table.ours(("m", "new", 5, 1.0, "ours"), ("z", "other", 5, 1.0, "ours"), ("y", "other", 5, 1.0, "ours"))
+    table.theirs(("m", "new", 6, 1.0, "theirs"), ("y", "other", 6, 1.0, "theirs"))
     table.check()
 
 

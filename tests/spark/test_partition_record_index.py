@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import shared_table
 from record_places import list_places_by_partition, read_index_by_partition
 
-from hudi_locks.errors import ConfigError, UnsupportedTable
+from hudi_locks.errors import ConfigError, HoodieEarlyConflictDetectionException, UnsupportedTable, WriteError
 from hudi_locks.metadata_table import find_keys
 from hudi_locks.services import downgrade_table
 from hudi_locks.spark import HoodieTable
@@ -32,7 +34,19 @@ OPTIONS = {
 }
 MAKING = {**ASKED, "hoodie.metadata.enable": "true"}
 SIMPLE = {"hoodie.index.type": "SIMPLE"}
+EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true"}
 FOLDER = ".hoodie/metadata/record_index"
+BY_PARTITION: list[tuple[str, list[tuple[str, str]], list[str]]] = [
+    ("id in ('a', 'd') and region = 'us'", [("us", "a")], ["us"]),
+    ("id = 'a' and region in ('us', 'new')", [("us", "a")], ["new", "us"]),
+    ("id = 'a' and region > 'eu' and region <> 'new'", [("us", "a")], ["new", "us"]),
+    ("id = 'a' and (region = 'eu' or ts < 0)", [("eu", "a")], ["eu", "new", "us"]),
+    ("id = 'a' and (region = 'eu' or region = 'none')", [("eu", "a")], ["eu"]),
+    ("id = 'a' and region = 'none'", [], []),
+    ("id = 'a' and region is null", [], []),
+    ("id = 'a' and upper(region) = 'US'", [("us", "a")], ["eu", "new", "us"]),
+]
+"""Conditions, what they find, and the partitions of the file groups of the index that are asked."""
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -185,11 +199,83 @@ def test_reads_of_keys_open_what_the_index_names(create: Any, rows: Any, monkeyp
     assert asked == [f"record-index-{path}-0000-0" for path in ("eu", "new", "us")]
     assert show("id = 'z'") == []
     assert opened == []
-    assert show("id in ('a', 'd') and region = 'us'") == [("us", "a")]
     asked.clear()
     only = load(table, **ASKED).read(where="id = 'a'", partitions=["us"])
     assert [row["region"] for row in only.collect()] == ["us"]
     assert asked == ["record-index-us-0000-0"]
+    for where, found, paths in BY_PARTITION:
+        assert show(where) == found, where
+        assert asked == [f"record-index-{path}-0000-0" for path in paths], where
+
+
+def test_a_write_that_meets_an_earlier_one_gives_up_before_it_brings_a_partition(
+    create: Any, rows: Any, after_job: Callable[..., None]
+) -> None:
+    table = create(**MAKING)
+    table.upsert(rows(("a", "eu", 1), ("b", "eu", 1), ("c", "us", 1)))
+    ours, theirs = load(table, **EARLY), load(table, **EARLY, **{LEAST: "3"})
+
+    def meet() -> None:
+        with pytest.raises(HoodieEarlyConflictDetectionException) as caught:
+            theirs.upsert(rows(("b", "eu", 2), ("n", "new", 2)))
+        assert caught.value.partition == "eu"
+        theirs.services.sweep()
+
+    after_job(meet)
+    ours.upsert(rows(("a", "eu", 2), ("a", "us", 2)))
+    assert list_groups(table) == {f"record-index-{path}-0000-0" for path in ("eu", "us")}
+    assert not table.table.storage.list_staged()
+    assert ours.upsert(rows(("n", "new", 3), ("b", "eu", 3))).rows_inserted == 1
+    check(table, ("eu", "a", 2), ("eu", "b", 3), ("new", "n", 3), ("us", "a", 2), ("us", "c", 1))
+
+
+@pytest.mark.parametrize("early", [{}, EARLY], ids=["", "early"])
+def test_writers_that_bring_a_partition_at_once_are_both_there_if_they_agree_on_its_file_groups(
+    create: Any, rows: Any, after_job: Callable[..., None], early: dict[str, str]
+) -> None:
+    table = create(**MAKING)
+    table.upsert(rows(("a", "eu", 1)))
+    writer = load(table, **early, **{LEAST: "2"})
+    after_job(lambda: load(table, **early, **{LEAST: "2"}).upsert(rows(("m", "new", 2), ("a", "new", 2))))
+    writer.upsert(rows(("n", "new", 2), ("b", "new", 2)))
+    after_job(lambda: load(table, **early, **{LEAST: "2"}).upsert(rows(("m", "late", 3))))
+    with pytest.raises(WriteError, match=r"another number of file groups.*hoodie.metadata.record.level.index"):
+        load(table, **early, **{LEAST: "3"}).upsert(rows(("n", "late", 3)))
+    check(table, ("eu", "a", 1), ("late", "m", 3), *(("new", key, 2) for key in "abmn"))
+    load(table, **early, **{LEAST: "3"}).upsert(rows(("n", "late", 4), ("m", "late", 4)))
+    check(table, ("eu", "a", 1), ("late", "m", 4), ("late", "n", 4), *(("new", key, 2) for key in "abmn"))
+
+
+def test_what_a_failed_write_brought_is_begun_anew_by_the_next(
+    create: Any, rows: Any, after_job: Callable[..., None]
+) -> None:
+    """One that gives up by itself, and one that dies and is rolled back by others."""
+    table = create(**MAKING)
+    table.upsert(rows(("a", "eu", 1)))
+    failing = load(table, **{LEAST: "3"})
+
+    def fail() -> None:
+        raise RuntimeError("enough")
+
+    def bury() -> None:
+        for file in Path(table.path, ".hoodie/.heartbeat").iterdir():
+            os.utime(file, (1_600_000_000, 1_600_000_000))
+        load(table, **{LEAST: "2"}).upsert(rows(("n", "new", 3), ("m", "new", 3)))
+
+    after_job(fail)
+    with pytest.raises(RuntimeError, match="enough"):
+        failing.upsert(rows(("n", "new", 2), ("a", "eu", 2), ("k", "eu", 2)))
+    check(table, ("eu", "a", 1))
+    assert list_groups(table) == {"record-index-eu-0000-0"}
+    after_job(bury)
+    with pytest.raises(WriteError, match="rolled"):
+        failing.upsert(rows(("n", "new", 2), ("a", "eu", 2), ("z", "other", 2)))
+    check(table, ("eu", "a", 1), ("new", "m", 3), ("new", "n", 3))
+    assert list_groups(table) == {"record-index-eu-0000-0", *(f"record-index-new-000{n}-0" for n in range(2))}
+    assert failing.upsert(rows(("n", "new", 4), ("x", "new", 4), ("z", "other", 4))).rows_inserted == 2
+    check(table, ("eu", "a", 1), ("new", "m", 3), ("new", "n", 4), ("new", "x", 4), ("other", "z", 4))
+    assert "record-index-other-0002-0" in list_groups(table)
+    assert not table.table.storage.list_staged()
 
 
 def test_a_downgrade_leaves_it_out_and_says_so(create: Any, rows: Any) -> None:

@@ -5,7 +5,7 @@ Runs on the driver, or in a process that plans for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -133,14 +133,25 @@ class ReadPlanner:
 
     def _leave_out(self, slices: Sequence[FileSlice], snapshot: Snapshot) -> Sequence[FileSlice]:
         """Those that may hold a row that is wanted: as their partition says, and the metadata table."""
-        if self.condition is None or snapshot.shown_schema is None:
+        if self.condition is None:
             return slices
-        values, wanted = PartitionValues.of(self.table.config, snapshot.shown_schema), self.condition.condition
-        told = {partition: find_partition_ranges(values, partition) for partition in {one.partition for one in slices}}
-        left = [piece for piece in slices if wanted.may_hold(told[piece.partition])]
+        told = self._tell_partitions(snapshot, (piece.partition for piece in slices))
+        left = [piece for piece in slices if piece.partition in told]
         known = self._find_ranges(left, snapshot, self.condition.kinds)
         pairs = zip(left, known, strict=True)
-        return [piece for piece, ranges in pairs if wanted.may_hold({**ranges, **told[piece.partition]})]
+        return [
+            piece for piece, ranges in pairs if self.condition.condition.may_hold({**ranges, **told[piece.partition]})
+        ]
+
+    def _tell_partitions(
+        self, snapshot: Snapshot, partitions: Iterable[str]
+    ) -> Mapping[str, Mapping[str, ColumnRange]]:
+        """Those of some partition paths that may hold a row that is wanted, with what each tells of its rows."""
+        if self.condition is None or snapshot.shown_schema is None:
+            return {path: {} for path in partitions}
+        values = PartitionValues.of(self.table.config, snapshot.shown_schema)
+        told = {path: find_partition_ranges(values, path) for path in set(partitions)}
+        return {path: ranges for path, ranges in told.items() if self.condition.condition.may_hold(ranges)}
 
     def _find_ranges(
         self, slices: Sequence[FileSlice], snapshot: Snapshot, kinds: Mapping[str, ValueKind]

@@ -5,7 +5,7 @@ Runs on the driver. As in Hudi's RecordLevelIndexSupport an option of the reader
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Final
 
@@ -21,6 +21,9 @@ from hudi_locks.table import RECORD_KEY, Condition, FileSlice, TableConfig
 from hudi_locks.table.value_ranges import find_kind
 
 __all__ = ["choose_slices", "find_groups", "list_wanted_keys"]
+
+ChoosePartitions = Callable[[Iterable[str]], Collection[str]]
+"""Tells which of some partition paths may hold a row that is read."""
 
 _MOST_KEYS: Final = 10_000
 _PLAIN: Final = {"string": str, "int": int, "long": int}
@@ -61,15 +64,14 @@ def _list_texts(condition: Condition, name: str, schema: pa.Schema) -> Sequence[
 
 
 def find_groups(
-    snapshot: Snapshot, keys: Collection[str], *, partitions: Collection[str] | None = None
+    snapshot: Snapshot, keys: Collection[str], *, choose: ChoosePartitions
 ) -> frozenset[tuple[str, str]] | None:
     """The file groups, as (partition path, file id), that have rows of these keys in a snapshot.
 
     Args:
         snapshot: Of the table.
         keys: The record keys.
-        partitions: Paths of the partitions that are read, by which fewer file groups of an index by partition are
-            opened; all if None.
+        choose: Which partitions are read: of an index by partition the file groups of the others are not opened.
 
     Returns:
         None if the record index does not say it: the table has none, or somebody completed a write since the snapshot,
@@ -90,25 +92,24 @@ def find_groups(
     if view.timeline.completed() != snapshot.timeline.completed():
         return None
     slices = {piece.file_id: piece for piece in view.list_slices(MetadataPartition.RECORD_INDEX)}
-    asked = list(_ask(KeyGroups.of(slices), pa.array(sorted(keys), pa.string()), partitions))
+    asked = list(_ask(KeyGroups.of(slices), pa.array(sorted(keys), pa.string()), choose))
     tables = map_in_threads(lambda one: find_keys(storage, slices[one[0]], one[1]), asked)
     found = pa.concat_tables([KEY_CHANGES.empty_table(), *tables])
     return frozenset(zip(found.column("path").to_pylist(), found.column("file_id").to_pylist(), strict=True))
 
 
-def _ask(groups: KeyGroups, keys: pa.Array, partitions: Collection[str] | None) -> Iterator[tuple[str, pa.Array]]:
+def _ask(groups: KeyGroups, keys: pa.Array, choose: ChoosePartitions) -> Iterator[tuple[str, pa.Array]]:
     """The file groups of the index that may tell of keys, each with its own."""
-    owners = groups.counts if groups.is_partitioned else ("",)
-    for owner in sorted(owners):
-        if not groups.is_partitioned or partitions is None or owner in partitions:
-            yield from groups.spread(keys, owner)
+    for owner in sorted(choose(groups.counts)) if groups.is_partitioned else ("",):
+        yield from groups.spread(keys, owner)
 
 
 def choose_slices(
-    slices: Sequence[FileSlice], groups: frozenset[tuple[str, str]], *, partitions: Collection[str] | None
+    slices: Sequence[FileSlice], groups: frozenset[tuple[str, str]], *, choose: ChoosePartitions
 ) -> Sequence[FileSlice]:
-    """Of the newest slices of some partitions those of these file groups; all if one of these is not there."""
-    wanted = {group for group in groups if partitions is None or group[0] in partitions}
+    """Of the newest slices those of these file groups in partitions that are read; all if one of these is not there."""
+    read = choose({partition for partition, _ in groups})
+    wanted = {group for group in groups if group[0] in read}
     if not wanted <= {(piece.partition, piece.file_id) for piece in slices}:
         return slices
     return [piece for piece in slices if (piece.partition, piece.file_id) in wanted]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -123,9 +123,13 @@ class Reader(ReadPlanner):
         keys = list_wanted_keys(condition.condition, self.table.config, snapshot.shown_schema)
         if keys is None:
             return slices
+
+        def choose(partitions: Iterable[str]) -> Collection[str]:
+            return self._tell_partitions(snapshot, filter(self._is_wanted, partitions))
+
         try:
-            groups = find_groups(snapshot, keys, partitions=self.partitions)
-            return slices if groups is None else choose_slices(slices, groups, partitions=self.partitions)
+            groups = find_groups(snapshot, keys, choose=choose)
+            return slices if groups is None else choose_slices(slices, groups, choose=choose)
         except (TableError, StorageError) as error:
             _log.warning("rows of %s are not looked up in its record index: %s", self.table.storage.base, error)
             return slices
