@@ -9,15 +9,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from hudi_locks.config import Key, Options, security_keys
-from hudi_locks.errors import BackendRefused, BackendUnavailable, ConfigError
+from hudi_locks.errors import BackendRefused, BackendUnavailable
 from hudi_locks.lock import import_extra
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
 from hudi_locks_providers._hive.settings import Address, find_addresses, uses_tls
+from hudi_locks_providers._tls import trust_authorities
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS
 
 __all__ = ["MetastoreConnections", "find_user"]
@@ -170,12 +170,7 @@ class MetastoreConnections:
         """Whom a connection by TLS trusts; None for a plain one."""
         if not uses_tls(self._options):
             return None
-        context, key = ssl.create_default_context(), security_keys.HIVE_CA_FILE
-        if path := self._options.find(key):
-            if not Path(path).is_file():
-                raise ConfigError(f"{key.name}={path!r}: there is no such file on this machine", key=key.name)
-            context.load_verify_locations(path)
-        return context
+        return trust_authorities(self._options, security_keys.HIVE_CA_FILE) or ssl.create_default_context()
 
     def _mistrust(self, host: str, port: int, error: ssl.SSLCertVerificationError) -> BackendRefused:
         told = f"give its authority by {security_keys.HIVE_CA_FILE.name}, or the host that it is for in the address"

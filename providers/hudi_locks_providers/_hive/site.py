@@ -27,25 +27,26 @@ def find_uris_text() -> str | None:
     Raises:
         ConfigError: The file cannot be read, or asks for Kerberos, which this client does not speak.
     """
-    return next((found for look in _list_looks() if (found := _find(look, _URIS))), None)
+    looks = (_refuse_kerberos(path, look) if path else look for path, look in _list_looks())
+    return next((found for look in looks if (found := _find(look, _URIS))), None)
 
 
 def asks_for_tls() -> bool:
     """Whether Hadoop's configuration says that metastores speak TLS, looked for where their addresses are."""
-    return any((_find(look, _TLS) or "").lower() == "true" for look in _list_looks())
+    return any((_find(look, _TLS) or "").lower() == "true" for _, look in _list_looks())
 
 
-def _list_looks() -> Iterator[Look]:
+def _list_looks() -> Iterator[tuple[Path | None, Look]]:
+    """Each configuration, with its file if it has one."""
     for folder in _FOLDERS:
         path = Path(os.environ.get(folder) or "/nowhere", "hive-site.xml")
         if path.is_file():
-            yield _read(path)
+            yield path, read_site(path).get
     if spark := look_in_spark():
-        yield spark
+        yield None, spark
 
 
-def _read(path: Path) -> Look:
-    look = read_site(path).get
+def _refuse_kerberos(path: Path, look: Look) -> Look:
     if _find(look, _SASL) == "true":
         raise ConfigError(
             f"{path} asks for Kerberos (hive.metastore.sasl.enabled), which this client does not speak; give"

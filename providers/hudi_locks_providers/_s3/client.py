@@ -11,14 +11,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Options, lock_keys, security_keys
 from hudi_locks.errors import ProviderLoadError
 from hudi_locks.lock.lease import generation
 from hudi_locks_providers._aws import drop_user, hide_in_sdk_logs
 from hudi_locks_providers._s3.completions import Completions
 from hudi_locks_providers._storage.credentials import s3_credentials, s3_role
 from hudi_locks_providers._storage.location import Location
-from hudi_locks_providers._storage.stores import find_authorities, find_endpoint, find_region
+from hudi_locks_providers._storage.stores import find_endpoint, find_region
+from hudi_locks_providers._tls import find_pem_file
 from hudi_locks_providers._wire.service_time import ServiceTime
 
 __all__ = ["S3Client", "open_client"]
@@ -72,7 +73,7 @@ def _describe(options: Options, location: Location) -> tuple[object, ...]:
     unsigned = options.get_value(lock_keys.STORAGE_SKIP_SIGNATURE)
     around = tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
     place = (find_endpoint(options, location), find_region(options), _style(options, location))
-    return (*place, role, static, unsigned, around, find_authorities(options))
+    return (*place, role, static, unsigned, around, find_pem_file(options, security_keys.STORAGE_CA_FILE))
 
 
 def _open(options: Options, location: Location) -> Any:
@@ -81,12 +82,12 @@ def _open(options: Options, location: Location) -> Any:
     except ImportError as error:
         raise ProviderLoadError("tables on S3 need boto3: pip install 'hudi-locks[s3]'", scheme="s3") from error
     endpoint, static = find_endpoint(options, location), s3_credentials(options)
-    authorities = find_authorities(options)
+    authorities = find_pem_file(options, security_keys.STORAGE_CA_FILE)
     return _open_session(options).client(
         "s3",
         region_name=find_region(options),
         config=_configure(options, location),
-        **({"verify": str(authorities)} if authorities else {}),
+        **({"verify": authorities} if authorities else {}),
         **({"endpoint_url": drop_user(endpoint)} if endpoint else {}),
         **({} if options.find(lock_keys.AWS_ROLE_ARN) else {"aws_" + name: value for name, value in static.items()}),
     )

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, lock_keys
+from hudi_locks.config import Options, lock_keys, security_keys
 from hudi_locks_providers._storage.credentials import azure_credentials
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed
 from hudi_locks_providers._storage.stores import (
@@ -28,8 +28,8 @@ from hudi_locks_providers._storage.stores import (
     import_obstore,
     is_mistrusted,
     open_store,
-    trust_authorities,
 )
+from hudi_locks_providers._tls import trust_authorities
 
 __all__ = ["Blocks"]
 
@@ -67,7 +67,7 @@ class Blocks:
         self._objects = objects
         self._options = options
         self._clock = clock or SystemClock()
-        self._trusted = trust_authorities(options)
+        self._trusted = trust_authorities(options, security_keys.STORAGE_CA_FILE)
 
     def put(self, key: str, block: str, data: bytes) -> None:
         """Send a block of a blob; it stays apart until it is named."""

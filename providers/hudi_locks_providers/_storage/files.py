@@ -11,13 +11,14 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options
+from hudi_locks.config import Options, security_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable, NoSuchFile, StorageError
 from hudi_locks.storage import Entry, Storage, StorageCapabilities, map_in_threads
 from hudi_locks_providers._storage.location import parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
 from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
-from hudi_locks_providers._storage.stores import MISTRUSTED, RequestPolicy, is_mistrusted, trust_authorities
+from hudi_locks_providers._storage.stores import MISTRUSTED, RequestPolicy, is_mistrusted
+from hudi_locks_providers._tls import trust_authorities
 from hudi_locks_providers._wire.service_time import ServiceTime
 
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ class ObjectStorage(Storage):
     def _ask_date(self) -> str:
         url = _ADDRESSES[self._objects.location.service](self._objects)
         try:
-            asked, trusted = Request(url, method="HEAD"), trust_authorities(self.options)  # noqa: S310  # http(s) alone
+            asked = Request(url, method="HEAD")  # noqa: S310  # http(s) alone
+            trusted = trust_authorities(self.options, security_keys.STORAGE_CA_FILE)
             with urlopen(asked, timeout=_POLICY.timeout_s, context=trusted) as answer:  # noqa: S310
                 told = answer.headers["Date"]
         except HTTPError as error:

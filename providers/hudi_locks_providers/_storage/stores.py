@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,19 +16,18 @@ from hudi_locks.errors import BackendRefused, ConfigError, ProviderLoadError
 from hudi_locks.lock.lease import generation
 from hudi_locks_providers._storage.credentials import azure_credentials, s3_credential_provider, s3_credentials
 from hudi_locks_providers._storage.location import Location
+from hudi_locks_providers._tls import find_pem_file
 
 __all__ = [
     "MISTRUSTED",
     "RequestPolicy",
     "check_settings",
-    "find_authorities",
     "find_endpoint",
     "find_lease_ms",
     "find_region",
     "import_obstore",
     "is_mistrusted",
     "open_store",
-    "trust_authorities",
 ]
 
 _LONGEST_REQUEST_S: Final = 10.0
@@ -101,33 +99,7 @@ def check_settings(options: Options, location: Location) -> None:
             key=lock_keys.STORAGE_ALLOW_HTTP.name,
         )
     azure_credentials(options)
-    find_authorities(options)
-
-
-def find_authorities(options: Options) -> Path | None:
-    """The file of the authorities to trust; None for the system's.
-
-    Raises:
-        ConfigError: It is not there.
-    """
-    key = security_keys.STORAGE_CA_FILE
-    found = options.find(key)
-    if found is not None and not Path(found).is_file():
-        raise ConfigError(f"{key.name}={found!r}: there is no such file on this machine", key=key.name)
-    return None if found is None else Path(found)
-
-
-def trust_authorities(options: Options) -> ssl.SSLContext | None:
-    """Whom connections trust that obstore does not make; None for the system's authorities alone.
-
-    Raises:
-        ConfigError: See `find_authorities`.
-    """
-    if (authorities := find_authorities(options)) is None:
-        return None
-    context = ssl.create_default_context()
-    context.load_verify_locations(authorities)
-    return context
+    find_pem_file(options, security_keys.STORAGE_CA_FILE)
 
 
 def is_mistrusted(text: str) -> bool:
@@ -201,7 +173,7 @@ def open_store(options: Options, location: Location, policy: RequestPolicy | Non
 def _rest(options: Options) -> tuple[object, ...]:
     """What else makes it another store."""
     role = [options.find(key) for key in (lock_keys.AWS_ROLE_ARN, lock_keys.AWS_ROLE_EXTERNAL_ID)]
-    return (*role, _allows_http(options), find_authorities(options))
+    return (*role, _allows_http(options), find_pem_file(options, security_keys.STORAGE_CA_FILE))
 
 
 def _open(options: Options, location: Location, settings: Mapping[str, Any], policy: RequestPolicy) -> Any:
@@ -210,7 +182,7 @@ def _open(options: Options, location: Location, settings: Mapping[str, Any], pol
         return stores.MemoryStore()
     provider = s3_credential_provider(options) if location.service == "s3" else None
     timeout = timedelta(seconds=policy.timeout_s)
-    authorities = find_authorities(options)
+    authorities = find_pem_file(options, security_keys.STORAGE_CA_FILE)
     return getattr(stores, _CLASSES[location.service])(
         location.bucket,
         config=dict(settings),
@@ -218,7 +190,7 @@ def _open(options: Options, location: Location, settings: Mapping[str, Any], pol
             "timeout": timeout,
             "allow_http": _allows_http(options),
             "pool_idle_timeout": timedelta(seconds=_IDLE_S),
-            **({"root_certificate": authorities.read_bytes()} if authorities else {}),
+            **({"root_certificate": Path(authorities).read_bytes()} if authorities else {}),
         },
         retry_config={"max_retries": policy.retries, "retry_timeout": timeout * (policy.retries + 1)},
         **({"credential_provider": provider} if provider else {}),

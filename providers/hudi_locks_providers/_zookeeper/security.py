@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from hudi_locks.config import Key, Options, security_keys
+from hudi_locks.config import Options, security_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks_providers._tls import find_pem_file
 
 __all__ = ["Security"]
 
@@ -50,9 +50,9 @@ class Security:
         """
         found = cls(
             uses_tls=options.get_value(security_keys.ZOOKEEPER_USE_SSL),
-            ca_file=_find_file(options, security_keys.ZOOKEEPER_SSL_CA_FILE),
-            cert_file=_find_file(options, security_keys.ZOOKEEPER_SSL_CERT_FILE),
-            key_file=_find_file(options, security_keys.ZOOKEEPER_SSL_KEY_FILE),
+            ca_file=find_pem_file(options, security_keys.ZOOKEEPER_SSL_CA_FILE),
+            cert_file=find_pem_file(options, security_keys.ZOOKEEPER_SSL_CERT_FILE),
+            key_file=find_pem_file(options, security_keys.ZOOKEEPER_SSL_KEY_FILE),
             key_password=options.find(security_keys.ZOOKEEPER_SSL_KEY_PASSWORD),
             checks_hostname=options.get_value(security_keys.ZOOKEEPER_SSL_CHECK_HOSTNAME),
             digest=_find_digest(options),
@@ -87,13 +87,6 @@ class Security:
             user, password = self.sasl
             given["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
         return given
-
-
-def _find_file(options: Options, key: Key[str]) -> str | None:
-    path = options.find(key)
-    if path is not None and not Path(path).is_file():
-        raise ConfigError(f"{key.name}={path!r}: there is no such file on this machine", key=key.name)
-    return path
 
 
 def _find_digest(options: Options) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hudi_locks_providers._hive.settings import find_addresses
+from hudi_locks_providers._hive.settings import find_addresses, uses_tls
 
 from hudi_locks import ConfigError
 from hudi_locks.config import Options, lock_keys
@@ -70,6 +70,17 @@ def test_kerberos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
     with pytest.raises(ConfigError, match="Kerberos"):
         find_addresses(NOTHING, lock_keys.HIVE_URIS)
+
+
+def test_a_metastore_that_is_named_is_taken_beside_a_site_that_asks_for_kerberos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the refusal advises; whether it speaks TLS is asked of the same site."""
+    write_site(tmp_path, hive_metastore_uris="thrift://site:2", hive_metastore_sasl_enabled="true")
+    monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
+    named = Options({lock_keys.HIVE_URIS.name: "thrift://named:3"})
+    assert find_addresses(named, lock_keys.HIVE_URIS) == [("named", 3)]
+    assert not uses_tls(named)
 
 
 def test_a_broken_site_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
