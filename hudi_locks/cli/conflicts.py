@@ -71,9 +71,8 @@ def _list_each(found: ConflictSummary) -> Columns:
     for one in found.conflicts:
         other = f"{one.other_action} {one.other}"
         where = "" if one.partition is None else one.partition
-        ended = f"{one.service or ''} gave up".lstrip() if one.gave_up else ""
         lost = _say_s(one.lost_ms)
-        columns.add_row(one.instant, one.writer, other, one.other_writer, where, one.found, lost, ended)
+        columns.add_row(one.instant, one.writer, other, one.other_writer, where, one.found, lost, one.ending)
     return columns
 
 

@@ -81,6 +81,11 @@ class MetConflict:
         job = name_job(self.writer)
         return f"{job} ({self.service})" if self.service else job
 
+    @property
+    def ending(self) -> str:
+        """That it gave up, and which table service; empty if it went on."""
+        return f"{self.service or ''} gave up".lstrip() if self.gave_up else ""
+
 
 @dataclass(frozen=True)
 class ConflictingJobs:

@@ -48,7 +48,14 @@ from hudi_locks.table import (
 from hudi_locks.timeline import Timeline
 from hudi_locks.transaction import StopPoint, TableCoordinator
 
-__all__ = ["RECORD_INDEXES", "MetadataMade", "MetadataMaker", "ask_for_record_index", "refuse_partitions_of"]
+__all__ = [
+    "PARTITIONED_SINCE",
+    "RECORD_INDEXES",
+    "MetadataMade",
+    "MetadataMaker",
+    "ask_for_record_index",
+    "refuse_partitions_of",
+]
 
 RECORD_INDEXES: Final = (service_keys.RECORD_INDEX_ENABLE, service_keys.PARTITION_INDEX_ENABLE)
 """What asks for a record index: of the whole table, and by partition."""
@@ -60,7 +67,8 @@ _ALTERED: Final = (
 )
 _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _RANGES: Final = MetadataPartition.COLUMN_STATS.value
-_PARTITIONED_SINCE: Final = 9
+PARTITIONED_SINCE: Final = 9
+"""Table version whose releases know a record index by partition."""
 _File = BaseFile | LogFile
 
 
@@ -269,12 +277,12 @@ def refuse_partitions_of(version: int) -> None:
     Raises:
         UnsupportedTable: They do not.
     """
-    if version < _PARTITIONED_SINCE:
+    if version < PARTITIONED_SINCE:
         key = service_keys.PARTITION_INDEX_ENABLE.name
         message = (
             f"{key}=true makes a record index by partition, and releases that write tables of version {version} do not"
-            f" know that kind: make the table with {datasource_keys.WRITE_TABLE_VERSION.name}={_PARTITIONED_SINCE}, or"
-            f" upgrade it with hudi-locks upgrade --to {_PARTITIONED_SINCE}, or set {key}=false"
+            f" know that kind: make the table with {datasource_keys.WRITE_TABLE_VERSION.name}={PARTITIONED_SINCE}, or"
+            f" upgrade it with hudi-locks upgrade --to {PARTITIONED_SINCE}, or set {key}=false"
         )
         raise UnsupportedTable(message, key=key, version=version)
 

@@ -11,7 +11,7 @@ from hudi_locks.errors import ConfigError, HudiLocksError, TableError, Unsupport
 from hudi_locks.format import MetadataPartition, decode_properties
 from hudi_locks.metadata_table import is_partitioned
 from hudi_locks.redaction import open_log
-from hudi_locks.services.metadata_making import RECORD_INDEXES, ask_for_record_index
+from hudi_locks.services.metadata_making import PARTITIONED_SINCE, RECORD_INDEXES, ask_for_record_index
 from hudi_locks.services.metadata_properties import NAMED, list_named, read_properties_file
 from hudi_locks.services.table_writer import TableWriter
 from hudi_locks.table import (
@@ -31,7 +31,6 @@ _KEYS: Final = MetadataPartition.RECORD_INDEX.value
 _LATER: Final = 8
 """Table version since which a log is named by its write."""
 _ASKED: Final = tuple(key.name for key in RECORD_INDEXES)
-_PARTITIONED_SINCE: Final = 9
 _LOST_INDEX: Final = (
     "the record index by partition is gone, since the releases that write this version do not know that kind"
 )
@@ -118,7 +117,7 @@ def _change(
         return done
     if _KEYS not in done.dropped:
         return _make_metadata(done, path, options, zone)
-    if by_partition and to < _PARTITIONED_SINCE:
+    if by_partition and to < PARTITIONED_SINCE:
         done = replace(done, warnings=(_LOST_INDEX,))
         return _make_metadata(done, path, {**(options or {}), **dict.fromkeys(_ASKED, "false")}, zone)
     return _make_metadata(done, path, {**(options or {}), **ask_for_record_index(by_partition=by_partition)}, zone)

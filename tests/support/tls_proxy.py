@@ -24,6 +24,14 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
+async def _end_others() -> None:
+    """Clients may keep their connections open."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in others:
+        one.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 @contextmanager
 def open_tls_proxy(authority: trustme.CA, target: int) -> Iterator[int]:
     """The port of loopback that speaks TLS as 127.0.0.1, and passes all on to the port `target`."""
@@ -43,6 +51,7 @@ def open_tls_proxy(authority: trustme.CA, target: int) -> Iterator[int]:
     try:
         yield int(server.sockets[0].getsockname()[1])
     finally:
+        asyncio.run_coroutine_threadsafe(_end_others(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

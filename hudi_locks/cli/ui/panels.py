@@ -179,7 +179,7 @@ def _draw_newest(conflicts: Sequence[MetConflict]) -> str:
             one.other_writer,
             _say_place(one),
             one.found,
-            f"{one.service or ''} gave up".lstrip() if one.gave_up else "went on, and was committed",
+            one.ending or "went on, and was committed",
         )
         for one in conflicts
     ]
