@@ -25,27 +25,44 @@ from benchmarks.lineitem_side import (
 )
 from hudi_locks.spark import HoodieTable
 
-WITH_METADATA = {
-    "hoodie.metadata.enable": "true",
-    "hoodie.metadata.record.index.enable": "true",
-    "hoodie.metadata.global.record.level.index.enable": "true",
-}
+INDEX = "hoodie.index.type"
+TABLE_TYPE = "hoodie.datasource.write.table.type"
+WITH_METADATA = {"hoodie.metadata.enable": "true"}
+BUCKETS = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 INDEXES: dict[str, dict[str, str]] = {
-    "SIMPLE": {},
-    "BLOOM": {},
-    "GLOBAL_SIMPLE": {},
-    "GLOBAL_BLOOM": {},
-    "RECORD_INDEX": WITH_METADATA,
-    "BUCKET": {"hoodie.bucket.index.num.buckets": "2"},
+    "SIMPLE": {INDEX: "SIMPLE"},
+    "BLOOM": {INDEX: "BLOOM"},
+    "GLOBAL_SIMPLE": {INDEX: "GLOBAL_SIMPLE"},
+    "GLOBAL_BLOOM": {INDEX: "GLOBAL_BLOOM"},
+    "RECORD_INDEX": {
+        **WITH_METADATA,
+        INDEX: "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    },
+    "RECORD_LEVEL_INDEX": {
+        **WITH_METADATA,
+        INDEX: "RECORD_LEVEL_INDEX",
+        "hoodie.metadata.record.level.index.enable": "true",
+        "hoodie.write.table.version": "9",  # earlier ones do not have it
+        "hoodie.embed.timeline.server": "true",  # JVM Hudi 1.2.0 fails without it
+    },
+    "BUCKET": BUCKETS,
+    "CONSISTENT_HASHING": {
+        **BUCKETS,
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        TABLE_TYPE: "MERGE_ON_READ",  # JVM Hudi has it nowhere else
+    },
 }
 
 
 def write_ours(lines: DataFrame, path: str, index: str) -> float:
-    options = {"hoodie.index.type": index, **INDEXES[index]}
+    options = dict(INDEXES[index])
     table = HoodieTable.create(
         lines.sparkSession,
         path,
         name="lineitem",
+        table_type=options.pop(TABLE_TYPE, "COPY_ON_WRITE"),
         record_key=KEY,
         partition_by="l_shipmode",
         ordering="version",
@@ -57,7 +74,7 @@ def write_ours(lines: DataFrame, path: str, index: str) -> float:
 
 def write_hudi(lines: DataFrame, path: str, index: str) -> float:
     plain = {key: value for key, value in HUDI_OPTIONS.items() if "index" not in key}
-    given = {**plain, "hoodie.index.type": index, **INDEXES[index]}
+    given = {**plain, **INDEXES[index]}
 
     def write(rows: DataFrame, operation: str) -> None:
         writer = rows.write.format("hudi").options(**given)

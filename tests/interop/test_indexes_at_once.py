@@ -27,12 +27,18 @@ Write = Callable[[Iterable[Row]], bool]
 """False for one that met another."""
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 WITH_METADATA = {"hoodie.metadata.enable": "true"}
+BUCKETS = {"hoodie.bucket.index.num.buckets": "2", "hoodie.bucket.index.hash.field": "id"}
 INDEXES: dict[str, dict[str, str]] = {
     "SIMPLE": {},
     "BLOOM": {},
     "GLOBAL_SIMPLE": {},
     "GLOBAL_BLOOM": {},
-    "BUCKET": {"hoodie.bucket.index.num.buckets": "2", "hoodie.bucket.index.hash.field": "id"},
+    "BUCKET": BUCKETS,
+    "CONSISTENT_HASHING": {
+        **BUCKETS,
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    },
     "RECORD_INDEX": {
         **WITH_METADATA,
         "hoodie.metadata.record.index.enable": "true",
@@ -46,6 +52,7 @@ PAIRS = [
     pytest.param(kind, index, marks=() if (kind, index) == ALWAYS else pytest.mark.nightly)
     for index in INDEXES
     for kind in KINDS
+    if index != "CONSISTENT_HASHING" or kind == "MERGE_ON_READ"  # JVM Hudi has it nowhere else
 ]
 ROUNDS = 4
 ATTEMPTS = 60
@@ -140,11 +147,12 @@ def test_writers_at_once_leave_what_a_serial_replay_gives(
         "hoodie.clean.automatic": "false",
         "hoodie.write.lock.wait_time_ms": "60000",
         "hoodie.write.lock.num_retries": "50",
+        "hoodie.index.type": index,
         **INDEXES[index],
     }
-    theirs = {**THEIRS, **common, **zookeeper_lock[1], "hoodie.index.type": index}
+    theirs = {**THEIRS, **common, **zookeeper_lock[1]}
     theirs |= {"hoodie.embed.timeline.server": "true"} if index == "RECORD_LEVEL_INDEX" else {}
-    ours = {**OURS, **INDEXES[index], **zookeeper_lock[0], "hoodie.index.type": index}
+    ours = {**OURS, "hoodie.index.type": index, **INDEXES[index], **zookeeper_lock[0]}
     ours |= {"hoodie.clean.automatic": "false"}
     fleet = Fleet(jvm, spark, path, ours, theirs)
     first: list[Row] = [(f"k{n}", ("eu", "us")[n % 2], 1, 1.0, "first") for n in range(6)]
