@@ -2,7 +2,7 @@
 
 The keys themselves stand in `lock_keys`, `security_keys`, `write_keys`, `clustering_keys`, `compaction_keys`,
 `service_keys`, `table_keys`, `datasource_keys`, `time_partition_keys`, `file_keys`, `index_keys`, `ingest_keys`,
-`metrics_keys` and `catalog_keys`.
+`metrics_keys`, `read_keys` and `catalog_keys`.
 """
 
 from hudi_locks.config import (
@@ -15,6 +15,7 @@ from hudi_locks.config import (
     ingest_keys,
     lock_keys,
     metrics_keys,
+    read_keys,
     security_keys,
     service_keys,
     table_keys,
@@ -30,6 +31,7 @@ from hudi_locks.config.checks import (
     list_contradictions,
     redact,
     refuse_contradictions,
+    refuse_options,
 )
 from hudi_locks.config.ingest_classes import SOURCES, SourceKind, check_schema_provider, find_source
 from hudi_locks.config.key import Key
@@ -44,14 +46,17 @@ from hudi_locks.config.option_files import (
 )
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key
+from hudi_locks.config.unused_keys import UNUSED_KEYS, UnusedKeys, find_unused
 
 __all__ = [
     "KEYS",
     "LOCAL_SCHEME",
     "SOURCES",
+    "UNUSED_KEYS",
     "Key",
     "Options",
     "SourceKind",
+    "UnusedKeys",
     "add_defaults",
     "catalog_keys",
     "check_options",
@@ -64,6 +69,7 @@ __all__ = [
     "find_defaults_file",
     "find_key",
     "find_source",
+    "find_unused",
     "has_buckets",
     "import_class",
     "index_keys",
@@ -76,9 +82,11 @@ __all__ = [
     "nearest_key",
     "overlay",
     "own_name",
+    "read_keys",
     "read_option_file",
     "redact",
     "refuse_contradictions",
+    "refuse_options",
     "security_keys",
     "service_keys",
     "split_option_file",

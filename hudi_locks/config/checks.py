@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from hudi_locks.config import datasource_keys, index_keys, lock_keys, metrics_keys, table_keys, write_keys
 from hudi_locks.config.key import Key
 from hudi_locks.config.options import Options
 from hudi_locks.config.registry import KEYS, find_key, nearest_key, strip_member
+from hudi_locks.config.unused_keys import find_unused
 from hudi_locks.errors import ConfigError, NoEffectWarning, UnknownKeyWarning
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "list_contradictions",
     "redact",
     "refuse_contradictions",
+    "refuse_options",
 ]
 
 _PREFIXES: Final = ("hoodie.", "hudi_locks.")
@@ -57,9 +59,12 @@ def check_options(options: Mapping[str, object], *, known: Collection[str] = (),
 def _check_name(name: str) -> None:
     if find_key(name) or not name.lower().startswith(_PREFIXES):
         return
-    nearest = nearest_key(name)
-    if nearest and nearest[1]:
+    nearest, unused = nearest_key(name), find_unused(name)
+    if nearest and nearest[1] and not (unused and name in unused.names):
         raise ConfigError(f"{name} is no known key; did you mean {nearest[0]}?", key=name, nearest=nearest[0])
+    if unused:
+        warnings.warn(f"{name} has no effect here: {unused.reason}", NoEffectWarning, stacklevel=3)
+        return
     hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
     warnings.warn(f"{name} is not read by this package{hint}", UnknownKeyWarning, stacklevel=3)
 
@@ -75,16 +80,29 @@ def check_writer_options(options: Options) -> None:
     Raises:
         ConfigError: Naming the key, and the way out.
     """
+    refuse_options(options, KEYS.values())
     for key in KEYS.values():
-        given = options.name_used(key)
-        if given is None or options[given].strip().lower() in {value.lower() for value in key.accepted}:
-            continue
-        if key.refusal:
-            raise ConfigError(
-                f"{given}={options[given]} is not offered: {key.refusal}", key=given, value=options[given]
-            )
-        if key.no_effect:
+        if key.no_effect and (given := _find_other(options, key)) is not None:
             warnings.warn(f"{given} has no effect here: {key.no_effect}", NoEffectWarning, stacklevel=4)
+
+
+def refuse_options(options: Options, keys: Iterable[Key[Any]]) -> None:
+    """Refuse those of the keys that ask for what is not offered.
+
+    Raises:
+        ConfigError: Naming the key, and the way out.
+    """
+    for key in keys:
+        if key.refusal and (given := _find_other(options, key)) is not None:
+            message = f"{given}={options[given]} is not offered: {key.refusal}"
+            raise ConfigError(message, key=given, value=options[given])
+
+
+def _find_other(options: Options, key: Key[Any]) -> str | None:
+    """The name under which a key was given with another value than those that ask for what happens anyway."""
+    given = options.name_used(key)
+    is_usual = given is None or options[given].strip().lower() in {value.lower() for value in key.accepted}
+    return None if is_usual else given
 
 
 def refuse_contradictions(options: Options) -> None:

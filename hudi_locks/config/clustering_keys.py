@@ -11,6 +11,15 @@ INLINE = Key(
     "whether a write clusters after its commit, when enough commits came since the last time",
     since="0.7.0",
 )
+SCHEDULE_INLINE = Key(
+    "hoodie.clustering.schedule.inline",
+    bool,
+    False,
+    "whether a write only plans clustering when it is due",
+    since="0.12.0",
+    accepted=("false",),
+    refusal="a write that plans clustering runs it here; plan it by `hudi-locks cluster --schedule`",
+)
 INLINE_MAX_COMMITS = Key(
     "hoodie.clustering.inline.max.commits",
     int,

@@ -19,6 +19,23 @@ INLINE_MAX_DELTA_COMMITS = Key(
     since="0.4.0",
     minimum=1,
 )
+TRIGGER_STRATEGY = Key(
+    "hoodie.compact.inline.trigger.strategy",
+    str,
+    "NUM_COMMITS",
+    "what makes a compaction due",
+    since="0.7.0",
+    accepted=("NUM_COMMITS",),
+    no_effect="a compaction is due by the number of delta commits: hoodie.compact.inline.max.delta.commits",
+)
+INLINE_MAX_DELTA_SECONDS = Key(
+    "hoodie.compact.inline.max.delta.seconds",
+    int,
+    3600,
+    "after how many seconds a compaction is due, by another trigger strategy",
+    since="0.7.0",
+    no_effect="a compaction is due by the number of delta commits: hoodie.compact.inline.max.delta.commits",
+)
 SCHEDULE_INLINE = Key(
     "hoodie.compact.schedule.inline",
     bool,

@@ -1,8 +1,6 @@
-"""Keys of writing and reading rows: operations, record keys, tasks, streams, queries."""
+"""Keys of writing rows: operations, record keys, tasks, streams."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from hudi_locks.config.key import Key
 
@@ -34,6 +32,7 @@ WRITE_TABLE_TYPE = Key(
     str,
     "COPY_ON_WRITE",
     "type of a table that the write makes",
+    aliases=("hoodie.datasource.write.storage.type",),
     since="0.4.0",
     choices=("COPY_ON_WRITE", "MERGE_ON_READ"),
 )
@@ -53,6 +52,7 @@ PRECOMBINE_FIELD = Key(
         "hoodie.datasource.write.ordering.fields",
         "hoodie.table.ordering.fields",
         "hoodie.table.precombine.field",
+        "hoodie.payload.ordering.field",
     ),
     since="0.4.0",
 )
@@ -113,12 +113,122 @@ INSERT_DROP_DUPLICATES = Key(
     "whether an insert leaves out rows whose key the table has",
     since="0.5.0",
 )
+INSERT_DUP_POLICY = Key(
+    "hoodie.datasource.insert.dup.policy",
+    str,
+    "none",
+    "what an insert does with rows whose key the table has: none writes them too, drop leaves them out",
+    since="0.14.0",
+    choices=("none", "drop", "fail"),
+    accepted=("none", "drop"),
+    refusal="an insert looks for no key that it would fail for; drop leaves such rows out, and upsert updates them",
+)
+DUPLICATES_ON_INSERTS = Key(
+    "hoodie.merge.allow.duplicate.on.inserts",
+    bool,
+    True,
+    "whether an insert may put a row into a file that has its key",
+    since="0.8.0",
+    accepted=("true",),
+    refusal="an insert merges no rows; use upsert, or hoodie.datasource.write.insert.drop.duplicates=true",
+)
 RECONCILE_SCHEMA = Key(
     "hoodie.datasource.write.reconcile.schema",
     bool,
     False,
     "whether columns missing from a write are filled with nulls",
     since="0.8.0",
+)
+SET_NULL_FOR_MISSING_COLUMNS = Key(
+    "hoodie.write.set.null.for.missing.columns",
+    bool,
+    False,
+    "the same: whether columns missing from a write are filled with nulls",
+    since="0.14.1",
+)
+DROP_COLUMNS_BY_WRITE = Key(
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+    bool,
+    False,
+    "whether a column that a write lacks is dropped from the table",
+    since="0.13.0",
+    accepted=("false",),
+    refusal="no write drops a column; drop it by table.schema.drop, or fill it by"
+    " hoodie.datasource.write.reconcile.schema=true",
+)
+WRITE_SCHEMA = Key(
+    "hoodie.write.schema",
+    str,
+    None,
+    "Avro schema to write rows by",
+    since="0.12.0",
+    refusal="the columns of the DataFrame are those of the write; name and cast them there",
+)
+OPERATION_COLUMN = Key(
+    "hoodie.allow.operation.metadata.field",
+    bool,
+    False,
+    "whether rows get the meta column _hoodie_operation of Flink jobs",
+    since="0.9.0",
+    accepted=("false",),
+    refusal="rows have Hudi's five meta columns here; write such a table by Flink",
+)
+COMMIT_METADATA_PREFIX = Key(
+    "hoodie.datasource.write.commitmeta.key.prefix",
+    str,
+    "_",
+    "options of hudi_locks.spark.write that begin with it are kept in the commit's extra metadata",
+    since="0.4.0",
+)
+EMPTY_COMMITS = Key(
+    "hoodie.allow.empty.commit",
+    bool,
+    True,
+    "whether a write without rows leaves a commit",
+    since="0.10.1",
+    accepted=("true",),
+    no_effect="such a write leaves a commit without files, which tells that it was done",
+)
+IGNORE_FAILED_ROWS = Key(
+    "hoodie.write.ignore.failed",
+    bool,
+    False,
+    "whether a write is committed without the rows that could not be written",
+    accepted=("false",),
+    refusal="a row that cannot be written fails the write, since it would be lost",
+)
+PRECOMMIT_VALIDATORS = Key(
+    "hoodie.precommit.validators",
+    str,
+    "",
+    "Java classes that judge a write before its commit",
+    since="0.8.0",
+    accepted=("",),
+    refusal="Java code is not run here, and a write that it would refuse must not pass; check the DataFrame before",
+)
+PREWRITE_VALIDATORS = Key(
+    "hoodie.prewrite.validators",
+    str,
+    "",
+    "Java classes that judge a write before it begins",
+    accepted=("",),
+    refusal="Java code is not run here, and a write that it would refuse must not pass; check the DataFrame before",
+)
+ERROR_TABLE = Key(
+    "hoodie.errortable.enable",
+    bool,
+    False,
+    "whether rows that cannot be written go to a table of their own",
+    accepted=("false",),
+    refusal="a row that cannot be written fails the write here; divide the DataFrame before",
+)
+SAME_ORDERING_UPDATES = Key(
+    "hoodie.payload.update.on.same.ordering.field",
+    bool,
+    True,
+    "whether a row replaces one with an equal value in the ordering column",
+    accepted=("true",),
+    refusal="of rows with equal ordering values the later one wins here, as by Hudi's merge modes",
 )
 SCHEMA_ON_READ = Key(
     "hoodie.schema.on.read.enable",
@@ -219,6 +329,24 @@ STREAMING_CHECKPOINT_IDENTIFIER = Key(
     "names a stream among those that write to one table",
     since="0.13.0",
 )
+STREAMING_IGNORE_FAILED = Key(
+    "hoodie.datasource.write.streaming.ignore.failed.batch",
+    bool,
+    False,
+    "whether a stream goes on after a micro-batch that failed",
+    since="0.4.0",
+    accepted=("false",),
+    no_effect="a micro-batch that fails ends the stream, so that no row is lost; start it anew from its checkpoint",
+)
+STREAMING_DISABLE_COMPACTION = Key(
+    "hoodie.datasource.write.streaming.disable.compaction",
+    bool,
+    False,
+    "whether a stream compacts nothing",
+    since="0.14.0",
+    accepted=("true",),
+    no_effect="a stream compacts only where hoodie.datasource.compaction.async.enable=true says so",
+)
 STREAMING_RETRY_COUNT = Key(
     "hoodie.datasource.write.streaming.retry.count",
     int,
@@ -235,64 +363,3 @@ STREAMING_RETRY_INTERVAL_MS = Key(
     since="0.4.0",
     minimum=0,
 )
-
-QUERY_TYPE = Key(
-    "hoodie.datasource.query.type",
-    str,
-    "snapshot",
-    "what a read returns",
-    since="0.5.0",
-    choices=("snapshot", "incremental", "read_optimized"),
-    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
-)
-AS_OF_INSTANT = Key(
-    "as.of.instant",
-    str,
-    None,
-    "time that a snapshot is read at",
-    since="0.9.0",
-    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
-)
-BEGIN_INSTANT = Key(
-    "hoodie.datasource.read.begin.instanttime",
-    str,
-    None,
-    "an incremental read begins after it",
-    since="0.4.0",
-    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
-)
-END_INSTANT = Key(
-    "hoodie.datasource.read.end.instanttime",
-    str,
-    None,
-    "an incremental read ends with it",
-    since="0.4.0",
-    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
-)
-READ_KEYS: tuple[Key[Any], ...] = (QUERY_TYPE, AS_OF_INSTANT, BEGIN_INSTANT, END_INSTANT)
-"""Options of one read."""
-
-_EVERY_ROW = (
-    "a table shows each of its rows or fails, whatever the session says; `hudi-locks verify` names the files, and"
-    " as_of, partitions or where read what needs none of them"
-)
-IGNORE_CORRUPT_FILES = Key(
-    "ignoreCorruptFiles",
-    bool,
-    False,
-    "whether Spark passes over damaged files",
-    aliases=("ignorecorruptfiles",),
-    accepted=("false",),
-    refusal=_EVERY_ROW,
-)
-IGNORE_MISSING_FILES = Key(
-    "ignoreMissingFiles",
-    bool,
-    False,
-    "whether Spark passes over files that are gone",
-    aliases=("ignoremissingfiles",),
-    accepted=("false",),
-    refusal=_EVERY_ROW,
-)
-LENIENT_KEYS: tuple[Key[bool], ...] = (IGNORE_CORRUPT_FILES, IGNORE_MISSING_FILES)
-"""Options of Spark's file sources by which rows would be missing in silence."""

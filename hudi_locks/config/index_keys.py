@@ -23,6 +23,15 @@ INDEX_TYPE = Key(
         "RECORD_LEVEL_INDEX",
     ),
 )
+INDEX_CLASS = Key(
+    "hoodie.index.class",
+    str,
+    "",
+    "Java class that finds the file group of a key",
+    since="0.5.1",
+    accepted=("",),
+    refusal="Java code is not run here; name an index by hoodie.index.type",
+)
 BUCKET_INDEX_ENGINE = Key(
     "hoodie.index.bucket.engine",
     str,

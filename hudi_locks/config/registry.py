@@ -17,6 +17,7 @@ from hudi_locks.config import (
     ingest_keys,
     lock_keys,
     metrics_keys,
+    read_keys,
     security_keys,
     service_keys,
     table_keys,
@@ -41,6 +42,7 @@ _MODULES: Final = (
     time_partition_keys,
     ingest_keys,
     metrics_keys,
+    read_keys,
     catalog_keys,
 )
 _TYPO_DISTANCE: Final = 2

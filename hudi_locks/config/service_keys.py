@@ -8,6 +8,13 @@ KEEP_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_HOURS = "KEEP_LATEST_BY_HOURS"
 KEEP_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
+TABLE_SERVICES = Key(
+    "hoodie.table.services.enabled",
+    bool,
+    True,
+    "false has a writer run and plan no table service at all after its writes, whatever else is asked for",
+    since="0.11.0",
+)
 CLEAN_AUTOMATIC = Key(
     "hoodie.clean.automatic",
     bool,
@@ -82,9 +89,50 @@ CLEAN_BOOTSTRAP_SOURCES = Key(
     bool,
     False,
     "whether a clean takes the file of which a table was made, with the skeleton that it belongs to",
+    aliases=("hoodie.clean.delete.bootstrap.base.file",),
     since="0.6.0",
     accepted=("false",),
     refusal="files outside of a table are never removed here; let JVM Hudi clean such a table",
+)
+_CLEANS_EVERYWHERE = (
+    "a clean here looks into every partition, and would remove what the option keeps; set hoodie.clean.automatic=false"
+    " and let JVM Hudi clean the table, or leave the option out"
+)
+CLEAN_PARTITIONS = Key(
+    "hoodie.clean.partition.filter.selected",
+    str,
+    "",
+    "partitions that are cleaned, and no other",
+    aliases=("hoodie.cleaner.partition.filter.selected",),
+    accepted=("",),
+    refusal=_CLEANS_EVERYWHERE,
+)
+CLEAN_PARTITION_PATTERN = Key(
+    "hoodie.clean.partition.filter.regex",
+    str,
+    "",
+    "pattern of partitions that are cleaned, and no other",
+    aliases=("hoodie.cleaner.partition.filter.regex",),
+    accepted=("",),
+    refusal=_CLEANS_EVERYWHERE,
+)
+CLEAN_TRIGGER_STRATEGY = Key(
+    "hoodie.clean.trigger.strategy",
+    str,
+    "NUM_COMMITS",
+    "what makes a clean due",
+    since="0.8.0",
+    accepted=("NUM_COMMITS",),
+    no_effect="a clean is due by the number of commits: hoodie.clean.trigger.max.commits",
+)
+SERVICE_MANAGER = Key(
+    "hoodie.table.service.manager.enabled",
+    bool,
+    False,
+    "whether table services are handed to a service of their own",
+    since="0.13.0",
+    accepted=("false",),
+    refusal="no such service is asked here; set hoodie.table.services.enabled=false and let JVM writers hand them over",
 )
 CLEAN_PARALLELISM = Key(
     "hoodie.clean.parallelism",
@@ -148,6 +196,29 @@ SWEEP_BEFORE_WRITE = Key(
     False,
     "whether markers, heartbeats and staged files of writes that are done, and data files that a marker of a rolled"
     " back write tells of, are removed before each write",
+)
+COLUMN_STATS_ENABLE = Key(
+    "hoodie.metadata.index.column.stats.enable",
+    bool,
+    True,
+    "whether a metadata table that is made here has ranges of columns, by which readers pass over files; those of one"
+    " that is there are kept up to date in any case",
+    since="0.11.0",
+)
+COLUMN_STATS_COLUMNS = Key(
+    "hoodie.metadata.index.column.stats.column.list",
+    str,
+    "",
+    "the columns of which it has ranges, comma-separated, besides Hudi's own; the first of the table if empty",
+    since="0.11.0",
+)
+COLUMN_STATS_MOST = Key(
+    "hoodie.metadata.index.column.stats.max.columns.to.index",
+    int,
+    32,
+    "of how many columns it has ranges, if none is named",
+    since="1.0.0",
+    minimum=0,
 )
 RECORD_INDEX_ENABLE = Key(
     "hoodie.metadata.record.index.enable",

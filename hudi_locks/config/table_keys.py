@@ -80,15 +80,43 @@ COMPLEX_KEY_ENCODING = Key(
 POPULATE_META_FIELDS = Key(
     "hoodie.populate.meta.fields", bool, True, "whether rows carry the five meta columns", since="0.8.0"
 )
-BASE_FILE_FORMAT = Key("hoodie.table.base.file.format", str, "PARQUET", "format of base files", since="0.4.0")
+BASE_FILE_FORMAT = Key(
+    "hoodie.table.base.file.format",
+    str,
+    "PARQUET",
+    "format of base files",
+    aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
+    since="0.4.0",
+)
 LOG_FILE_FORMAT = Key(
     "hoodie.table.log.file.format",
     str,
     "HOODIE_LOG",
     "format of log files",
+    aliases=("hoodie.table.rt.file.format",),
     since="0.4.0",
     accepted=("HOODIE_LOG",),
     refusal="log files have this format only; leave it out",
+)
+METASERVER = Key(
+    "hoodie.metaserver.enabled",
+    bool,
+    False,
+    "whether Hudi's metaserver has the timeline of the table",
+    since="0.13.0",
+    accepted=("false",),
+    refusal="the timeline of a table is read and written below its folder alone",
+)
+RECORD_MERGERS = Key(
+    "hoodie.write.record.merge.custom.implementation.classes",
+    str,
+    "",
+    "Java classes that merge rows of one key",
+    aliases=("hoodie.datasource.write.record.merger.impls",),
+    since="0.13.0",
+    accepted=("", "org.apache.hudi.common.model.HoodieAvroRecordMerger"),
+    refusal="Java code is not run here; leave it out, and say how rows are merged by hoodie.record.merge.mode"
+    " (EVENT_TIME_ORDERING for Hudi's own mergers)",
 )
 MULTIPLE_BASE_FILE_FORMATS_ENABLE = Key(
     "hoodie.table.multiple.base.file.formats.enable", bool, False, "whether base file formats are mixed", since="1.0.0"
@@ -201,7 +229,11 @@ RECORD_MERGE_STRATEGY_ID = Key(
     str,
     None,
     "id of the merger",
-    aliases=("hoodie.write.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy"),
+    aliases=(
+        "hoodie.write.record.merge.strategy.id",
+        "hoodie.compaction.record.merger.strategy",
+        "hoodie.datasource.write.record.merger.strategy",
+    ),
     since="0.13.0",
 )
 PAYLOAD_CLASS = Key(

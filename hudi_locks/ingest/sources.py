@@ -14,7 +14,7 @@ from pyspark.sql.streaming import DataStreamReader
 from pyspark.sql.types import StructType
 
 from hudi_locks.config import SOURCES, Options, SourceKind, find_source, ingest_keys
-from hudi_locks.config.datasource_keys import LENIENT_KEYS
+from hudi_locks.config.read_keys import LENIENT_KEYS
 from hudi_locks.errors import ConfigError
 from hudi_locks.ingest.messages import decode_avro, decode_json, read_messages, require_package
 from hudi_locks.ingest.schemas import find_schema_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -26,15 +26,20 @@ _INEXACT: Final = (kinds.FLOAT, kinds.DOUBLE)
 """Of these a footer of Arrow leaves NaN out."""
 
 
-def choose_columns(schema: pa.Schema, *, version: int) -> dict[str, ValueKind]:
+def choose_columns(
+    schema: pa.Schema, *, version: int, names: Collection[str] = (), most: int = MEASURED_COLUMNS
+) -> dict[str, ValueKind]:
     """The columns of which JVM Hudi would keep statistics, and what their values are.
 
     Args:
         schema: Of the user's columns.
         version: Of the metadata table.
+        names: Of these columns, as far as they have ranges; of the first that have, if none is named.
+        most: How many of the first.
     """
     found = {field.name: kind for field in schema if (kind := find_kind(field.type)) and has_room(kind, version)}
-    return dict.fromkeys(_ALWAYS, kinds.STRING) | dict(list(found.items())[:MEASURED_COLUMNS])
+    chosen = [name for name in found if name in names] if names else list(found)[:most]
+    return dict.fromkeys(_ALWAYS, kinds.STRING) | {name: found[name] for name in chosen}
 
 
 def measure_file(

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_locks.config import Options, datasource_keys, service_keys, table_keys
-from hudi_locks.errors import UnsupportedTable
+from hudi_locks.errors import ConfigError, UnsupportedTable
 from hudi_locks.format import CommitMetadata, MetadataPartition, WriteStat
 from hudi_locks.format.column_range import ColumnRange, ValueKind, encode_ranges
 from hudi_locks.format.instant import BOOTSTRAPS
@@ -103,7 +103,8 @@ class MetadataMaker:
 
     Args:
         coordinator: With the writers.
-        options: Hudi's keys; they say whether it gets a record index. One that is made anew has one if it had one.
+        options: Hudi's keys; they say whether it gets a record index, and ranges of which columns. One that is made
+            anew has a record index if it had one.
 
     Attributes:
         spread: Over how many file groups that is spread.
@@ -136,6 +137,7 @@ class MetadataMaker:
             AcquireTimeout: The table lock could not be had.
             DamagedTable: A data file cannot be read.
             StorageError: The store failed; another call goes on.
+            ConfigError: The options name a column of which there is no range.
             TableError: Something is under way.
             UnsupportedTable: Writers of the table do not look whether it has one; or a log cannot be read here; or a
                 key is in more than one row, and there is to be a record index.
@@ -144,8 +146,8 @@ class MetadataMaker:
         if not anew and self._is_named():
             return None
         self._keep_record_index()
-        self._measures_columns = not self._table.layout.is_version_6 or _RANGES in list_named(
-            read_properties(self._storage)
+        self._measures_columns = self._given.get_value(service_keys.COLUMN_STATS_ENABLE) and (
+            not self._table.layout.is_version_6 or _RANGES in list_named(read_properties(self._storage))
         )
         timeline, config = self._table.peek().timeline, self._read_config()
         if self._indexes_keys and self.spread.is_partitioned:
@@ -217,7 +219,7 @@ class MetadataMaker:
         refuse_altered(self._storage, timeline, advice=_ALTERED)
         schema = Table(self._storage, config).schema(timeline)
         is_measured = schema is not None and self._measures_columns
-        columns = choose_columns(schema, version=config.version) if is_measured else {}
+        columns = self._choose_columns(schema, config) if is_measured else {}
         if columns != self._columns:
             self._columns, self._known = columns, {}
         listed = list_data_files(self._storage)
@@ -229,6 +231,16 @@ class MetadataMaker:
         found = map_in_threads(lambda file: measure_file(self._storage, file, columns, is_mixed=is_mixed), new)
         self._known.update(zip((file.path for file in new), found, strict=True))
         return files, columns
+
+    def _choose_columns(self, schema: pa.Schema, config: TableConfig) -> Mapping[str, ValueKind]:
+        """Those that the options name, else the first of the table."""
+        key, most = service_keys.COLUMN_STATS_COLUMNS, self._given.get_value(service_keys.COLUMN_STATS_MOST)
+        names = [name.strip() for name in self._given.get_value(key).split(",") if name.strip()]
+        known = choose_columns(schema, version=config.version, names=names, most=most)
+        if lacking := [name for name in names if name not in known]:
+            message = f"{key.name} names {lacking[0]}, which is no column of {self._storage.base} that has a range"
+            raise ConfigError(f"{message}: leave it out", key=key.name, column=lacking[0])
+        return known
 
     def _read_keys(self, timeline: Timeline, config: TableConfig, files: Sequence[_File]) -> KeyPlaces | None:
         """Those of all rows; None if there is to be no record index. What was read before is not read again."""

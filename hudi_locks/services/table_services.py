@@ -50,6 +50,7 @@ class TableServices:
     Attributes:
         transactions: Of the table.
         savepoints: Makes, lists and deletes them.
+        follow_writes: Whether table services follow writes at all (`hoodie.table.services.enabled`).
 
     Raises:
         ConfigError: An option cannot be used.
@@ -63,6 +64,7 @@ class TableServices:
         self._archiving = ArchiveSettings.of(options)
         self._makes_metadata = Options(options).get_value(table_keys.METADATA_ENABLE)
         self._wants_record_index = any(Options(options).get_value(key) for key in RECORD_INDEXES)
+        self.follow_writes: bool = Options(options).get_value(service_keys.TABLE_SERVICES)
         self._sweeps = Options(options).get_value(service_keys.SWEEP_BEFORE_WRITE)
         self._cleaner = Cleaner(self._table, self._cleaning)
         self._archiver = Archiver(self._table, self._archiving, clean_settings=self._cleaning)
@@ -169,8 +171,10 @@ class TableServices:
         compacted. The write is committed, so nothing is raised: what went wrong is returned in words, and done by a
         later one.
         """
-        clean, archive = self._cleaning, self._archiving
         warnings: tuple[str, ...] = ()
+        if not self.follow_writes:
+            return self._report(self._make_metadata_if_asked)
+        clean, archive = self._cleaning, self._archiving
         if clean.is_automatic:
             warnings = self._run("clean", self._clean_if_due, is_async=clean.is_async)
         warnings += self._report(self._keep_metadata)
@@ -195,13 +199,17 @@ class TableServices:
 
     def _keep_metadata(self) -> None:
         """Make the metadata table, if that is asked for and there is none; else serve it, if that is due."""
-        if not (self._table.keeps_metadata or self._table.notices.metadata_table_seen):
-            if self._makes_metadata:
-                self.make_metadata_table()
-            return
-        with self._working:
-            if self._metadata.is_due():
-                self._metadata.run()
+        if not self._make_metadata_if_asked():
+            with self._working:
+                if self._metadata.is_due():
+                    self._metadata.run()
+
+    def _make_metadata_if_asked(self) -> bool:
+        """Whether there was none."""
+        is_lacking = not (self._table.keeps_metadata or self._table.notices.metadata_table_seen)
+        if is_lacking and self._makes_metadata:
+            self.make_metadata_table()
+        return is_lacking
 
     def _miss_record_index(self) -> tuple[str, ...]:
         """Say it once if the options ask for a record index that the table does not have."""

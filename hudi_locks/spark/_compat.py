@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_locks.config.datasource_keys import LENIENT_KEYS
+from hudi_locks.config.read_keys import LENIENT_KEYS
 from hudi_locks.redaction import open_log
 from hudi_locks.spark._worker import QUICKENING, WorkerTask, run_task
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_locks.config import Key, Options, add_defaults, datasource_keys
+from hudi_locks.config import Key, Options, add_defaults, datasource_keys, read_keys
 from hudi_locks.errors import ConfigError, NotATable, TableExists
 from hudi_locks.spark.executors import check_executors
 from hudi_locks.spark.hoodie_table import HoodieTable
@@ -20,6 +20,7 @@ from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.table_options import describe_from_options
 from hudi_locks.spark.writing.keys import make_key_columns
 from hudi_locks.spark.writing.rows import check_ordering, refuse_unreadable_types
+from hudi_locks.spark.writing.writer import CommitTerms
 from hudi_locks.storage import Storage, refuse_unwritable
 from hudi_locks.table import StagedInput, Table, TimePartition, check_creatable
 
@@ -80,7 +81,13 @@ def _write(
         _refuse_lacking(rows, given)
     table = present if present and keeps else _make(storage, given, mode, kept=kept)
     with HoodieTable(rows.sparkSession, table, given) as target:
-        return target.write(operation, rows)
+        return target.write(operation, rows, terms=CommitTerms(extra=_choose_notes(given)))
+
+
+def _choose_notes(options: Options) -> dict[str, str]:
+    """The options that are kept in the commit (`hoodie.datasource.write.commitmeta.key.prefix`), secrets left out."""
+    prefix, shown = options.get_value(datasource_keys.COMMIT_METADATA_PREFIX), options.redacted()
+    return {name: value for name, value in options.items() if name.startswith(prefix) and shown[name] == value}
 
 
 def write_staged(rows: DataFrame, options: Mapping[str, str], *, overwrites: bool, staged: StagedInput) -> None:
@@ -146,6 +153,8 @@ def read(spark: SparkSession, path: str | PathLike[str], options: Mapping[str, o
     given = add_defaults(options)
     table = HoodieTable.load(spark, path, options=leave_out_query(given))
     query = ReadQuery.of(given)
+    if query.is_cdc:
+        return table.change_log(query.begin, query.end)
     if query.is_incremental:
         return table.incremental(query.begin, query.end)
     return table.as_of(requested=query.moment) if query.moment else table.read(read_optimized=query.is_read_optimized)
@@ -167,7 +176,7 @@ def open_table(spark: SparkSession, path: str | PathLike[str], options: Options)
 
 def _fill(options: Options) -> Options:
     """The options of a writer, with Hudi's keys for the short names, and what this machine gives to all jobs."""
-    return add_defaults(_take_sql_names(options), without=datasource_keys.READ_KEYS)
+    return add_defaults(_take_sql_names(options), without=read_keys.READ_KEYS)
 
 
 def _take_sql_names(options: Options) -> Options:

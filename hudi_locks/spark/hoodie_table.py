@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_locks.catalog import CatalogSync
 from hudi_locks.clock import Clock, SystemClock
-from hudi_locks.config import Options, add_defaults, datasource_keys, table_keys, write_keys
+from hudi_locks.config import Options, add_defaults, datasource_keys, read_keys, table_keys, write_keys
 from hudi_locks.deprecation import RenamedMember
 from hudi_locks.display import make_card
 from hudi_locks.errors import WriteError, refuse_pickling
@@ -117,7 +117,7 @@ class HoodieTable(Alterable):
             ConfigError: An option or setting cannot be used.
         """
         prepare_session(spark)
-        given = add_defaults(options, without=(*datasource_keys.READ_KEYS, *_ARGUMENTS))
+        given = add_defaults(options, without=(*read_keys.READ_KEYS, *_ARGUMENTS))
         config = describe_table(
             given, name=name, record_key=record_key, partition_by=partition_by, ordering=ordering, table_type=table_type
         )
@@ -150,7 +150,7 @@ class HoodieTable(Alterable):
             ConfigError: An option cannot be used.
         """
         prepare_session(spark)
-        given = add_defaults(options, without=datasource_keys.READ_KEYS)
+        given = add_defaults(options, without=read_keys.READ_KEYS)
         return cls(spark, Table.load(open_table_storage(spark, path, given), zone=zone), given)
 
     def insert(self, rows: DataFrame) -> WriteResult:
@@ -272,9 +272,8 @@ class HoodieTable(Alterable):
 
         Args:
             operation: What to do with the rows of a micro-batch.
-            identifier: Names the stream among all that write to this table, in place of
-                `hoodie.datasource.write.streaming.checkpoint.identifier`; keep it, and the query's checkpoint
-                location, over restarts.
+            identifier: Names the stream among all that write to this table, in place of the option
+                `…streaming.checkpoint.identifier`; keep it, and the query's checkpoint location, over restarts.
         """
         return StreamSink(self, operation, identifier, clock=self._clock)
 
@@ -330,7 +329,8 @@ class HoodieTable(Alterable):
     @cached_property
     def _following(self) -> Sequence[ScheduledService[Any]]:
         """The services that the options ask for after writes."""
-        return [one for one in (self._clustering, self._compaction, self._log_compaction) if one.cadence.follows_writes]
+        there = (self._clustering, self._compaction, self._log_compaction)
+        return [one for one in there if one.cadence.follows_writes and self.services.follow_writes]
 
     def _follow(self, result: WriteResult, before: Sequence[str], span: Span) -> WriteResult:
         """Run the services that the options ask for after a write, and add what all of them warn of."""

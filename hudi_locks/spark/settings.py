@@ -16,6 +16,8 @@ from hudi_locks.config import (
     datasource_keys,
     file_keys,
     index_keys,
+    read_keys,
+    refuse_options,
     table_keys,
     write_keys,
 )
@@ -56,6 +58,8 @@ _TASKS_PER_CORE = 4
 _MOST_TASKS = 2000
 _LOG_ROWS = 1 << 17
 _MOST_SHARES: Final = 100
+_FILLING: Final = (datasource_keys.RECONCILE_SCHEMA, datasource_keys.SET_NULL_FOR_MISSING_COLUMNS)
+"""Each has columns that are missing from a write filled with nulls."""
 _PARALLELISM: Final[Mapping[Operation, Key[int]]] = {
     Operation.UPSERT: datasource_keys.SHUFFLE_PARALLELISM_UPSERT,
     Operation.INSERT: datasource_keys.SHUFFLE_PARALLELISM_INSERT,
@@ -194,7 +198,7 @@ class PipelineSettings:
             early_wait_s=options.get_value(write_keys.EARLY_CONFLICT_MAX_WAIT_MS) / 1000,
             combine_before_insert=options.get_value(datasource_keys.COMBINE_BEFORE_INSERT),
             combine_before_upsert=options.get_value(datasource_keys.COMBINE_BEFORE_UPSERT),
-            drop_duplicates=options.get_value(datasource_keys.INSERT_DROP_DUPLICATES),
+            drop_duplicates=_leaves_out_duplicates(options),
             index_type=(index := read_index_type(options)),
             moves_rows=index in MOVING and options.get_value(MOVING[index]),
             hashes_consistently=hashes_consistently(options),
@@ -205,7 +209,7 @@ class PipelineSettings:
             log_block_bytes=options.get_value(file_keys.LOGFILE_BLOCK_MAX_SIZE),
             log_file_bytes=options.get_value(file_keys.LOGFILE_MAX_SIZE),
             bare_keys=options.find(datasource_keys.COMPLEX_KEY_VALUE_ONLY),
-            fills_columns=options.get_value(datasource_keys.RECONCILE_SCHEMA),
+            fills_columns=any(options.get_value(key) for key in _FILLING),
             row_group_bytes=options.get_value(file_keys.PARQUET_BLOCK_SIZE),
             page_bytes=options.get_value(file_keys.PARQUET_PAGE_SIZE),
             delete_marker=read_delete_marker(options),
@@ -340,17 +344,20 @@ def _refuse_unfit(options: Options, config: TableConfig) -> None:
 
 def _refuse_read_options(options: Options) -> None:
     """One of a read that was given when the table was opened would be passed over by every read; so is leniency."""
-    for key in datasource_keys.READ_KEYS:
+    for key in read_keys.READ_KEYS:
         if options.has(key):
             message = f"{key.name}={options[key.name]} is an option of one read: {key.refusal}"
             raise ConfigError(message, key=key.name, value=options[key.name])
-    for key in datasource_keys.LENIENT_KEYS:
-        if (name := options.name_used(key)) and options.get_value(key):
-            raise ConfigError(f"{name}={options[name]} is not offered: {key.refusal}", key=name, value=options[name])
+    refuse_options(options, (*read_keys.LENIENT_KEYS, *read_keys.REFUSED_READ_KEYS))
 
 
 def _read_codec(options: Options) -> str:
     return options.get_value(file_keys.PARQUET_COMPRESSION_CODEC).lower()
+
+
+def _leaves_out_duplicates(options: Options) -> bool:
+    policy = options.get_value(datasource_keys.INSERT_DUP_POLICY).lower()
+    return policy == "drop" or options.get_value(datasource_keys.INSERT_DROP_DUPLICATES)
 
 
 def _find_log_form(options: Options) -> str | None:

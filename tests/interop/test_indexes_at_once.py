@@ -38,6 +38,9 @@ INDEXES: dict[str, dict[str, str]] = {
         **BUCKETS,
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        # what JVM Hudi takes for buckets else reads a number out of names of file groups, which have none here
+        "hoodie.write.lock.conflict.resolution.strategy": "org.apache.hudi.client.transaction."
+        "SimpleConcurrentFileWritesConflictResolutionStrategy",
     },
     "RECORD_INDEX": {
         **WITH_METADATA,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hudi_locks.errors import BadInput, TableError
+from hudi_locks import spark as hudi_spark
+from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.services import Cleaner, CleanSettings
 from hudi_locks.spark import HoodieTable
 
@@ -54,6 +55,39 @@ def test_each_span_tells_what_became_of_its_rows(create: Create, frame: Frame, h
     }
     for (begin, end), expected in spans.items():
         assert changes_of(table.change_data(begin, end)) == expected, (begin, end)
+
+
+@pytest.mark.parametrize("how", [{}, MERGED], ids=["copy-on-write", "merge-on-read"])
+def test_a_cdc_query_tells_what_each_commit_made_of_each_row(
+    spark: Any, create: Create, frame: Frame, path: str, how: Any
+) -> None:
+    table = create(**how)
+    first = table.upsert(frame([("a", "1", 1, 1.0), ("b", "1", 1, None)]))
+    second = table.upsert(frame([("b", "1", 2, 2.0)]))
+    if how:
+        table.compaction.run()
+    third = table.delete(frame([("a", "1", 5, 1.0)]))
+    asked = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+        "hoodie.datasource.read.begin.instanttime": "0",
+    }
+    found = [
+        tuple(row) for row in hudi_spark.read(spark, path, asked).select("ts_ms", "op", "before", "after").collect()
+    ]
+    row = '{{"id":"{}","month":"1","ts":{},"value":{}}}'.format
+    assert sorted(found, key=str) == [
+        (first.instant, "i", None, row("a", 1, 1.0)),
+        (first.instant, "i", None, row("b", 1, "null")),
+        (second.instant, "u", row("b", 1, "null"), row("b", 2, 2.0)),
+        (third.instant, "d", row("a", 1, 1.0), None),
+    ]
+    assert table.change_log(first.completion_time, second.completion_time, columns="id").collect() == [
+        ("u", second.instant, '{"id":"b"}', '{"id":"b"}')
+    ]
+    assert table.change_log(third.completion_time).collect() == []
+    with pytest.raises(ConfigError, match=r"incremental\.format has no meaning with .*query\.type=snapshot"):
+        hudi_spark.read(spark, path, {"hoodie.datasource.query.incremental.format": "cdc"})
 
 
 def test_columns_and_partitions_are_chosen_as_for_other_reads(create: Create, frame: Frame) -> None:

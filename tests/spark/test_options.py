@@ -11,7 +11,7 @@ import pytest
 
 from hudi_locks.errors import BadInput, ConfigError, HudiLocksError, NoEffectWarning
 from hudi_locks.spark import HoodieTable, read, write
-from hudi_locks.table import DeleteMarker
+from hudi_locks.table import DeleteMarker, read_commit
 
 pytestmark = pytest.mark.spark
 
@@ -241,13 +241,50 @@ def test_sizes_of_row_groups_and_pages_are_as_asked(spark: Any, path: str, opera
     assert count_parts(hoodie__parquet__block__size="200000") > 5
 
 
-def test_columns_that_the_input_lacks_are_null_where_schemas_are_reconciled(spark: Any, frame: Any, path: str) -> None:
+@pytest.mark.parametrize(
+    "key", ["hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns"]
+)
+def test_columns_that_the_input_lacks_are_null_where_that_is_asked(spark: Any, frame: Any, path: str, key: str) -> None:
     write(frame([("a", "eu", 1, 1.0), ("b", "eu", 1, 1.0)]), path, OPTIONS, "append")
     less = frame([("b", "eu", 2), ("c", "eu", 2)], "id string, region string, ts long")
     with pytest.raises(BadInput, match="value"):
         write(less, path, OPTIONS, "append")
-    write(less, path, {**OPTIONS, "hoodie.datasource.write.reconcile.schema": "true"}, "append")
+    write(less, path, {**OPTIONS, key: "true"}, "append")
     assert rows_of(spark, path, "id", "value") == [("a", 1.0), ("b", None), ("c", None)]
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ({"hoodie.datasource.insert.dup.policy": "none"}, [1.0, 2.0, 3.0]),
+        ({"hoodie.datasource.insert.dup.policy": "DROP"}, [1.0, 3.0]),
+    ],
+)
+def test_what_an_insert_does_with_keys_that_are_there(
+    spark: Any, frame: Any, path: str, options: dict[str, str], values: list[float]
+) -> None:
+    asked = {**OPTIONS, **options, WRITE + "operation": "insert"}
+    write(frame([("a", "eu", 1, 1.0)]), path, asked)
+    write(frame([("a", "eu", 2, 2.0), ("b", "eu", 2, 3.0)]), path, asked, "append")
+    assert sorted(value for (value,) in rows_of(spark, path, "value")) == values
+
+
+def test_options_with_the_prefix_are_kept_in_the_commit_but_for_secrets(spark: Any, frame: Any, path: str) -> None:
+    noted = {"_source": "kafka/7", "_api.token": "hunter2", "job.run": "12"}
+    write(frame([("a", "eu", 1, 1.0)]), path, {**OPTIONS, **noted})
+    write(
+        frame([("b", "eu", 1, 1.0)]),
+        path,
+        {**OPTIONS, **noted, "hoodie.datasource.write.commitmeta.key.prefix": "job."},
+        "append",
+    )
+    table = HoodieTable.load(spark, path).table
+    timeline = table.timeline()
+    kept = [read_commit(table.storage, timeline, requested=one.requested).extra for one in timeline.completed()]
+    assert [{name: one[name] for name in noted if name in one} for one in kept] == [
+        {"_source": "kafka/7"},
+        {"job.run": "12"},
+    ]
 
 
 def test_a_read_goes_by_hudis_options(spark: Any, frame: Any, path: str) -> None:
@@ -274,6 +311,15 @@ def test_a_read_goes_by_hudis_options(spark: Any, frame: Any, path: str) -> None
         ids(**span, as__of__instant=first.instant, hoodie__datasource__read__begin__instanttime="0")
     with pytest.raises(ConfigError, match=r"begin\.instanttime is required"):
         ids(**span)
+    for key, value in (
+        ("incr.path.glob", "eu/*"),
+        ("incr.filters", "x > 1"),
+        ("paths", "a"),
+        ("merge.type", "skip_merge"),
+    ):
+        name = f"hoodie.datasource.{'' if key == 'merge.type' else 'read.'}{key}"
+        with pytest.raises(ConfigError, match=f"{name}={value.replace('*', '.')} is not offered"):
+            read(spark, path, {name: value})
     with pytest.raises(ConfigError, match=r"is an option of one read"):
         HoodieTable.load(spark, path, options={"as.of.instant": first.instant})
 

@@ -96,6 +96,18 @@ def test_streams_of_logs_are_compacted_cleaned_and_archived_as_they_go(
     table.close()
 
 
+@pytest.mark.parametrize("runs", ["true", "false"])
+def test_no_table_service_follows_writes_where_the_owner_says_so(create: Create, frame: Frame, runs: str) -> None:
+    table = create(table_type="MERGE_ON_READ", options={**LOGGED, "hoodie.table.services.enabled": runs})
+    results = [table.upsert(frame([("a", "1", n, float(n))])) for n in range(1, 10)]
+    actions = {instant.action for instant in table.table.timeline().instants}
+    assert ("clean" in actions, "commit" in actions) == (runs == "true",) * 2
+    assert [result.warnings for result in results] == [()] * 9
+    table.compaction.run()
+    assert "commit" in {instant.action for instant in table.table.timeline().instants}
+    table.close()
+
+
 def test_a_savepoint_brings_back_rows_that_lay_in_logs(
     create: Create, frame: Frame, rows_of: RowsOf, path: str
 ) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812
 
-from hudi_locks.config import Options, add_defaults, find_key, write_keys
+from hudi_locks.config import Options, add_defaults, find_key, read_keys, write_keys
 from hudi_locks.errors import BadInput, ConfigError, TableError
 from hudi_locks.format import META_COLUMNS, parse_moment
 from hudi_locks.spark._python_sources import (
@@ -136,6 +136,12 @@ class HudiLocksDataSource(DataSource):
 
 def _refuse_any(options: Options) -> None:
     """Refuse what neither a read nor a stream can mean; which of the two it is, is not known before the query runs."""
+    key = read_keys.INCREMENTAL_FORMAT
+    if options.get_value(key).lower() == "cdc":
+        message = (
+            f"{key.name}=cdc has other columns than the table, and is not offered by format({_FORMAT!r}): {_ADVICE}"
+        )
+        raise ConfigError(message, key=key.name, value="cdc")
     try:
         ReadQuery.of(options)
     except ConfigError:

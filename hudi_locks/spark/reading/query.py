@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_locks.config import Options, datasource_keys, find_key
+from hudi_locks.config import Options, find_key, read_keys, refuse_options
 from hudi_locks.errors import ConfigError
 
 __all__ = ["ReadQuery", "leave_out_query"]
 
 _START = "0"
 """Before every commit."""
+_CDC = "cdc"
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class ReadQuery:
 
     Attributes:
         kind: snapshot, read_optimized or incremental.
+        is_cdc: Whether an incremental read shows what each commit made of each row.
         moment: Requested time that a snapshot is read at; None for now.
         begin: Completion time after which an incremental read begins; "0" for the beginning of the table.
         end: Completion time with which it ends; None for now.
     """
 
     kind: str
+    is_cdc: bool
     moment: str | None
     begin: str
     end: str | None
@@ -41,17 +44,19 @@ class ReadQuery:
         Raises:
             ConfigError: One is malformed or missing, or two contradict each other.
         """
-        kind = options.get_value(datasource_keys.QUERY_TYPE).lower()
-        if is_stream and not options.has(datasource_keys.QUERY_TYPE):
+        refuse_options(options, read_keys.REFUSED_READ_KEYS)
+        kind = options.get_value(read_keys.QUERY_TYPE).lower()
+        if is_stream and not options.has(read_keys.QUERY_TYPE):
             kind = "incremental"
-        moment, end = (options.find(key) for key in (datasource_keys.AS_OF_INSTANT, datasource_keys.END_INSTANT))
+        moment, end = (options.find(key) for key in (read_keys.AS_OF_INSTANT, read_keys.END_INSTANT))
         _refuse_mixed(options, kind, moment)
-        begin = options.find(datasource_keys.BEGIN_INSTANT)
+        begin = options.find(read_keys.BEGIN_INSTANT)
         if is_stream:
             _refuse_bounded(options, kind)
+            begin = begin or _read_stream_start(options)
         elif kind == "incremental":
-            begin = options.get_value(datasource_keys.BEGIN_INSTANT)
-        return cls(kind, moment, _START if begin in (None, "earliest") else str(begin), end)
+            begin = options.get_value(read_keys.BEGIN_INSTANT)
+        return cls(kind, _asks_for_changes(options), moment, _START if begin in (None, "earliest") else str(begin), end)
 
     @property
     def is_incremental(self) -> bool:
@@ -66,24 +71,38 @@ class ReadQuery:
 
 def leave_out_query(options: Options) -> Options:
     """The options that say how a table is reached and read, whatever is asked of it."""
-    return Options({name: value for name, value in options.items() if find_key(name) not in datasource_keys.READ_KEYS})
+    return Options({name: value for name, value in options.items() if find_key(name) not in read_keys.READ_KEYS})
 
 
 def _refuse_mixed(options: Options, kind: str, moment: str | None) -> None:
-    spans = [key.name for key in (datasource_keys.BEGIN_INSTANT, datasource_keys.END_INSTANT) if options.has(key)]
+    spans = [key.name for key in (read_keys.BEGIN_INSTANT, read_keys.END_INSTANT) if options.has(key)]
+    spans += [read_keys.INCREMENTAL_FORMAT.name] if _asks_for_changes(options) else []
     stray = spans if kind != "incremental" else []
-    stray += [datasource_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
+    stray += [read_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
     if stray:
-        message = f"{stray[0]} has no meaning with {datasource_keys.QUERY_TYPE.name}={kind}; leave one of the two out"
+        message = f"{stray[0]} has no meaning with {read_keys.QUERY_TYPE.name}={kind}; leave one of the two out"
         raise ConfigError(message, key=stray[0], value=options[stray[0]])
 
 
+def _asks_for_changes(options: Options) -> bool:
+    return options.get_value(read_keys.INCREMENTAL_FORMAT).lower() == _CDC
+
+
+def _read_stream_start(options: Options) -> str | None:
+    key = read_keys.STREAM_START
+    found = options.find(key)
+    if found is not None and found.lower() == "latest":
+        message = f"{key.name}={found} is not offered: give the completion time after which the stream begins"
+        raise ConfigError(message, key=key.name, value=found)
+    return found
+
+
 def _refuse_bounded(options: Options, kind: str) -> None:
-    key = datasource_keys.QUERY_TYPE.name
+    key = read_keys.QUERY_TYPE.name
     if kind != "incremental":
         message = f"{key}={kind} has no meaning for a stream, which shows what commits write; leave it out, or use read"
         raise ConfigError(message, key=key, value=kind)
-    end = datasource_keys.END_INSTANT
+    end = read_keys.END_INSTANT
     if options.has(end):
         message = f"{end.name} has no meaning for a stream, which goes on with each commit; leave it out, or use read"
         raise ConfigError(message, key=end.name, value=options[end.name])

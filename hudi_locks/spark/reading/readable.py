@@ -184,6 +184,33 @@ class Readable:
         reader = self._reader(True, columns, partitions)
         return reader.change_data(*self._span(begin, end), holes_policy=policy, meta_columns=meta_columns)
 
+    def change_log(
+        self,
+        begin: Moment,
+        end: Moment | None = None,
+        *,
+        columns: str | Sequence[str] | None = None,
+        partitions: str | Sequence[str] | None = None,
+    ) -> DataFrame:
+        """What each commit with begin < completion time <= end made of each row, as a CDC query of JVM Hudi shows it.
+
+        Columns `op` (i, u or d), `ts_ms` (the requested time of the commit), `before` and `after`, rows as JSON without
+        meta columns, null where there was or is no row. It is `change_data` of commit after commit, and costs as much.
+        By options it is asked for with `hoodie.datasource.query.incremental.format=cdc`.
+
+        Args:
+            begin: A completion time; "0" for the beginning of the table.
+            end: Another one; None for now.
+            columns: See `read`; of the rows.
+            partitions: See `read`.
+
+        Raises:
+            BadInput: A time is none, or see `read`.
+            TableError: What the table showed at `begin` or after one of the commits was cleaned; or see `incremental`.
+        """
+        policy = self.options.get_value(write_keys.READ_HOLES_POLICY).upper()
+        return self._reader(True, columns, partitions).change_log(*self._span(begin, end), holes_policy=policy)
+
     def _write(self, moment: Moment | None) -> str | None:
         return None if moment is None else write_moment(moment, self._zone)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.config import Options, service_keys
 from hudi_locks.errors import StorageError, TableError
-from hudi_locks.format import META_COLUMNS, is_time
+from hudi_locks.format import META_COLUMNS, Instant, is_time
 from hudi_locks.redaction import open_log
 from hudi_locks.spark.partitions import choose_matching_partitions
-from hudi_locks.spark.reading.change_data import compare
+from hudi_locks.spark.reading.change_data import CHANGE_LOG_SCHEMA, as_change_log, compare
 from hudi_locks.spark.reading.conditions import RowCondition, read_condition
 from hudi_locks.spark.reading.files import Address, find_address, read_as_stored, read_base_files, read_packs
 from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
@@ -166,6 +167,31 @@ class Reader(ReadPlanner):
         same = set(before) & set(now)
         old, new = (self._merge([piece for piece in slices if piece not in same], snapshot) for slices in (before, now))
         return compare(old, new, columns=columns)
+
+    def change_log(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
+        """What each commit with begin < completion time <= end made of each row; see `as_change_log`."""
+        self._refuse_unmarked()
+
+        def read(snapshot: Snapshot) -> DataFrame:
+            self._check(snapshot)
+            first, last = self._bound(snapshot, begin, end, holes_policy=holes_policy)
+            there = self._shown([] if snapshot.shown_schema is None else snapshot.shown_schema.names)
+            columns = [name for name in there if name not in META_COLUMNS]
+            found, before = [], self._list_slices(snapshot, as_of=first) if is_time(first) else ()
+            for commit in self._list_commits(snapshot, first, last):
+                now = self._list_slices(snapshot, as_of=str(commit.completion))
+                changed = self._compare(snapshot, before, now, columns=columns)
+                found.append(as_change_log(changed, instant=commit.requested))
+                before = now
+            return reduce(DataFrame.unionAll, found) if found else self.spark.createDataFrame([], CHANGE_LOG_SCHEMA)
+
+        return self._read_newest(read)
+
+    def _list_commits(self, snapshot: Snapshot, begin: str, end: str | None) -> list[Instant]:
+        """Those of a span that wrote rows, in the order in which they were completed."""
+        _, wrote = self._find_changes(snapshot, begin, end)
+        commits = [one for one in snapshot.timeline.completed() if one.requested in wrote]
+        return sorted(commits, key=lambda one: one.completion or "")
 
     def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
         """Rows written by commits with begin < completion time <= end, each as the last of them left it.

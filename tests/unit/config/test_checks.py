@@ -35,8 +35,8 @@ def test_slip_of_the_pen_is_refused_with_the_key_meant(slip: str, meant: str) ->
 def test_unknown_key_only_warns_and_names_the_nearest() -> None:
     with pytest.warns(UnknownKeyWarning, match="nearest known one is hoodie.write.lock.provider"):
         check_options({"hoodie.write.lock.provider.class": "x"})
-    with pytest.warns(UnknownKeyWarning, match="hoodie.layout.optimize.strategy is not read"):
-        check_options({"hoodie.layout.optimize.strategy": "z-order"})
+    with pytest.warns(UnknownKeyWarning, match="hoodie.acme.thing is not read"):
+        check_options({"hoodie.acme.thing": "z-order"})
     assert dict(check_options({"spark.app.name": "not ours"})) == {"spark.app.name": "not ours"}
 
 

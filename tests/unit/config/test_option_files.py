@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_locks import LockManager
-from hudi_locks.config import Options, add_defaults, datasource_keys, find_defaults_file, overlay, read_option_file
+from hudi_locks.config import Options, add_defaults, find_defaults_file, overlay, read_keys, read_option_file
 from hudi_locks.errors import ConfigError, NoEffectWarning
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "option_files"
@@ -74,7 +74,7 @@ def test_what_a_job_gives_counts_before_what_its_machine_gives(defaults: Callabl
 
 def test_what_has_no_meaning_for_a_job_is_left_out(defaults: Callable[[str], Path]) -> None:
     defaults("hoodie.datasource.query.type=read_optimized\nhoodie.table.name=t")
-    assert dict(add_defaults({}, without=datasource_keys.READ_KEYS)) == {"hoodie.table.name": "t"}
+    assert dict(add_defaults({}, without=read_keys.READ_KEYS)) == {"hoodie.table.name": "t"}
 
 
 def test_secrets_that_were_left_out_of_a_pickle_stay_known(defaults: Callable[[str], Path]) -> None:

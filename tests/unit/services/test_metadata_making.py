@@ -17,7 +17,7 @@ from transaction_harness import OPEN_LOCK, Harness, Killed, stop_at
 from whole_table import WholeTable
 
 from hudi_locks.cli import main
-from hudi_locks.errors import DamagedTable, TableError, UnsupportedTable
+from hudi_locks.errors import ConfigError, DamagedTable, TableError, UnsupportedTable
 from hudi_locks.format import METADATA_FOLDER, CommitMetadata, MetadataPartition, decode_properties
 from hudi_locks.format.column_range import DOUBLE, LONG, ColumnRange
 from hudi_locks.metadata_table import INDEXES_PATH, MetadataTable, choose_columns, make_metadata_table
@@ -35,6 +35,7 @@ ALL = (
     "_hoodie_record_key",
     *["id", "region", "ts", "name", "price", "qty"],
 )
+META = ALL[:3]
 POINTS = [StopPoint.SERVICE_STAGED, StopPoint.SERVICE_PLANNED, StopPoint.SERVICE_CLAIMED, StopPoint.SERVICE_REQUESTED]
 
 
@@ -239,6 +240,31 @@ def test_the_option_makes_it_where_the_properties_name_no_part_of_one(plain: Met
 def drop_named(kept: MetadataHarness) -> None:
     kept.say("")
     kept.storage.delete_folder(METADATA_FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("options", "measured"),
+    [
+        ({"hoodie.metadata.index.column.stats.enable": "false"}, ()),
+        ({"hoodie.metadata.index.column.stats.max.columns.to.index": "0"}, META),
+        ({"hoodie.metadata.index.column.stats.column.list": f" {SCHEMA.names[6]}"}, (*META, SCHEMA.names[6])),
+    ],
+)
+def test_it_has_ranges_of_the_columns_that_the_options_name(
+    whole: WholeTable, options: dict[str, str], measured: tuple[str, ...]
+) -> None:
+    made = MetadataMaker(whole.transactions.coordinator, options).run()
+    assert made is not None
+    assert made.columns == measured
+    assert (MetadataPartition.COLUMN_STATS.value in made.parts) == bool(measured)
+    assert verify_table(whole.storage).damages == ()
+
+
+def test_a_column_that_has_no_range_is_not_named_in_vain(whole: WholeTable) -> None:
+    maker = MetadataMaker(whole.transactions.coordinator, {"hoodie.metadata.index.column.stats.column.list": "nothing"})
+    with pytest.raises(ConfigError, match=r"column\.list names nothing, which is no column of") as caught:
+        maker.run()
+    assert caught.value.column == "nothing"
 
 
 def test_a_column_whose_type_was_widened_has_no_statistics(whole: WholeTable, monkeypatch: pytest.MonkeyPatch) -> None:
