@@ -60,6 +60,9 @@ TIME: Final = r"\d{14}(?:\d{3}){0,2}"
 _TIME = re.compile(TIME)
 _DIGITS = re.compile(r"\d{0,20}")
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
+_FIRST_OF_YEAR = "00000101000000000"
+_WHOLE_FIELDS = range(4, 14, 2)
+"""Lengths of a time that ends with its year, month, day, hour or minute."""
 _FIELDS = ((4, 6), (6, 8), (8, 10), (10, 12), (12, 14))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -172,10 +175,20 @@ def parse_moment(text: str) -> str:
     """
     match = _MOMENT.fullmatch(text)
     digits = "".join(match.groups("")) if match else text
-    if not _DIGITS.fullmatch(digits):
+    if len(digits) in _WHOLE_FIELDS:
+        digits += _FIRST_OF_YEAR[len(digits) :]
+    if not (_DIGITS.fullmatch(digits) and _is_in_calendar(digits)):
         message = f"{text!r} is no time of this table: give one such as WriteResult.completion_time, or yyyy-MM-dd"
         raise BadInput(message, time=text)
     return digits
+
+
+def _is_in_calendar(digits: str) -> bool:
+    """Whether it may be reckoned with; what is no whole time is only compared."""
+    try:
+        return not is_time(digits) or epoch_ms(digits) is not None
+    except DamagedTable:
+        return False
 
 
 def format_time(ms: int, zone: tzinfo = timezone.utc) -> str:

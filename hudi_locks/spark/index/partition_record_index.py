@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.spark.index.global_index import PLACE, Moves
 from hudi_locks.spark.index.logged_index import LoggedIndex
-from hudi_locks.spark.index.record_lookup import FILE_ID, KEY, PATH, RecordLookup, lies_among, warn_without_index
+from hudi_locks.spark.index.record_lookup import FILE_ID, KEY, PATH, RecordLookup, warn_without_index
 from hudi_locks.spark.index.simple_index import SimpleIndex
 from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_live_keys
@@ -61,15 +61,10 @@ class PartitionRecordIndex(SimpleIndex):
     def _find(
         self, index: RecordLookup, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]
     ) -> Iterator[DataFrame]:
-        """The rows with the file group that has their key, or null.
-
-        The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
-        lacks, as after a clustering, keys are looked for in the files of the snapshot.
-        """
-        with keep_persisted(index.look_up(keyed.frame, keyed.counts)) as known:
-            if lies_among(known, base_files):
-                named = known.withColumnsRenamed(_COLUMNS)
-                yield keyed.frame.join(named, [RECORD_KEY, PARTITION_PATH], "left")
+        """The rows with the file group that has their key, or null; see `RecordIndex.find`."""
+        with index.find(keyed, base_files, _COLUMNS, by=[RECORD_KEY, PARTITION_PATH]) as known:
+            if known is not None:
+                yield known
                 return
         yield self._search(keyed, snapshot, base_files)
 

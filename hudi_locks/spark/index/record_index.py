@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 
 from hudi_locks.spark.index.global_index import PLACE, GlobalIndex
 from hudi_locks.spark.index.logged_index import LoggedGlobalIndex
-from hudi_locks.spark.index.record_lookup import FILE_ID, KEY, PATH, RecordLookup, lies_among, warn_without_index
+from hudi_locks.spark.index.record_lookup import FILE_ID, KEY, PATH, RecordLookup, warn_without_index
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP
-from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
+from hudi_locks.spark.writing.rows import KeyedRows
 from hudi_locks.table import RECORD_KEY, BaseFile
 
 __all__ = ["LoggedRecordIndex", "RecordIndex"]
@@ -33,20 +33,13 @@ class RecordIndex(GlobalIndex):
 
     @contextmanager
     def find(self, keyed: KeyedRows, snapshot: Snapshot, base_files: Sequence[BaseFile]) -> Iterator[DataFrame]:
-        """See `GlobalIndex.find`.
-
-        The index may know of writes that the snapshot does not have. Where it names a file group that the snapshot
-        lacks, as after a clustering, keys are looked for in the files of the snapshot.
-        """
+        """See `GlobalIndex.find`; where the index does not do for the snapshot, its files are searched."""
         lookup = RecordLookup.of(snapshot, by_partition=False)
-        if lookup is None:
-            with super().find(keyed, snapshot, base_files) as found:
-                yield found
-            return
-        with keep_persisted(lookup.look_up(keyed.frame, keyed.counts)) as known:
-            if lies_among(known, base_files):
-                yield keyed.frame.join(known.withColumnsRenamed(_COLUMNS), [RECORD_KEY], "left")
-                return
+        if lookup is not None:
+            with lookup.find(keyed, base_files, _COLUMNS, by=[RECORD_KEY]) as known:
+                if known is not None:
+                    yield known
+                    return
         with super().find(keyed, snapshot, base_files) as found:
             yield found
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,10 +19,11 @@ from hudi_locks.format.key_groups import KeyGroups, parse_key_group
 from hudi_locks.metadata_table import find_keys
 from hudi_locks.spark._compat import run_in_workers
 from hudi_locks.spark.snapshot import Snapshot
+from hudi_locks.spark.writing.rows import KeyedRows, keep_persisted
 from hudi_locks.storage import Storage
 from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, FileSlice, Table
 
-__all__ = ["FILE_ID", "KEY", "PATH", "RecordLookup", "lies_among", "warn_without_index"]
+__all__ = ["FILE_ID", "KEY", "PATH", "RecordLookup", "warn_without_index"]
 
 _NUMBER: Final = "number"
 FILE_ID: Final = "file_id"
@@ -110,6 +112,25 @@ class RecordLookup:
             raise _refuse_kind(snapshot, by_partition=by_partition)
         return cls(snapshot.table.storage, groups, slices)
 
+    @contextmanager
+    def find(
+        self, keyed: KeyedRows, base_files: Iterable[BaseFile], names: Mapping[str, str], *, by: Sequence[str]
+    ) -> Iterator[DataFrame | None]:
+        """The rows with the place of their key, or null; None where the index tells a place that is not among them.
+
+        The index may know of writes that a snapshot does not have, and of file groups that it lacks, as after a
+        clustering.
+
+        Args:
+            keyed: The rows.
+            base_files: Of the snapshot.
+            names: What the columns of `look_up` are to be called.
+            by: Columns that name a row.
+        """
+        with keep_persisted(self.look_up(keyed.frame, keyed.counts)) as known:
+            named = known.withColumnsRenamed(dict(names))
+            yield keyed.frame.join(named, list(by), "left") if _lies_among(known, base_files) else None
+
     def look_up(self, rows: DataFrame, partitions: Collection[str]) -> DataFrame:
         """The keys of rows that are there, as `key`, with `path` and `file_id` of their place.
 
@@ -133,7 +154,7 @@ class RecordLookup:
         return not self.groups.is_partitioned or (found is not None and found[0] in partitions)
 
 
-def lies_among(known: DataFrame, base_files: Iterable[BaseFile]) -> bool:
+def _lies_among(known: DataFrame, base_files: Iterable[BaseFile]) -> bool:
     """Whether all places that an index tells are file groups of these base files; `known` is persisted."""
     [told] = known.agg(F.collect_set(F.struct(PATH, FILE_ID))).collect()
     return {tuple(place) for place in told[0]} <= {(file.partition, file.file_id) for file in base_files}
