@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
+from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
 import pytest
-from hudi_locks_conformance.servers import LocalServer, ServerUnavailable, find_tool
+from hudi_locks_conformance.servers import LocalServer, Server, ServerUnavailable, find_tool
+from hudi_locks_providers.s3_storage import S3Storage
 from real_servers import SHARED
+from s3_proxy import S3Proxy, run_proxy
+from s3_scratch import ENDPOINT
+
+from hudi_locks.storage import Storage, open_storage
 
 _SERVICES = {
     "test_storage.py::TestOnFakeGcs": 0,
@@ -50,3 +57,28 @@ def jvm() -> None:
             find_tool(tool)
     except ServerUnavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def base(versitygw: Server) -> str:
+    """The address of a table of one test on S3."""
+    return f"{versitygw.options['hoodie.base.path']}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def storage(versitygw: Server, base: str) -> Storage:
+    return open_storage(base, versitygw.options)
+
+
+@pytest.fixture
+def proxy(versitygw: Server) -> Iterator[S3Proxy]:
+    with run_proxy(versitygw.options[ENDPOINT]) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def lossy(versitygw: Server, base: str, proxy: S3Proxy) -> S3Storage:
+    """The same table, reached by the proxy."""
+    found = open_storage(base, {**versitygw.options, ENDPOINT: proxy.url})
+    assert isinstance(found, S3Storage)
+    return found

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hudi_locks_conformance.servers import Server
 from hudi_locks_providers.s3_storage import S3Storage
-from s3_proxy import S3Proxy, run_proxy
+from s3_proxy import S3Proxy
+from s3_scratch import ENDPOINT, INSTANT, name_file
 
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import open_storage
 
 pytestmark = pytest.mark.servers
-INSTANT = "20260101000000000"
-ENDPOINT = "hudi_locks.storage.endpoint_url"
 ODD = "a b/ü=1/x+y%25&z'(1)~*@,;$!/f-0_0-0-0_20260101000000000.parquet"
-TARGET = f"p/f-1_0-0-0_{INSTANT}.parquet"
+TARGET = name_file(1)
 OF_BOTO = {"amz-sdk-invocation-id", "amz-sdk-request"}
-
-
-@pytest.fixture
-def proxy(versitygw: Server) -> Iterator[S3Proxy]:
-    with run_proxy(versitygw.options[ENDPOINT]) as proxy:
-        yield proxy
 
 
 @pytest.fixture
