@@ -52,6 +52,7 @@ STREAM_START = Key(
     str,
     None,
     "a stream begins after it; earliest for the beginning of the table",
+    aliases=("hoodie.datasource.streaming.startoffset",),
     since="0.13.0",
     refusal=_READS_NOTHING,
 )

@@ -127,6 +127,14 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"paths": '["a", "b"]'}, "option paths is not read.*one table by its base path"),
     ({"path": ""}, "needs the base path of a table"),
     ({QUERY: "cdc"}, "is none of snapshot, incremental"),
+    (
+        {QUERY: "incremental", BEGIN: "0", "hoodie.datasource.query.incremental.format": "cdc"},
+        "is not offered by format",
+    ),
+    (
+        {QUERY: "incremental", BEGIN: "0", "hoodie.datasource.read.incr.path.glob": "a*"},
+        "name the partitions of a read",
+    ),
     ({QUERY: "read_optimized", "as.of.instant": "20260101"}, "as.of.instant has no meaning"),
     ({"ignorecorruptfiles": "true"}, "ignorecorruptfiles=true is not offered"),
     ({QUERY: "incremental"}, "read.begin.instanttime is required"),
@@ -142,10 +150,22 @@ def test_options_that_cannot_be_used_are_refused(create: Create, frame: Frame, p
 
 def test_a_stream_refuses_what_only_a_read_means(create: Create, frame: Frame, path: str) -> None:
     create().upsert(frame(FIRST))
+    begins = "hoodie.datasource.streaming.startoffset"
     for options in ({QUERY: "snapshot"}, {END: "20260101"}, {"as.of.instant": "20260101"}):
         source = open_source(path, **options)
         with pytest.raises(ConfigError, match="has no meaning"):
             source.streamReader(open_source(path).schema())
+    with pytest.raises(ConfigError, match="latest is not offered"):
+        open_source(path, **{begins: "latest"}).streamReader(open_source(path).schema())
+    with pytest.raises(ConfigError, match="has no meaning for a read"):
+        open_source(path, **{begins: "earliest"}).reader(open_source(path).schema())
+
+
+def test_a_stream_begins_where_hudis_option_says(create: Create, frame: Frame, path: str) -> None:
+    first = create().upsert(frame(FIRST)).completion_time
+    for options, begin in (({}, "0"), ({"startOffset": "earliest"}, "0"), ({"startoffset": first}, first)):
+        source = open_source(path, **{f"hoodie.datasource.streaming.{name}": text for name, text in options.items()})
+        assert source.streamReader(source.schema()).initialOffset() == {"completed": begin}
 
 
 def test_columns_that_the_table_does_not_have_are_refused(create: Create, frame: Frame, path: str) -> None:

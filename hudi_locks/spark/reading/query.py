@@ -50,12 +50,7 @@ class ReadQuery:
             kind = "incremental"
         moment, end = (options.find(key) for key in (read_keys.AS_OF_INSTANT, read_keys.END_INSTANT))
         _refuse_mixed(options, kind, moment)
-        begin = options.find(read_keys.BEGIN_INSTANT)
-        if is_stream:
-            _refuse_bounded(options, kind)
-            begin = begin or _read_stream_start(options)
-        elif kind == "incremental":
-            begin = options.get_value(read_keys.BEGIN_INSTANT)
+        begin = _find_stream_start(options, kind) if is_stream else _find_start(options, kind)
         return cls(kind, _asks_for_changes(options), moment, _START if begin in (None, "earliest") else str(begin), end)
 
     @property
@@ -88,13 +83,23 @@ def _asks_for_changes(options: Options) -> bool:
     return options.get_value(read_keys.INCREMENTAL_FORMAT).lower() == _CDC
 
 
-def _read_stream_start(options: Options) -> str | None:
+def _find_start(options: Options, kind: str) -> str | None:
+    """Where a read begins that is no stream."""
+    start = read_keys.STREAM_START
+    if name := options.name_used(start):
+        message = f"{name} has no meaning for a read, which begins after {read_keys.BEGIN_INSTANT.name}; leave it out"
+        raise ConfigError(message, key=start.name, value=options[name])
+    return options.get_value(read_keys.BEGIN_INSTANT) if kind == "incremental" else None
+
+
+def _find_stream_start(options: Options, kind: str) -> str | None:
+    _refuse_bounded(options, kind)
     key = read_keys.STREAM_START
     found = options.find(key)
     if found is not None and found.lower() == "latest":
         message = f"{key.name}={found} is not offered: give the completion time after which the stream begins"
         raise ConfigError(message, key=key.name, value=found)
-    return found
+    return options.find(read_keys.BEGIN_INSTANT) or found
 
 
 def _refuse_bounded(options: Options, kind: str) -> None:
