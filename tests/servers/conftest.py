@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
 import pytest
-from hudi_locks_conformance.servers import LocalServer, ServerUnavailable, find_tool
+from hudi_locks_conformance.servers import LocalServer, ServerUnavailable, find_tool, start_server
+from hudi_locks_conformance.servers.key_center import KeyCenter, Secrets
 from real_servers import SHARED
 
 _SERVICES = {
@@ -50,3 +52,15 @@ def jvm() -> None:
             find_tool(tool)
     except ServerUnavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
+    """What a key distribution center gave out, which runs as long."""
+    made = Secrets(tmp_path_factory.mktemp("secrets"))
+    try:
+        center = start_server(KeyCenter(made))
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+    with center:
+        yield made
