@@ -46,6 +46,19 @@ HIVE_USE_SSL = Key(
     False,
     "whether locks and catalogs speak TLS with the metastore; hive.metastore.use.SSL of hive-site.xml if absent",
 )
+HIVE_USE_KERBEROS = Key(
+    "hudi_locks.hive_metastore.use_kerberos",
+    bool,
+    False,
+    "whether locks and catalogs log in to the metastore by Kerberos, which needs pip install 'hudi-locks[kerberos]';"
+    " true with a principal, and hive.metastore.sasl.enabled of hive-site.xml if absent",
+)
+HIVE_PRINCIPAL = Key(
+    "hudi_locks.hive_metastore.principal",
+    str,
+    None,
+    "principal of the metastore, as hive/_HOST@REALM; hive.metastore.kerberos.principal of hive-site.xml if absent",
+)
 HIVE_CA_FILE = Key(
     "hudi_locks.hive_metastore.ca_file",
     str,
