@@ -30,6 +30,20 @@ ZOOKEEPER_DIGEST = Key(
     "user:password of ZooKeeper's digest scheme, for nodes that are not open to all",
     secret=True,
 )
+ZOOKEEPER_SASL_MECHANISM = Key(
+    "hudi_locks.zookeeper.sasl.mechanism",
+    str,
+    "DIGEST-MD5",
+    "how a login by SASL is done: by user and password, or by the Kerberos ticket of this process (GSSAPI), which needs"
+    " pip install 'hudi-locks[kerberos]'",
+    choices=("DIGEST-MD5", "GSSAPI"),
+)
+ZOOKEEPER_SASL_PRINCIPAL = Key(
+    "hudi_locks.zookeeper.sasl.principal",
+    str,
+    "zookeeper/_HOST",
+    "principal of the servers, for GSSAPI; with @REALM where it is not the default realm",
+)
 ZOOKEEPER_SASL_USER = Key(
     "hudi_locks.zookeeper.sasl.user", str, None, "user of a login by SASL (DIGEST-MD5); needs pip install 'kazoo[sasl]'"
 )

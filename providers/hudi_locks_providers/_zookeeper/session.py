@@ -32,6 +32,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError, ProviderClosed
 from hudi_locks_providers._zookeeper.flight import Errand, Flight, submit
 from hudi_locks_providers._zookeeper.handler import Handler
+from hudi_locks_providers._zookeeper.login import TicketLogin, observe_logins
 from hudi_locks_providers._zookeeper.settings import Settings
 
 __all__ = ["Session", "SessionListener", "is_lost", "translate"]
@@ -79,6 +80,7 @@ class Session:
         self._starting = threading.Lock()
         self._client: Any = None
         self._handler: Handler | None = None
+        self._login = TicketLogin(principal) if (principal := settings.security.principal) else None
         self._live = threading.Event()
         self._closed = False
 
@@ -104,6 +106,8 @@ class Session:
 
     def _explain_silence(self, patience_s: float) -> LockError:
         hosts = f"{self.settings.hosts}{self.settings.chroot}"
+        if self._login is not None and self._login.failure is not None:
+            return self._login.failure
         if self._client is not None and self._client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
             return _refuse_login(hosts)
         if self._handler is not None and (mistrusted := self._handler.mistrusted):
@@ -129,13 +133,16 @@ class Session:
             self._client.start_async()
 
     def _make_client(self, handler: Handler) -> Any:
+        login = self._login
         client = KazooClient(
             hosts=self.settings.hosts,
             timeout=self.settings.session_timeout_s,
             handler=handler,
             connection_retry=KazooRetry(max_tries=-1, delay=_FIRST_PAUSE_S, max_delay=_LONGEST_PAUSE_S),
             **self.settings.security.arguments,
+            **(login.arguments if login else {}),
         )
+        observe_logins(client._connection, login)  # noqa: SLF001  # see there
         client.add_listener(self._hear)
         self._observe_handshake(client)
         return client
@@ -203,7 +210,10 @@ class Session:
         flight = Flight(len(requests))
         for request, slot in zip(requests, flight.slots, strict=True):
             submit(client, request, slot)
-        return flight.wait(self.settings.connection_timeout_s)
+        outcomes = flight.wait(self.settings.connection_timeout_s)
+        if self._login is not None and self._login.failure is not None:
+            self._login.give_reason(outcomes)
+        return outcomes
 
     def ask(self, request: Any, heard: Callable[[Any], None]) -> None:
         """Send one request; `heard` gets its outcome on the connection's thread, which may call this too."""
@@ -237,7 +247,7 @@ def is_lost(outcome: Any) -> bool:
 
 
 def _refuse_login(key: str) -> LockError:
-    told = "check hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+    told = "check hudi_locks.zookeeper.sasl.user and ….password, or for Kerberos ….principal, and the servers' logs"
     return BackendRefused(f"ZooKeeper refuses the login by SASL for {key}: {told}", key=key)
 
 
@@ -251,9 +261,9 @@ def translate(error: Exception, path: str) -> LockError:
             key=path,
         )
     if isinstance(error, AuthFailedError):
-        return _refuse_login(path)
+        return error.__cause__ if isinstance(error.__cause__, LockError) else _refuse_login(path)
     if isinstance(error, SessionClosedRequireSaslError):
-        told = "give hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+        told = "give hudi_locks.zookeeper.sasl.user and ….password, or for Kerberos ….mechanism=GSSAPI"
         return BackendRefused(f"ZooKeeper wants a login by SASL for {path}: {told}", key=path)
     if isinstance(error, UnimplementedError):
         return BackendRefused(f"{path}: this ZooKeeper server is older than 3.5, which is needed", key=path)
