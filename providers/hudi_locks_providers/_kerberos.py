@@ -22,6 +22,8 @@ _NO_ANSWER_OF_KDC: Final = -1765328228 & _CODES
 """KRB5_KDC_UNREACH."""
 _NO_SUCH_SERVER: Final = -1765328377 & _CODES
 """KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN."""
+_known: Final[dict[tuple[str, ...], str]] = {}
+"""Which of several names a service has: that a realm does not know the others would be asked again each time."""
 
 
 class KerberosLogin:
@@ -43,7 +45,9 @@ class KerberosLogin:
     def __init__(self, principals: tuple[str, ...], key: Key[str], protections: tuple[str, ...] = ("auth",)) -> None:
         self.is_complete = False
         self.protection: str = "auth"
-        self._principal, *self._others = principals
+        known = [_known[principals]] if principals in _known else []
+        self._principal, *self._others = dict.fromkeys([*known, *principals])
+        self._names = principals
         self._key = key
         self._protections = protections
         self._gssapi = import_gssapi()
@@ -70,11 +74,14 @@ class KerberosLogin:
         while True:
             self._context = self._open_context()
             try:
-                return self._context.step() or b""
+                first = self._context.step() or b""
             except self._gssapi.exceptions.GSSError as error:
                 if not (self._others and error.min_code & _CODES == _NO_SUCH_SERVER):
                     raise
                 self._principal = self._others.pop(0)
+                continue
+            _known[self._names] = self._principal
+            return first
 
     def _open_context(self) -> Any:
         gssapi, flags = self._gssapi, self._gssapi.RequirementFlag

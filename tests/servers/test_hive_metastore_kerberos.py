@@ -20,6 +20,7 @@ from jvm_neighbours import expect_our_hold_kept, expect_their_hold_kept
 from tls_proxy import open_tls_proxy
 
 from hudi_locks import BackendRefused, BackendUnavailable, LockManager, LockScope, SystemClock
+from hudi_locks.catalog import CatalogTable, Column
 from hudi_locks.config import Options
 
 pytest.importorskip("gssapi", reason="pip install 'hudi-locks[kerberos]'")
@@ -114,11 +115,15 @@ def test_it_goes_together_with_tls(options: dict[str, str], server: Server, tmp_
         expect_a_lock({**options, **named, "hudi_locks.hive_metastore.ca_file": str(tmp_path / "ca.pem")})
 
 
-def test_the_catalog_logs_in_too(options: dict[str, str]) -> None:
+def test_the_catalog_logs_in_too(options: dict[str, str], tmp_path: Path) -> None:
     synced = {"hoodie.datasource.hive_sync.metastore.uris": options[URIS], PRINCIPAL: options[PRINCIPAL]}
     catalog = HiveCatalog(Options(synced))
+    input_format, columns = "org.apache.hudi.hadoop.HoodieParquetInputFormat", (Column("city", "string"),)
+    table = CatalogTable("lake", "trips", tmp_path.as_uri(), (), columns, input_format, {}, {})
     catalog.create_database("lake")
-    assert catalog.find("lake", "trips") is None
+    catalog.create(table)
+    catalog.add_partitions(table, {("oslo",): f"{table.location}/oslo"})
+    assert list(catalog.list_partitions(table)) == [("oslo",)]
     catalog.close()
 
 

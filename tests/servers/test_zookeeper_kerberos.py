@@ -142,7 +142,6 @@ class TestBesideTheJvm:
             assert poll(make(), 60) is not None
 
 
-@pytest.mark.nightly  # it is the login that differs, and no request
 class TestConformance(LockProviderSuite):
     level = Level.CORE
     claims = ZooKeeperLockProvider.capabilities

@@ -44,7 +44,7 @@ class SaslTransport:
         self._tell(_START, _MECHANISM)
         self._tell(_OK, first)
         while (said := self._hear())[0] == _OK:
-            self._tell(_COMPLETE if self._login.is_complete else _OK, self._login.step(said[1]))
+            self._tell(_OK, self._login.step(said[1]))
         status, text = said
         if status != _COMPLETE or not self._login.is_complete:
             self._refuse(status, text)

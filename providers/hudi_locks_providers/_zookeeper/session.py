@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     BadArgumentsError,
@@ -32,7 +31,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError, ProviderClosed
 from hudi_locks_providers._zookeeper.flight import Errand, Flight, submit
 from hudi_locks_providers._zookeeper.handler import Handler
-from hudi_locks_providers._zookeeper.login import TicketLogin, observe_logins
+from hudi_locks_providers._zookeeper.login import TicketLogin, make_client
 from hudi_locks_providers._zookeeper.settings import Settings
 
 __all__ = ["Session", "SessionListener", "is_lost", "translate"]
@@ -80,8 +79,10 @@ class Session:
         self._starting = threading.Lock()
         self._client: Any = None
         self._handler: Handler | None = None
-        self._login = TicketLogin(principal) if (principal := settings.security.principal) else None
+        self._login = TicketLogin.from_security(settings.security)
         self._live = threading.Event()
+        """Set while there is a link, and when a login was refused: whoever waits is told at once."""
+        self._is_refused = False
         self._closed = False
 
     def await_link(self, timeout_s: float = math.inf) -> None:
@@ -100,7 +101,7 @@ class Session:
         linked = self.is_linked or self._clock.wait(self._live, patience_s)
         if self._closed:
             raise ProviderClosed("the zookeeper lock provider is closed")
-        if linked:
+        if linked and not self._is_refused:
             return
         raise self._explain_silence(patience_s)
 
@@ -108,7 +109,7 @@ class Session:
         hosts = f"{self.settings.hosts}{self.settings.chroot}"
         if self._login is not None and self._login.failure is not None:
             return self._login.failure
-        if self._client is not None and self._client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
+        if self._is_refused:
             return _refuse_login(hosts)
         if self._handler is not None and (mistrusted := self._handler.mistrusted):
             told = "give its authority by hudi_locks.zookeeper.ssl.ca_file, or the host that it is for in the url"
@@ -127,22 +128,22 @@ class Session:
             if self._closed or (self._handler is not None and self._handler.is_connecting()):
                 return
             self._stop()
+            self._is_refused = False
+            self._live.clear()
             servers = self.settings.hosts.count(",") + 1
             self._handler = Handler(self.settings.connection_timeout_s / servers)
             self._client = self._make_client(self._handler)
             self._client.start_async()
 
     def _make_client(self, handler: Handler) -> Any:
-        login = self._login
-        client = KazooClient(
+        client = make_client(
+            self.settings.security,
+            self._login,
             hosts=self.settings.hosts,
             timeout=self.settings.session_timeout_s,
             handler=handler,
             connection_retry=KazooRetry(max_tries=-1, delay=_FIRST_PAUSE_S, max_delay=_LONGEST_PAUSE_S),
-            **self.settings.security.arguments,
-            **(login.arguments if login else {}),
         )
-        observe_logins(client._connection, login)  # noqa: SLF001  # see there
         client.add_listener(self._hear)
         self._observe_handshake(client)
         return client
@@ -168,17 +169,26 @@ class Session:
 
     def _hear(self, state: str) -> None:
         if state == KazooState.CONNECTED:
-            self.suspended_s = None
+            self.suspended_s, self._is_refused = None, False
             self._live.set()
             self._listener.session_resumed()
             return
-        self._live.clear()
+        self._note_end()
         self.suspended_s = self._clock.monotonic()
         if state == KazooState.LOST:
             self.id = None
             self._listener.session_lost()
         else:
             self._listener.session_suspended()
+
+    def _note_end(self) -> None:
+        """A session whose login was refused ends twice: kazoo closes it, too."""
+        client = self._client
+        if client is not None and client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
+            self._is_refused = True
+            self._live.set()
+        elif not self._is_refused:
+            self._live.clear()
 
     @property
     def acl(self) -> list[Any]:

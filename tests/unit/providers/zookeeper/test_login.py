@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_gssapi import PEER_TOKEN, UNREACHABLE, FakeGssapi, GSSError, MissingCredentialsError, offer
-from hudi_locks_providers._zookeeper.login import TicketLogin, observe_logins
+from hudi_locks_providers._zookeeper.login import Logins, TicketLogin
 from hudi_locks_providers._zookeeper.security import Security
 from hudi_locks_providers._zookeeper.session import Session, SessionListener, translate
 from hudi_locks_providers._zookeeper.settings import Settings
@@ -43,17 +43,22 @@ class Connection:
     """kazoo's, which asks a mechanism of pure-sasl and answers with what is planned."""
 
     def __init__(self, mechanisms: dict[str, Any], ticket: TicketLogin, *answers: bytes | Exception) -> None:
-        options = ticket.arguments["sasl_options"]
-        self.made = mechanisms[options.pop("mechanism")](SimpleNamespace(host="h"), **options)
-        self.answers = list(answers)
+        self._mechanisms, self._ticket, self.answers = mechanisms, ticket, list(answers)
         self.sent: list[bytes] = []
-        observe_logins(self, ticket)
+        logins = Logins(self, ticket)
+        self._connect, self._authenticate_with_sasl = logins.connect, logins.log_in  # type: ignore[method-assign]
+
+    def _connect(self, host: str, *address: Any) -> None:
+        self.sent.append(b"session")
+        self._authenticate_with_sasl(host, 1.0)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        options = self._ticket.arguments["sasl_options"]
+        made = self._mechanisms[options.pop("mechanism")](SimpleNamespace(host=host), **options)
         challenge: bytes | None = None
-        while not self.made.complete:
+        while not made.complete:
             try:
-                self.sent.append(self.made.process(challenge=challenge))
+                self.sent.append(made.process(challenge=challenge))
             except LockError as error:
                 raise AuthFailedError("Unknown error") from error
             answer = self.answers.pop(0)
@@ -61,13 +66,22 @@ class Connection:
                 raise answer
             challenge = answer
 
+    def connect(self) -> list[bytes]:
+        self._connect("h", "10.0.0.1", 2181)
+        return self.sent
+
+
+def dropped() -> AuthFailedError:
+    error = AuthFailedError("Connection dropped in SASL")
+    error.__cause__ = ConnectionDropped("outside")
+    return error
+
 
 @pytest.mark.usefixtures("gssapi")
 def test_a_login_shows_the_ticket_and_asks_for_no_protection(mechanisms: dict[str, Any]) -> None:
     ticket = TicketLogin(PRINCIPAL)
-    connection = Connection(mechanisms, ticket, PEER_TOKEN, offer(7), b"")
-    connection._authenticate_with_sasl("h", 1.0)
-    assert connection.sent == [b"ticket for zookeeper/h@R", b"", b"S\x01\0\0\0"]
+    sent = Connection(mechanisms, ticket, PEER_TOKEN, offer(7), b"").connect()
+    assert sent == [b"session", b"ticket for zookeeper/h@R", b"", b"S\x01\0\0\0"]
     assert ticket.failure is None
 
 
@@ -75,41 +89,58 @@ def test_a_login_shows_the_ticket_and_asks_for_no_protection(mechanisms: dict[st
 def test_a_server_that_answers_no_login_is_told_apart(mechanisms: dict[str, Any]) -> None:
     ticket = TicketLogin(PRINCIPAL)
     with pytest.raises(AuthFailedError):
-        Connection(mechanisms, ticket, b"")._authenticate_with_sasl("h", 1.0)
-    assert str(ticket.failure).startswith(
-        "ZooKeeper does not answer the login by Kerberos: give its server a JAAS file"
-    )
+        Connection(mechanisms, ticket, b"").connect()
+    assert str(ticket.failure).startswith("ZooKeeper does not answer the login by Kerberos: give its server a JAAS")
 
 
 @pytest.mark.usefixtures("gssapi")
 def test_a_server_that_ends_the_session_refuses_the_login(mechanisms: dict[str, Any]) -> None:
     connection = Connection(mechanisms, TicketLogin(PRINCIPAL), SessionClosedRequireSaslError())
     with pytest.raises(AuthFailedError, match="the server ended the session"):
-        connection._authenticate_with_sasl("h", 1.0)
+        connection.connect()
 
 
-def test_kazoo_tries_again_while_no_key_distribution_center_answers(
-    gssapi: FakeGssapi, mechanisms: dict[str, Any]
-) -> None:
+@pytest.mark.usefixtures("gssapi")
+def test_links_that_end_within_a_login_are_a_refusal_if_they_go_on(mechanisms: dict[str, Any]) -> None:
+    connection = Connection(mechanisms, TicketLogin(PRINCIPAL))
+    for _ in range(2):
+        connection.answers = [dropped()]
+        with pytest.raises(ConnectionDropped, match="the link ended within a login"):
+            connection.connect()
+    connection.answers = [PEER_TOKEN, offer(1), b""]
+    connection.connect()
+    for expected in (ConnectionDropped, ConnectionDropped, AuthFailedError):
+        connection.answers = [dropped()]
+        with pytest.raises(expected):
+            connection.connect()
+
+
+def test_without_a_ticket_no_session_begins(gssapi: FakeGssapi, mechanisms: dict[str, Any]) -> None:
+    """It would not live as long as a key distribution center may take; kazoo tries again while none answers."""
     ticket = TicketLogin(PRINCIPAL)
+    connection = Connection(mechanisms, ticket, PEER_TOKEN, offer(1), b"")
     gssapi.raises[PRINCIPAL] = GSSError(UNREACHABLE, "no KDC")
     with pytest.raises(ConnectionDropped, match="no KDC"):
-        Connection(mechanisms, ticket)._authenticate_with_sasl("h", 1.0)
+        connection.connect()
+    gssapi.raises[PRINCIPAL] = MissingCredentialsError(1, "none")
+    with pytest.raises(AuthFailedError, match=r"no Kerberos ticket \(none\)"):
+        connection.connect()
+    assert connection.sent == []
     gssapi.raises.clear()
-    Connection(mechanisms, ticket, PEER_TOKEN, offer(1), b"")._authenticate_with_sasl("h", 1.0)
+    connection.connect()
     assert ticket.failure is None
 
 
-def test_requests_that_waited_for_a_login_tell_why_it_failed(gssapi: FakeGssapi, mechanisms: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("gssapi")
+def test_requests_that_waited_for_a_login_tell_why_it_failed(mechanisms: dict[str, Any]) -> None:
     settings = Settings("h:1", "", 30.0, 30.0, Security(principal=PRINCIPAL))
     session = Session(settings, clock=SystemClock(), listener=SessionListener())
     assert session._login is not None
-    gssapi.raises[PRINCIPAL] = MissingCredentialsError(1, "none")
     with pytest.raises(AuthFailedError):
-        Connection(mechanisms, session._login)._authenticate_with_sasl("h", 1.0)
+        Connection(mechanisms, session._login, b"defective").connect()
     session._client = SimpleNamespace(connected=True, _call=lambda _, slot: slot.set_exception(AuthFailedError()))
     (outcome,) = session.call(Exists("/a", None))
     said = translate(outcome, "/a")
     assert isinstance(said, BackendRefused)
-    assert "this process has no Kerberos ticket (none)" in str(said)
+    assert "(a token is defective)" in str(said)
     assert "refuses the login by SASL for /a: check" in str(translate(AuthFailedError(), "/a"))
