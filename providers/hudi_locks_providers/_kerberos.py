@@ -22,6 +22,8 @@ _NO_ANSWER_OF_KDC: Final = -1765328228 & _CODES
 """KRB5_KDC_UNREACH."""
 _NO_SUCH_SERVER: Final = -1765328377 & _CODES
 """KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN."""
+_EXPIRED: Final = -1765328352 & _CODES
+"""KRB5KRB_AP_ERR_TKT_EXPIRED."""
 _known: Final[dict[tuple[str, ...], str]] = {}
 """Which of several names a service has: that a realm does not know the others would be asked again each time."""
 
@@ -140,10 +142,13 @@ class KerberosLogin:
         if error.min_code & _CODES == _NO_ANSWER_OF_KDC:
             return BackendUnavailable(f"no ticket for {self._principal} could be had: {said}", **facts)
         gone = self._gssapi.exceptions
-        if isinstance(error, (gone.MissingCredentialsError, gone.ExpiredCredentialsError)):
+        is_gone = isinstance(error, (gone.MissingCredentialsError, gone.ExpiredCredentialsError))
+        if is_gone or error.min_code & _CODES == _EXPIRED:
             told = "get one with kinit, or name a keytab in KRB5_CLIENT_KTNAME"
-            return BackendRefused(f"this process has no Kerberos ticket ({said}): {told}", **facts)
-        told = f"give the principal of the server by {self._key.name}, or get a new ticket with kinit"
+            return BackendRefused(f"this process has no valid Kerberos ticket ({said}): {told}", **facts)
+        told = f"check the principal of the server ({self._key.name}) and the clocks of both machines"
+        if error.min_code & _CODES == _NO_SUCH_SERVER:
+            told = f"give the principal of the server by {self._key.name}"
         return BackendRefused(f"the login by Kerberos to {self._principal} fails ({said}): {told}", **facts)
 
 

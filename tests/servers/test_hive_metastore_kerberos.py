@@ -136,7 +136,7 @@ class TestRefusals:
         self, options: dict[str, str], secrets: Secrets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         log_in(secrets, tmp_path, monkeypatch, "")
-        said = r"no Kerberos ticket \(.*\): get one with kinit, or name a keytab in KRB5_CLIENT_KTNAME"
+        said = r"no valid Kerberos ticket \(.*\): get one with kinit, or name a keytab in KRB5_CLIENT_KTNAME"
         self.refuse(options, BackendRefused, said)
 
     def test_a_principal_that_nobody_has_is_named(self, options: dict[str, str]) -> None:

@@ -96,7 +96,7 @@ def test_a_principal_is_one_of_the_servers(make: Make) -> None:
 
 def test_without_a_ticket_it_says_how_to_get_one(make: Make, ticket: Callable[[str], None]) -> None:
     ticket("")
-    with pytest.raises(BackendRefused, match=r"no Kerberos ticket \(.*\): get one with kinit, or name a keytab"):
+    with pytest.raises(BackendRefused, match=r"no valid Kerberos ticket \(.*\): get one with kinit, or name a keytab"):
         make().try_acquire(TABLE, ADA, 0)
     ticket("writer")
     assert make().try_acquire(TABLE, ADA, 0) is not None

@@ -12,7 +12,7 @@ import pytest
 __all__ = ["PEER_TOKEN", "FakeGssapi", "offer"]
 
 PEER_TOKEN = b"server's token"
-UNKNOWN, UNREACHABLE = -1765328377, -1765328228
+UNKNOWN, EXPIRED, UNREACHABLE = -1765328377, -1765328352, -1765328228
 
 
 class GSSError(Exception):
