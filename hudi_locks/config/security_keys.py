@@ -30,6 +30,20 @@ ZOOKEEPER_DIGEST = Key(
     "user:password of ZooKeeper's digest scheme, for nodes that are not open to all",
     secret=True,
 )
+ZOOKEEPER_SASL_MECHANISM = Key(
+    "hudi_locks.zookeeper.sasl.mechanism",
+    str,
+    "DIGEST-MD5",
+    "how a login by SASL is done: by user and password, or by the Kerberos ticket of this process (GSSAPI), which needs"
+    " pip install 'hudi-locks[kerberos]'",
+    choices=("DIGEST-MD5", "GSSAPI"),
+)
+ZOOKEEPER_SASL_PRINCIPAL = Key(
+    "hudi_locks.zookeeper.sasl.principal",
+    str,
+    "zookeeper/_HOST",
+    "principal of the servers, for GSSAPI; with @REALM where it is not the default realm",
+)
 ZOOKEEPER_SASL_USER = Key(
     "hudi_locks.zookeeper.sasl.user", str, None, "user of a login by SASL (DIGEST-MD5); needs pip install 'kazoo[sasl]'"
 )
@@ -45,6 +59,19 @@ HIVE_USE_SSL = Key(
     bool,
     False,
     "whether locks and catalogs speak TLS with the metastore; hive.metastore.use.SSL of hive-site.xml if absent",
+)
+HIVE_USE_KERBEROS = Key(
+    "hudi_locks.hive_metastore.use_kerberos",
+    bool,
+    False,
+    "whether locks and catalogs log in to the metastore by Kerberos, which needs pip install 'hudi-locks[kerberos]';"
+    " true with a principal, and hive.metastore.sasl.enabled of hive-site.xml if absent",
+)
+HIVE_PRINCIPAL = Key(
+    "hudi_locks.hive_metastore.principal",
+    str,
+    None,
+    "principal of the metastore, as hive/_HOST@REALM; hive.metastore.kerberos.principal of hive-site.xml if absent",
 )
 HIVE_CA_FILE = Key(
     "hudi_locks.hive_metastore.ca_file",

@@ -37,7 +37,7 @@ class _Connections(MetastoreConnections):
 class HiveCatalog:
     """Tables of a Hive Metastore, as JVM Hudi makes them there with `hoodie.datasource.hive_sync.mode=hms`.
 
-    Needs the packages of `hudi-locks[hive]`; Kerberos is not spoken.
+    Needs the packages of `hudi-locks[hive]`, for a login by Kerberos also those of `hudi-locks[kerberos]`.
 
     Args:
         options: For the addresses: `hoodie.datasource.hive_sync.metastore.uris`, else those of hive-site.xml.

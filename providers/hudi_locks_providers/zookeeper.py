@@ -24,6 +24,7 @@ from hudi_locks.lock import (
 )
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
+from hudi_locks_providers._kerberos import import_gssapi
 from hudi_locks_providers._wire.implicit_key import implicit_key
 from hudi_locks_providers._zookeeper.place import PlaceFinder
 from hudi_locks_providers._zookeeper.settings import Settings
@@ -118,7 +119,10 @@ class ZooKeeperLockProvider(LockProvider):
             raise ProviderLoadError(
                 "the zookeeper lock providers need kazoo: pip install 'hudi-locks[zookeeper]'", module="kazoo"
             ) from error
-        if self._settings.security.sasl and importlib.util.find_spec("puresasl") is None:
+        security = self._settings.security
+        if security.principal:
+            import_gssapi()
+        if (security.sasl or security.principal) and importlib.util.find_spec("puresasl") is None:
             raise ProviderLoadError("a login by SASL needs pure-sasl: pip install 'kazoo[sasl]'", module="puresasl")
         return LockClient(self._settings, self._places.find, clock=self.clock, on_lost=self.on_lost)
 

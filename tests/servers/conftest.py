@@ -9,7 +9,8 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from hudi_locks_conformance.servers import LocalServer, Server, ServerUnavailable, find_tool
+from hudi_locks_conformance.servers import LocalServer, Server, ServerUnavailable, find_tool, start_server
+from hudi_locks_conformance.servers.key_center import KeyCenter, Secrets
 from hudi_locks_providers.s3_storage import S3Storage
 from real_servers import SHARED
 from s3_proxy import S3Proxy, run_proxy
@@ -82,3 +83,15 @@ def lossy(versitygw: Server, base: str, proxy: S3Proxy) -> S3Storage:
     found = open_storage(base, {**versitygw.options, ENDPOINT: proxy.url})
     assert isinstance(found, S3Storage)
     return found
+
+
+@pytest.fixture(scope="session")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
+    """What a key distribution center gave out, which runs as long."""
+    made = Secrets(tmp_path_factory.mktemp("secrets"))
+    try:
+        center = start_server(KeyCenter(made))
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+    with center:
+        yield made

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hudi_locks_conformance.servers import LocalServer, start_server
+from hudi_locks_conformance.servers.key_center import Secrets
 from hudi_locks_conformance.servers.mini_dfs import KerberosDfs, find_rpc_port
 from waiting import until
 
@@ -22,20 +23,20 @@ SITE = {"hadoop.security.authentication": "kerberos", "dfs.data.transfer.protect
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[LocalServer]:
-    with start_server(KerberosDfs()) as server:
+def server(secrets: Secrets) -> Iterator[LocalServer]:
+    with start_server(KerberosDfs(secrets)) as server:
         assert isinstance(server, LocalServer)
         until(lambda: "\nactive" in (server.folder / "log").read_text())
         yield server
 
 
 @pytest.fixture(autouse=True)
-def cluster(server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cluster(secrets: Secrets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hadoop's configuration of this machine, and no ticket."""
     told = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in SITE.items())
     (tmp_path / "core-site.xml").write_text(f"<configuration>{told}</configuration>")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    monkeypatch.setenv("KRB5_CONFIG", str(server.folder / "secrets" / "krb5.conf"))
+    monkeypatch.setenv("KRB5_CONFIG", str(secrets.config))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'tickets'}")
     for name in ("KRB5_CLIENT_KTNAME", "HADOOP_TOKEN_FILE_LOCATION"):
         monkeypatch.delenv(name, raising=False)
@@ -47,8 +48,8 @@ def base(server: LocalServer, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def with_keytab(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(server.folder / "secrets" / "writer.keytab"))
+def with_keytab(secrets: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(secrets.keytab("writer")))
 
 
 ROWS = pa.table({"id": list(range(10_000))})
@@ -82,7 +83,7 @@ def test_a_delegation_token_lets_an_executor_write(
 ) -> None:
     storage = pickle.dumps(open_storage(base))
     monkeypatch.delenv("HADOOP_CONF_DIR")
-    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(server.folder / "secrets" / "token"))
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(server.folder / "token"))
     assert write_and_read(pickle.loads(storage)).equals(ROWS)
 
 

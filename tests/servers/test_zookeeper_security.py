@@ -219,6 +219,12 @@ def test_a_writer_and_a_jvm_writer_share_a_lock_by_certificate_and_login(
         contender.let_go()
 
 
+def test_a_wrong_login_is_named_by_a_server_that_wants_one_too(strict: Server, certificates: Path, make: Make) -> None:
+    wrong = {**LOGIN, f"{OURS}.sasl.password": "wr0ng", **name_certificate(certificates)}
+    with pytest.raises(BackendRefused, match="refuses the login by SASL for /both/conformance: check"):
+        make(at(strict, "both", wrong, tls=certificates)).try_acquire(TABLE, OWNER, 0)
+
+
 def test_without_what_the_server_wants_nobody_gets_in(strict: Server, certificates: Path, make: Make) -> None:
     impatient = {"hoodie.write.lock.zookeeper.connection_timeout_ms": "3000"}
     for lacking in (LOGIN, name_certificate(certificates)):

@@ -10,10 +10,11 @@ from typing import ClassVar, Final
 from xml.sax.saxutils import escape
 
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, find_tool
+from hudi_locks_conformance.servers.key_center import Secrets
 from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
 from hudi_locks_conformance.servers.loopback import keep_on_loopback
 
-__all__ = ["HiveMetastore", "find_spark_jars"]
+__all__ = ["HiveMetastore", "KerberosMetastore", "find_spark_jars"]
 
 _JAVA: Final = Path(__file__).with_name("java")
 _MAIN: Final = "MetastoreWithLocks"
@@ -25,6 +26,8 @@ _MOST_CLIENTS: Final = "256"
 one time as the pool has connections, ten by default, the metastore stands still until one of them times out."""
 _ASK: Final = b"\x80\x01\x00\x01\x00\x00\x00\x09getStatus\x00\x00\x00\x01\x00"
 """The call getStatus, in Thrift's binary protocol."""
+_NO_LOGIN: Final = b"Invalid status"
+"""What a metastore with SASL answers to it."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,16 @@ class HiveMetastore(ServerKind):
 
     def is_ready(self, port: int) -> bool:
         """See `ServerKind.is_ready`."""
+        return b"getStatus" in self._ask(port)
+
+    def _ask(self, port: int) -> bytes:
+        """Its answer to a call without a login; nothing where there is none."""
         try:
             with socket.create_connection(("127.0.0.1", port), _ANSWER_S) as connection:
                 connection.sendall(_ASK)
-                return b"getStatus" in connection.recv(64)
+                return connection.recv(64)
         except OSError:
-            return False
+            return b""
 
     def options(self, port: int) -> dict[str, str]:
         """See `ServerKind.options`."""
@@ -110,6 +117,40 @@ class HiveMetastore(ServerKind):
             "hoodie.write.lock.hivemetastore.table": "trips",
             "hoodie.write.lock.heartbeat_interval_ms": "1000",
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class KerberosMetastore(HiveMetastore):
+    """One that wants a login by Kerberos.
+
+    Attributes:
+        secrets: Of the key distribution center, which runs.
+        protection: `hadoop.rpc.protection`: what guards connections.
+    """
+
+    name: ClassVar[str] = "kerberos_metastore"
+    secrets: Secrets
+    protection: str = "authentication"
+
+    def launch(self, folder: Path, port: int) -> Launch:
+        """See `ServerKind.launch`."""
+        started = super().launch(folder, port)
+        java, *words = started.words
+        told = {"hadoop.security.authentication": "kerberos", "hadoop.rpc.protection": self.protection}
+        (folder / "conf" / "core-site.xml").write_text(_write_site(told))
+        return Launch([java, *self.secrets.jvm_flags, *words], started.env)
+
+    def _settings(self, folder: Path, database: Path) -> dict[str, str]:
+        return {
+            **super()._settings(folder, database),
+            "hive.metastore.sasl.enabled": "true",
+            "hive.metastore.kerberos.principal": self.secrets.principal("hive"),
+            "hive.metastore.kerberos.keytab.file": str(self.secrets.services),
+        }
+
+    def is_ready(self, port: int) -> bool:
+        """See `ServerKind.is_ready`: it refuses whoever does not log in."""
+        return _NO_LOGIN in self._ask(port)
 
 
 def find_spark_jars() -> Path:

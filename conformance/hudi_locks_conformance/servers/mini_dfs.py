@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from hudi_locks_conformance.servers.cache import ServerUnavailable, compile_java, fetch_maven, find_tool
+from hudi_locks_conformance.servers.key_center import REALM, Secrets
 from hudi_locks_conformance.servers.kind import QUICK_JVM, Launch, ServerKind
 from hudi_locks_conformance.servers.local import LocalServer
 
@@ -22,7 +24,6 @@ _JARS: Final = (
     f"org.apache.hadoop:hadoop-common:{_HADOOP}",
     f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}:test-jar",
     f"org.apache.hadoop:hadoop-common:{_HADOOP}:test-jar",
-    f"org.apache.hadoop:hadoop-minikdc:{_HADOOP}",
     "junit:junit:4.13.2",
     "org.mockito:mockito-core:2.28.2",
 )
@@ -83,14 +84,21 @@ class MiniDfs(ServerKind):
         }
 
 
+@dataclass(frozen=True)
 class KerberosDfs(MiniDfs):
-    """The same, with Kerberos and a key distribution center, whose files are in the folder `secrets` of its own."""
+    """The same, with Kerberos; a delegation token of the name node is in `token` of its folder.
+
+    Attributes:
+        secrets: Of the key distribution center, which runs.
+    """
 
     name: ClassVar[str] = "kerberosdfs"
+    secrets: Secrets
 
     def launch(self, folder: Path, port: int) -> Launch:
         """See `ServerKind.launch`."""
-        return Launch([*super().launch(folder, port).words, str(folder / "secrets")])
+        java, *words = super().launch(folder, port).words
+        return Launch([java, *self.secrets.jvm_flags, *words, str(self.secrets.services), REALM])
 
     def is_ready(self, port: int) -> bool:
         """See `ServerKind.is_ready`: nobody writes without a ticket, so the name node tells of its data node."""

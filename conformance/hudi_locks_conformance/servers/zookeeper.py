@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from hudi_locks_conformance.servers.cache import fetch_maven, find_tool
+from hudi_locks_conformance.servers.key_center import Secrets
 from hudi_locks_conformance.servers.kind import QUICK_JVM, Container, Launch, ServerKind
 from hudi_locks_conformance.servers.local import LocalServer
 from hudi_locks_conformance.servers.starting import find_free_port
 
-__all__ = ["ZooKeeper", "start_ensemble"]
+__all__ = ["KerberosZooKeeper", "ZooKeeper", "start_ensemble"]
 
 _JARS: Final = (
     "org.apache.zookeeper:zookeeper:3.9.3",
@@ -22,6 +23,10 @@ _JARS: Final = (
 )
 """The last three are not among the first one's dependencies, and it dies without them."""
 _ANSWER_S: Final = 2.0
+_LOGIN: Final = (
+    "Server {{ com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true useTicketCache=false"
+    ' keyTab="{keytab}" principal="{principal}"; }};'
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,34 @@ class ZooKeeper(ServerKind):
             "hoodie.write.lock.zookeeper.session_timeout_ms": "2000",
             "hoodie.base.path": "/tmp/conformance",  # noqa: S108  # a name to hash
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class KerberosZooKeeper(ZooKeeper):
+    """One to which clients may log in by Kerberos, or have to.
+
+    Attributes:
+        secrets: Of the key distribution center, which runs.
+        needs_login: Whether a session without a login is ended.
+    """
+
+    name: ClassVar[str] = "kerberos_zookeeper"
+    container: ClassVar[Container | None] = None
+    secrets: Secrets
+    needs_login: bool = False
+
+    def launch(self, folder: Path, port: int) -> Launch:
+        """See `ServerKind.launch`."""
+        login = _LOGIN.format(keytab=self.secrets.services, principal=self.secrets.principal("zookeeper"))
+        (folder / "login.conf").write_text(login)
+        java, *words = super().launch(folder, port).words
+        flags = (*self.secrets.jvm_flags, f"-Djava.security.auth.login.config={folder}/login.conf")
+        return Launch([java, *flags, *words])
+
+    def _write_config(self, folder: Path, port: int) -> str:
+        provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+        told = f"authProvider.1={provider}\nsessionRequireClientSASLAuth={str(self.needs_login).lower()}\n"
+        return super()._write_config(folder, port) + told
 
 
 def read_mode(port: int) -> str:

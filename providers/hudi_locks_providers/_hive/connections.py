@@ -9,14 +9,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hudi_locks.config import Key, Options, security_keys
-from hudi_locks.errors import BackendRefused, BackendUnavailable
+from hudi_locks.errors import BackendRefused, BackendUnavailable, HudiLocksError
 from hudi_locks.lock import import_extra
 from hudi_locks.lock.lease import generation
 from hudi_locks.redaction import open_log
-from hudi_locks_providers._hive.settings import Address, find_addresses, uses_tls
+from hudi_locks_providers._hive.sasl import SaslTransport
+from hudi_locks_providers._hive.settings import Address, KerberosTerms, find_addresses, find_kerberos, uses_tls
+from hudi_locks_providers._kerberos import KerberosLogin, list_principals
 from hudi_locks_providers._tls import trust_authorities
 from hudi_locks_providers._wire.hive_lock import MOST_LETTERS
 
@@ -29,6 +31,8 @@ _MOST_IDLE: Final = 8
 _PROVIDER: Final = "hive_metastore"
 _STUBS: Final = "thrift_files.libraries.thrift_hive_metastore_client"
 _UNKNOWN_METHOD: Final = 1
+_GARBLED: Final = "TProtocolException"
+_PRINCIPAL: Final = security_keys.HIVE_PRINCIPAL.name
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class MetastoreConnections:
         self._generation = generation()
         self._idle: list[_Link] = []
         self._addresses: list[Address] = []
+        self._said = ""
+        """Why the last metastore that was tried could not be reached."""
 
     @property
     def place(self) -> str:
@@ -95,8 +101,8 @@ class MetastoreConnections:
                 f"the metastore ({self.place}) did not answer {method}: {error}", uris=self.place, method=method
             ) from error
         except thrift.TException as error:
-            keep = True
-            raise self._translate(method, error) from error
+            keep = type(error).__name__ != _GARBLED
+            raise self._translate(method, error) if keep else self._tell_garbled(method, error) from error
         finally:
             self._give_back(link, keep=keep)
         return answer
@@ -112,6 +118,12 @@ class MetastoreConnections:
         if type(error).__name__ == "TApplicationException" and getattr(error, "type", None) != _UNKNOWN_METHOD:
             return BackendUnavailable(f"the metastore ({self.place}) failed at {method}: {said}", **facts)
         return BackendRefused(f"the metastore ({self.place}) does not do {method}: {said}", **facts)
+
+    def _tell_garbled(self, method: str, error: Exception) -> Exception:
+        """An answer that is no message of Thrift's."""
+        told = f"as one does that wants a login by Kerberos: {_PRINCIPAL}=hive/_HOST@REALM asks for that"
+        what = f"the metastore ({self.place}) answers {method} by none of Thrift's messages ({error})"
+        return BackendRefused(f"{what}, {told}", uris=self.place, method=method)
 
     def types(self) -> Any:
         return import_extra(f"{_STUBS}.ttypes", provider=_PROVIDER)
@@ -143,27 +155,55 @@ class MetastoreConnections:
             if link is not None:
                 self._addresses = [address, *(other for other in addresses if other != address)]
                 return link
-        raise BackendUnavailable(f"no metastore can be reached: {self.place}", uris=self.place)
+        said = f" ({self._said})" if self._said else ""
+        raise BackendUnavailable(f"no metastore can be reached: {self.place}{said}", uris=self.place)
 
     def _try_open(self, host: str, port: int) -> _Link | None:
-        sockets = import_extra("thrift.transport.TSocket", provider=_PROVIDER)
         transport = import_extra("thrift.transport.TTransport", provider=_PROVIDER)
         protocol = import_extra("thrift.protocol.TBinaryProtocol", provider=_PROVIDER)
         stubs = import_extra(f"{_STUBS}.ThriftHiveMetastore", provider=_PROVIDER)
-        opened = sockets.TSocket(host, port)
+        opened = import_extra("thrift.transport.TSocket", provider=_PROVIDER).TSocket(host, port)
         opened.setTimeout(_CONNECT_MS)
         try:
-            opened.open()
-            if trusted := self._trusted:
-                opened.handle = trusted.wrap_socket(opened.handle, server_hostname=host)
-        except ssl.SSLCertVerificationError as error:
-            raise self._mistrust(host, port, error) from error
+            self._open_socket(opened)
+            above = self._log_in(opened, transport) if self._kerberos else transport.TBufferedTransport(opened)
+        except HudiLocksError:
+            opened.close()
+            raise
         except (transport.TTransportException, OSError) as error:
-            _logger.warning("thrift://%s:%d cannot be reached: %s", host, port, error)
+            self._said = str(getattr(error, "inner", None) or error)
+            _logger.warning("thrift://%s:%d cannot be reached: %s", host, port, self._said)
+            opened.close()
             return None
         opened.setTimeout(_ANSWER_MS)
+        return _Link(stubs.Client(protocol.TBinaryProtocol(above, strictRead=True)), opened)
+
+    def _open_socket(self, opened: Any) -> None:
+        opened.open()
         opened.handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _Link(stubs.Client(protocol.TBinaryProtocol(transport.TBufferedTransport(opened))), opened)
+        try:
+            if trusted := self._trusted:
+                opened.handle = trusted.wrap_socket(opened.handle, server_hostname=opened.host)
+        except ssl.SSLCertVerificationError as error:
+            raise self._mistrust(opened.host, opened.port, error) from error
+
+    def _log_in(self, opened: Any, transport: Any) -> SaslTransport:
+        """What messages go through once this process is logged in."""
+        terms = cast("KerberosTerms", self._kerberos)
+        principals = list_principals(terms.principal, opened.host)
+        login = KerberosLogin(principals, security_keys.HIVE_PRINCIPAL, terms.protections)
+        above = SaslTransport(opened, f"thrift://{opened.host}:{opened.port}", login)
+        try:
+            above.log_in()
+        except transport.TTransportException as error:
+            told = f"where it has none, {security_keys.HIVE_USE_KERBEROS.name}=false says so"
+            said = getattr(error, "inner", None) or error
+            raise OSError(f"it does not answer the login by Kerberos ({said}); {told}") from error
+        return above
+
+    @cached_property
+    def _kerberos(self) -> KerberosTerms | None:
+        return find_kerberos(self._options)
 
     @cached_property
     def _trusted(self) -> ssl.SSLContext | None:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 from unittest import mock
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException, NoAuthError, NoNodeError, OperationTimeoutError
 from kazoo.protocol.serialization import Create2
 
 from hudi_locks.config import lock_keys, table_keys
 from hudi_locks.lock import LockScope
 from hudi_locks_providers._wire.zookeeper import contender_prefix, find_first, sort_contenders
+from hudi_locks_providers._zookeeper.login import TicketLogin, make_client
 
 __all__ = ["ZooKeeperHooks"]
 
@@ -72,8 +72,9 @@ class ZooKeeperHooks:
 
     @contextmanager
     def _connect(self, **kwargs: Any) -> Iterator[Any]:
-        given = {**self._settings.security.arguments, **kwargs}
-        client = KazooClient(self._settings.hosts, timeout=self._settings.session_timeout_s, **given)
+        security, timeout_s = self._settings.security, self._settings.session_timeout_s
+        ticket = TicketLogin.from_security(security)
+        client = make_client(security, ticket, hosts=self._settings.hosts, timeout=timeout_s, **kwargs)
         client.start()
         try:
             yield client

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from hudi_locks.config import Options, security_keys
 from hudi_locks.errors import ConfigError
+from hudi_locks_providers._kerberos import check_principal
 from hudi_locks_providers._tls import find_pem_file
 
 __all__ = ["Security"]
 
+_GSSAPI: Final = "GSSAPI"
 _OPEN: Final = "open"
 _CREATOR: Final = "creator"
 
@@ -28,6 +30,7 @@ class Security:
         checks_hostname: Whether the server's certificate must be one for its host.
         digest: `user:password` of ZooKeeper's digest scheme; None for none.
         sasl: User and password of a login by SASL (DIGEST-MD5); None for none.
+        principal: That of the servers, as `zookeeper/_HOST@REALM`, for a login by Kerberos; None for none.
         restricts: Whether nodes are made for whoever is logged in as this client is, and for nobody else.
     """
 
@@ -39,6 +42,7 @@ class Security:
     checks_hostname: bool = True
     digest: str | None = field(default=None, repr=False)
     sasl: tuple[str, str] | None = field(default=None, repr=False)
+    principal: str | None = None
     restricts: bool = False
 
     @classmethod
@@ -57,6 +61,7 @@ class Security:
             checks_hostname=options.get_value(security_keys.ZOOKEEPER_SSL_CHECK_HOSTNAME),
             digest=_find_digest(options),
             sasl=_find_sasl(options),
+            principal=_find_principal(options),
             restricts=_find_rights(options) == _CREATOR,
         )
         found._check()
@@ -69,14 +74,14 @@ class Security:
         if bool(self.cert_file) != bool(self.key_file):
             keys = (security_keys.ZOOKEEPER_SSL_CERT_FILE.name, security_keys.ZOOKEEPER_SSL_KEY_FILE.name)
             raise ConfigError(f"a client's certificate needs both {keys[0]} and {keys[1]}", keys=keys)
-        if self.restricts and not (self.digest or self.sasl or self.cert_file):
+        if self.restricts and not (self.digest or self.sasl or self.principal or self.cert_file):
             key = security_keys.ZOOKEEPER_ACL.name
             way = security_keys.ZOOKEEPER_DIGEST.name
             raise ConfigError(f"{key}={_CREATOR} is for clients that log in: give {way}, or another way", key=key)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What kazoo's client is made with."""
+        """What kazoo's client is made with, but for a login by Kerberos."""
         given: dict[str, Any] = {}
         if self.uses_tls:
             given = {"use_ssl": True, "check_hostname": self.checks_hostname, "ca": self.ca_file}
@@ -102,7 +107,26 @@ def _find_sasl(options: Options) -> tuple[str, str] | None:
     keys, (user, password) = [key.name for key in asked], map(options.find, asked)
     if bool(user) != bool(password):
         raise ConfigError(f"a login by SASL needs both {keys[0]} and {keys[1]}", keys=keys)
+    if user and password and _uses_kerberos(options):
+        key = security_keys.ZOOKEEPER_SASL_MECHANISM.name
+        raise ConfigError(f"{key}={_GSSAPI} logs in by a ticket: leave {keys[0]} and {keys[1]} out", keys=keys)
     return (user, password) if user and password else None
+
+
+def _find_principal(options: Options) -> str | None:
+    key, mechanism = security_keys.ZOOKEEPER_SASL_PRINCIPAL, security_keys.ZOOKEEPER_SASL_MECHANISM
+    if _uses_kerberos(options):
+        return check_principal(options.get_value(key), key)
+    if options.has(key):
+        raise ConfigError(f"{key.name} is for logins by Kerberos: give {mechanism.name}={_GSSAPI}", key=key.name)
+    if options.has(mechanism) and not options.has(security_keys.ZOOKEEPER_SASL_USER):
+        user = security_keys.ZOOKEEPER_SASL_USER.name
+        raise ConfigError(f"{mechanism.name}={options[mechanism.name]} needs {user} too", key=mechanism.name)
+    return None
+
+
+def _uses_kerberos(options: Options) -> bool:
+    return options.get_value(security_keys.ZOOKEEPER_SASL_MECHANISM).upper() == _GSSAPI
 
 
 def _find_rights(options: Options) -> str:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     BadArgumentsError,
@@ -32,6 +31,7 @@ from hudi_locks.clock import Clock
 from hudi_locks.errors import BackendRefused, BackendUnavailable, LockError, ProviderClosed
 from hudi_locks_providers._zookeeper.flight import Errand, Flight, submit
 from hudi_locks_providers._zookeeper.handler import Handler
+from hudi_locks_providers._zookeeper.login import TicketLogin, make_client
 from hudi_locks_providers._zookeeper.settings import Settings
 
 __all__ = ["Session", "SessionListener", "is_lost", "translate"]
@@ -79,7 +79,10 @@ class Session:
         self._starting = threading.Lock()
         self._client: Any = None
         self._handler: Handler | None = None
+        self._login = TicketLogin.from_security(settings.security)
         self._live = threading.Event()
+        """Set while there is a link, and when a login was refused: whoever waits is told at once."""
+        self._is_refused = False
         self._closed = False
 
     def await_link(self, timeout_s: float = math.inf) -> None:
@@ -98,13 +101,15 @@ class Session:
         linked = self.is_linked or self._clock.wait(self._live, patience_s)
         if self._closed:
             raise ProviderClosed("the zookeeper lock provider is closed")
-        if linked:
+        if linked and not self._is_refused:
             return
         raise self._explain_silence(patience_s)
 
     def _explain_silence(self, patience_s: float) -> LockError:
         hosts = f"{self.settings.hosts}{self.settings.chroot}"
-        if self._client is not None and self._client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
+        if self._login is not None and self._login.failure is not None:
+            return self._login.failure
+        if self._is_refused:
             return _refuse_login(hosts)
         if self._handler is not None and (mistrusted := self._handler.mistrusted):
             told = "give its authority by hudi_locks.zookeeper.ssl.ca_file, or the host that it is for in the url"
@@ -123,18 +128,21 @@ class Session:
             if self._closed or (self._handler is not None and self._handler.is_connecting()):
                 return
             self._stop()
+            self._is_refused = False
+            self._live.clear()
             servers = self.settings.hosts.count(",") + 1
             self._handler = Handler(self.settings.connection_timeout_s / servers)
             self._client = self._make_client(self._handler)
             self._client.start_async()
 
     def _make_client(self, handler: Handler) -> Any:
-        client = KazooClient(
+        client = make_client(
+            self.settings.security,
+            self._login,
             hosts=self.settings.hosts,
             timeout=self.settings.session_timeout_s,
             handler=handler,
             connection_retry=KazooRetry(max_tries=-1, delay=_FIRST_PAUSE_S, max_delay=_LONGEST_PAUSE_S),
-            **self.settings.security.arguments,
         )
         client.add_listener(self._hear)
         self._observe_handshake(client)
@@ -161,17 +169,26 @@ class Session:
 
     def _hear(self, state: str) -> None:
         if state == KazooState.CONNECTED:
-            self.suspended_s = None
+            self.suspended_s, self._is_refused = None, False
             self._live.set()
             self._listener.session_resumed()
             return
-        self._live.clear()
+        self._note_end()
         self.suspended_s = self._clock.monotonic()
         if state == KazooState.LOST:
             self.id = None
             self._listener.session_lost()
         else:
             self._listener.session_suspended()
+
+    def _note_end(self) -> None:
+        """A session whose login was refused ends twice: kazoo closes it, too."""
+        client = self._client
+        if client is not None and client._state == KeeperState.AUTH_FAILED:  # noqa: SLF001  # told nowhere
+            self._is_refused = True
+            self._live.set()
+        elif not self._is_refused:
+            self._live.clear()
 
     @property
     def acl(self) -> list[Any]:
@@ -203,7 +220,10 @@ class Session:
         flight = Flight(len(requests))
         for request, slot in zip(requests, flight.slots, strict=True):
             submit(client, request, slot)
-        return flight.wait(self.settings.connection_timeout_s)
+        outcomes = flight.wait(self.settings.connection_timeout_s)
+        if self._login is not None and self._login.failure is not None:
+            self._login.give_reason(outcomes)
+        return outcomes
 
     def ask(self, request: Any, heard: Callable[[Any], None]) -> None:
         """Send one request; `heard` gets its outcome on the connection's thread, which may call this too."""
@@ -237,7 +257,7 @@ def is_lost(outcome: Any) -> bool:
 
 
 def _refuse_login(key: str) -> LockError:
-    told = "check hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+    told = "check hudi_locks.zookeeper.sasl.user and ….password, or for Kerberos ….principal, and the servers' logs"
     return BackendRefused(f"ZooKeeper refuses the login by SASL for {key}: {told}", key=key)
 
 
@@ -251,9 +271,9 @@ def translate(error: Exception, path: str) -> LockError:
             key=path,
         )
     if isinstance(error, AuthFailedError):
-        return _refuse_login(path)
+        return error.__cause__ if isinstance(error.__cause__, LockError) else _refuse_login(path)
     if isinstance(error, SessionClosedRequireSaslError):
-        told = "give hudi_locks.zookeeper.sasl.user and hudi_locks.zookeeper.sasl.password"
+        told = "give hudi_locks.zookeeper.sasl.user and ….password, or for Kerberos ….mechanism=GSSAPI"
         return BackendRefused(f"ZooKeeper wants a login by SASL for {path}: {told}", key=path)
     if isinstance(error, UnimplementedError):
         return BackendRefused(f"{path}: this ZooKeeper server is older than 3.5, which is needed", key=path)

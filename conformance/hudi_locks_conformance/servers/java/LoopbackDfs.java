@@ -1,10 +1,8 @@
 import java.io.File;
-import java.nio.file.Files;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.io.Text;
-import org.apache.hadoop.minikdc.MiniKdc;
 import org.apache.hadoop.security.Credentials;
 import org.apache.hadoop.security.UserGroupInformation;
 
@@ -13,9 +11,9 @@ import org.apache.hadoop.security.UserGroupInformation;
  * of its output tells the port for Hadoop's own clients, before anything can be written. A folder that is there is
  * taken up with all that is in it.
  *
- * A third argument names a folder that is not there yet, and asks for Kerberos: a key distribution center runs beside
- * it. The folder gets krb5.conf, writer.keytab with the key of the principal "writer", and a delegation token of the
- * name node, of its own user "hdfs", in "token".
+ * A third argument names a keytab with the keys of hdfs/localhost and HTTP/localhost, and asks for Kerberos, of which a
+ * fourth one is the realm. A delegation token of the name node, of its own user "hdfs", is in "token" of the working
+ * folder then.
  */
 public final class LoopbackDfs {
     public static void main(String[] arguments) throws Exception {
@@ -27,9 +25,9 @@ public final class LoopbackDfs {
         settings.setBoolean("dfs.permissions.enabled", true);
         // a writer asks again this soon whether its block arrived; the default of 400 ms makes small files slow
         settings.setInt("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", 10);
-        File secrets = arguments.length > 2 ? new File(arguments[2]) : null;
-        if (secrets != null) {
-            askForKerberos(settings, secrets);
+        boolean isSecure = arguments.length > 2;
+        if (isSecure) {
+            askForKerberos(settings, arguments[2], arguments[3]);
         }
         MiniDFSCluster cluster = new MiniDFSCluster.Builder(settings)
                 .format(!new File(arguments[0]).exists())
@@ -40,26 +38,20 @@ public final class LoopbackDfs {
         System.out.println("rpc port " + cluster.getNameNodePort());
         cluster.getFileSystem().setPermission(
                 new org.apache.hadoop.fs.Path("/"), new org.apache.hadoop.fs.permission.FsPermission((short) 0777));
-        if (secrets != null) {
-            writeToken(cluster, new File(secrets, "token"));
+        if (isSecure) {
+            writeToken(cluster, new File("token").getAbsoluteFile());
         }
         System.out.println("active");
         Thread.currentThread().join();
     }
 
-    private static void askForKerberos(Configuration settings, File folder) throws Exception {
-        MiniKdc center = new MiniKdc(MiniKdc.createConf(), folder);
-        center.start();
-        Files.copy(center.getKrb5conf().toPath(), new File(folder, "krb5.conf").toPath());
-        File keytab = new File(folder, "service.keytab");
-        center.createPrincipal(keytab, "hdfs/localhost", "HTTP/localhost");
-        center.createPrincipal(new File(folder, "writer.keytab"), "writer");
+    private static void askForKerberos(Configuration settings, String keytab, String realm) {
         for (String node : new String[] {"namenode", "datanode"}) {
-            settings.set("dfs." + node + ".kerberos.principal", "hdfs/localhost@" + center.getRealm());
-            settings.set("dfs." + node + ".keytab.file", keytab.getPath());
+            settings.set("dfs." + node + ".kerberos.principal", "hdfs/localhost@" + realm);
+            settings.set("dfs." + node + ".keytab.file", keytab);
         }
-        settings.set("dfs.web.authentication.kerberos.principal", "HTTP/localhost@" + center.getRealm());
-        settings.set("dfs.web.authentication.kerberos.keytab", keytab.getPath());
+        settings.set("dfs.web.authentication.kerberos.principal", "HTTP/localhost@" + realm);
+        settings.set("dfs.web.authentication.kerberos.keytab", keytab);
         settings.set("hadoop.security.authentication", "kerberos");
         settings.set("hadoop.security.authorization", "true");
         settings.set("dfs.data.transfer.protection", "authentication");

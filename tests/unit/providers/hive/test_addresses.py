@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hudi_locks_providers._hive.settings import find_addresses, uses_tls
+from hudi_locks_providers._hive.settings import KerberosTerms, find_addresses, find_kerberos
 
 from hudi_locks import ConfigError
 from hudi_locks.config import Options, lock_keys
@@ -65,22 +66,57 @@ def test_the_running_spark_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_addresses(NOTHING, lock_keys.HIVE_URIS) == [("spark", 3)]
 
 
-def test_kerberos_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_site(tmp_path, hive_metastore_uris="thrift://site:2", hive_metastore_sasl_enabled="true")
-    monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
-    with pytest.raises(ConfigError, match="Kerberos"):
-        find_addresses(NOTHING, lock_keys.HIVE_URIS)
+SITE = {"hive_metastore_sasl_enabled": "true", "hive_metastore_kerberos_principal": "hive/_HOST@SITE"}
+PRINCIPAL, USE = "hudi_locks.hive_metastore.principal", "hudi_locks.hive_metastore.use_kerberos"
 
 
-def test_a_metastore_that_is_named_is_taken_beside_a_site_that_asks_for_kerberos(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_word_of_it_nobody_logs_in() -> None:
+    assert find_kerberos(NOTHING) is None
+
+
+@pytest.mark.parametrize("prefix", ["hive_", ""])
+def test_the_site_asks_for_a_login_also_where_a_key_names_the_metastore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:
-    """As the refusal advises; whether it speaks TLS is asked of the same site."""
-    write_site(tmp_path, hive_metastore_uris="thrift://site:2", hive_metastore_sasl_enabled="true")
+    """As with Hive's own client; Hive 3 has other names."""
+    write_site(tmp_path, **{name.replace("hive_", prefix, 1): value for name, value in SITE.items()})
     monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
-    named = Options({lock_keys.HIVE_URIS.name: "thrift://named:3"})
-    assert find_addresses(named, lock_keys.HIVE_URIS) == [("named", 3)]
-    assert not uses_tls(named)
+    said = KerberosTerms("hive/_HOST@SITE", ("auth", "auth-int", "auth-conf"))
+    for options in (NOTHING, Options({KEY: "thrift://named:3"})):
+        assert find_kerberos(options) == said
+    assert find_kerberos(Options({PRINCIPAL: "hive/h@KEY"})) == replace(said, principal="hive/h@KEY")
+    assert find_kerberos(Options({USE: "false", KEY: "thrift://named:3"})) is None
+
+
+@pytest.mark.parametrize("given", [{PRINCIPAL: "hive/h@KEY"}, {PRINCIPAL: "hive/h@KEY", USE: "true"}])
+def test_a_key_asks_for_a_login(given: dict[str, str]) -> None:
+    found = find_kerberos(Options(given))
+    assert found is not None
+    assert found.principal == "hive/h@KEY"
+
+
+def test_a_login_needs_a_principal_and_no_contradiction() -> None:
+    with pytest.raises(ConfigError, match=rf"no principal of theirs is named: give {PRINCIPAL}=hive/_HOST@REALM"):
+        find_kerberos(Options({USE: "true"}))
+    with pytest.raises(ConfigError, match=rf"{PRINCIPAL} is given, but {USE} is false: leave one out"):
+        find_kerberos(Options({USE: "false", PRINCIPAL: "hive/h@KEY"}))
+
+
+@pytest.mark.parametrize("file", ["hive-site.xml", "core-site.xml"])
+def test_connections_are_guarded_as_hadoop_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    write_site(tmp_path, hadoop_rpc_protection="privacy, Integrity")
+    (tmp_path / "hive-site.xml").rename(tmp_path / file)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    by_tls = {PRINCIPAL: "hive/h@KEY", "hudi_locks.hive_metastore.use_ssl": "true"}
+    assert find_kerberos(Options({PRINCIPAL: "hive/h@KEY"})) == KerberosTerms("hive/h@KEY", ("auth-conf", "auth-int"))
+    assert find_kerberos(Options(by_tls)) == KerberosTerms("hive/h@KEY", ("auth", "auth-int", "auth-conf"))
+
+
+def test_a_protection_that_hadoop_does_not_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_site(tmp_path, hadoop_rpc_protection="private")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with pytest.raises(ConfigError, match="'private' is none of authentication, integrity, privacy"):
+        find_kerberos(Options({PRINCIPAL: "hive/h@KEY"}))
 
 
 def test_a_broken_site_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

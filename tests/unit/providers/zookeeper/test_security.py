@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hudi_locks.config import Options
 USE, LOGIN = {"hudi_locks.zookeeper.use_ssl": "true"}, {"hudi_locks.zookeeper.sasl.user": "ada"}
 CA, CERT = "hudi_locks.zookeeper.ssl.ca_file", "hudi_locks.zookeeper.ssl.cert_file"
 DIGEST, ACL = "hudi_locks.zookeeper.digest", "hudi_locks.zookeeper.acl"
+MECHANISM, PRINCIPAL = "hudi_locks.zookeeper.sasl.mechanism", "hudi_locks.zookeeper.sasl.principal"
 
 
 def parse(given: Mapping[str, object]) -> Security:
@@ -63,11 +65,28 @@ def test_the_client_gets_what_the_keys_say(pem: str) -> None:
         (LOGIN, "needs both .*sasl.user and .*sasl.password"),
         ({ACL: "creator"}, "acl=creator is for clients that log in: give hudi_locks.zookeeper.digest"),
         ({ACL: "mine"}, "acl='mine': give open or creator"),
+        ({PRINCIPAL: "zk/h"}, "sasl.principal is for logins by Kerberos: give .*mechanism=GSSAPI"),
+        ({MECHANISM: "digest-md5"}, "mechanism=digest-md5 needs hudi_locks.zookeeper.sasl.user too"),
+        ({MECHANISM: "PLAIN"}, "mechanism"),
+        ({MECHANISM: "GSSAPI", PRINCIPAL: "zk"}, "'zk' is no principal of a service: give .*sasl.principal=service/_H"),
+        (
+            {MECHANISM: "GSSAPI", **LOGIN, "hudi_locks.zookeeper.sasl.password": "pw"},
+            "mechanism=GSSAPI logs in by a ticket: leave .*user and .*password out",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(pem: str, given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse({name: pem if value == "PEM" else value for name, value in given.items()})
+
+
+@pytest.mark.parametrize(
+    ("given", "principal"),
+    [({}, "zookeeper/_HOST"), ({PRINCIPAL: "zk/h@R"}, "zk/h@R"), ({ACL: "creator"}, "zookeeper/_HOST")],
+)
+def test_a_login_by_ticket_asks_for_the_principal_of_servers(given: dict[str, str], principal: str) -> None:
+    found = parse({MECHANISM: "gssapi", **given})
+    assert (found.principal, found.restricts, found.arguments) == (principal, ACL in given, {})
 
 
 def test_a_login_by_sasl_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,4 +96,13 @@ def test_a_login_by_sasl_names_the_package_that_it_needs(monkeypatch: pytest.Mon
     options["hoodie.write.lock.zookeeper.base_path"] = "/locks"
     provider = ZooKeeperLockProvider(options, clock=ManualClock(), on_lost=lambda *_: None)
     with pytest.raises(ProviderLoadError, match=r"pip install 'kazoo\[sasl\]'"):
+        _ = provider.client
+
+
+def test_a_login_by_ticket_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    options = {"hoodie.write.lock.zookeeper.url": "h:1", "hoodie.table.name": "t", MECHANISM: "GSSAPI"}
+    options["hoodie.write.lock.zookeeper.base_path"] = "/locks"
+    provider = ZooKeeperLockProvider(options, clock=ManualClock(), on_lost=lambda *_: None)
+    with pytest.raises(ProviderLoadError, match=r"pip install 'hudi-locks\[kerberos\]'"):
         _ = provider.client
