@@ -26,6 +26,7 @@ from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import META_COLUMNS
 from hudi_locks.table.altered_columns import ColumnHistory
+from hudi_locks.table.log_places import split_places
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.virtual_keys import VirtualKeys
 
@@ -136,6 +137,9 @@ class MergeRule:
         virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
         unavailable: Texts that take the value of the other row; None where every value counts.
         history: Of a table in which ALTER TABLE changed columns, as its files have them.
+        by_place: Whether the ordering column has texts such as 000002.1234, of a file and a place in it, which are
+            compared as two numbers; a delete in a log takes out whatever came before it then, and a row behind it
+            counts as if the delete were not there.
     """
 
     ordering: tuple[str, ...] = ()
@@ -146,6 +150,7 @@ class MergeRule:
     virtual_keys: VirtualKeys | None = None
     unavailable: Unavailable | None = None
     history: ColumnHistory | None = None
+    by_place: bool = False
 
     @property
     def within_write(self) -> MergeRule:
@@ -181,7 +186,7 @@ def newest_rows(rows: pa.Table, rule: MergeRule) -> Indices | None:
 
 def _order_rows(rows: pa.Table, rule: MergeRule) -> Indices:
     """Positions from the least ordering value to the greatest, equal ones as they came."""
-    columns = [column for name in rule.ordering for column in _sortable(rows.column(name))]
+    columns = [part for column in _list_ordering(rows, rule) for part in _sortable(column)]
     if not columns or (len(columns) == 1 and _is_sorted(columns[0])):
         return np.arange(rows.num_rows)
     sortable = pa.table(columns, [str(place) for place in range(len(columns))])
@@ -203,13 +208,23 @@ def _ranks_alike(column: pa.ChunkedArray) -> bool:
     return column.null_count == 0 and not pa.types.is_floating(column.type)
 
 
-def find_wins(newer: pa.Table, older: pa.Table, ordering: tuple[str, ...]) -> Mask:
-    """Where the row of `newer` is not behind that of `older`: from the last field to the first, which overrules."""
+def find_wins(newer: pa.Table, older: pa.Table, rule: MergeRule) -> Mask:
+    """Where the row of `newer` is not behind that of `older`: from the last field to the first, which overrules.
+
+    Raises:
+        UnsupportedTable: A text is no place; see `MergeRule.by_place`.
+    """
     wins = np.ones(newer.num_rows, dtype=np.bool_)
-    for name in reversed(ordering):
-        ours, theirs = newer.column(name), older.column(name)
+    pairs = zip(_list_ordering(newer, rule), _list_ordering(older, rule), strict=True)
+    for ours, theirs in reversed(list(pairs)):
         wins = np.where(_is_equal(ours, theirs), wins, _is_greater(ours, theirs))
     return wins
+
+
+def _list_ordering(rows: pa.Table, rule: MergeRule) -> list[pa.ChunkedArray]:
+    """What is compared, one after the other."""
+    columns = [rows.column(name) for name in rule.ordering]
+    return [part for column in columns for part in split_places(column)] if rule.by_place else columns
 
 
 def _is_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
