@@ -269,7 +269,16 @@ END_INSTANT = Key(
     since="0.4.0",
     refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
 )
-READ_KEYS: tuple[Key[Any], ...] = (QUERY_TYPE, AS_OF_INSTANT, BEGIN_INSTANT, END_INSTANT)
+FULL_SCAN = Key(
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+    bool,
+    True,
+    "whether an incremental read that begins before the active timeline shows all that archived commits wrote; false,"
+    " by which JVM Hudi leaves some of it out, is refused",
+    since="0.9.0",
+    refusal="a writer reads nothing; give it to hudi_locks.spark.read, or call read, as_of or incremental",
+)
+READ_KEYS: tuple[Key[Any], ...] = (QUERY_TYPE, AS_OF_INSTANT, BEGIN_INSTANT, END_INSTANT, FULL_SCAN)
 """Options of one read."""
 
 _EVERY_ROW = (

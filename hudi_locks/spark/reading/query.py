@@ -70,6 +70,10 @@ def leave_out_query(options: Options) -> Options:
 
 
 def _refuse_mixed(options: Options, kind: str, moment: str | None) -> None:
+    if not options.get_value(datasource_keys.FULL_SCAN):
+        name = datasource_keys.FULL_SCAN.name
+        message = f"{name}=false is not offered: rows of archived commits would be missing in silence; leave it out"
+        raise ConfigError(message, key=name, value="false")
     spans = [key.name for key in (datasource_keys.BEGIN_INSTANT, datasource_keys.END_INSTANT) if options.has(key)]
     stray = spans if kind != "incremental" else []
     stray += [datasource_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
