@@ -58,18 +58,24 @@ class DeleteMarker:
     Attributes:
         column: Its name; a table may lack it.
         value: The value, as text; None for a column of booleans that is true.
+        any_case: Whether the value may be in capital letters, or in small ones.
     """
 
     column: str
     value: str | None = None
+    any_case: bool = False
 
 
 IS_DELETED: Final = DeleteMarker("_hoodie_is_deleted")
 """What every table has, if it has a column of booleans of this name."""
 
 
-def read_delete_marker(options: Options) -> DeleteMarker | None:
+def read_delete_marker(options: Options, *, any_case: bool = False) -> DeleteMarker | None:
     """The marker that a table's properties, or a writer's options, name.
+
+    Args:
+        options: These.
+        any_case: See `DeleteMarker`.
 
     Raises:
         ConfigError: Only one of column and value is there.
@@ -78,7 +84,7 @@ def read_delete_marker(options: Options) -> DeleteMarker | None:
     if bool(column) != bool(value):
         given, lacking = (table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)[:: 1 if column else -1]
         raise ConfigError(f"{given.name} needs {lacking.name} beside it: a column and its value", key=lacking.name)
-    return DeleteMarker(column, value) if column and value else None
+    return DeleteMarker(column, value, any_case) if column and value else None
 
 
 def find_deletes(rows: pa.Table, markers: Sequence[DeleteMarker]) -> npt.NDArray[np.bool_] | None:
@@ -102,8 +108,12 @@ def _find(rows: pa.Table, marker: DeleteMarker) -> npt.NDArray[np.bool_] | None:
     column = rows.column(marker.column)
     if marker.value is None and not pa.types.is_boolean(column.type):
         return None
-    marked = column if marker.value is None else pc.equal(column.cast(pa.string()), marker.value)
+    marked = column if marker.value is None else _equals(column.cast(pa.string()), marker.value, marker.any_case)
     return np.asarray(pc.fill_null(marked, fill_value=False).to_numpy(), np.bool_)
+
+
+def _equals(column: pa.ChunkedArray, value: str, any_case: bool) -> pa.ChunkedArray:  # noqa: FBT001
+    return pc.equal(pc.utf8_lower(column), value.lower()) if any_case else pc.equal(column, value)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ __all__ = [
     "describe_payload",
     "find_own_ordering",
     "find_payload_meaning",
+    "is_debezium",
     "read_payload",
 ]
 
@@ -88,6 +89,11 @@ def find_own_ordering(payload: str, version: int) -> str | None:
 def compares_places(properties: Mapping[str, str]) -> bool:
     """Whether the payload class of a table below version 9 compares the parts of texts such as 000002.1234."""
     return properties.get(table_keys.PAYLOAD_CLASS.name, "").removeprefix(_PACKAGE) == MYSQL
+
+
+def is_debezium(properties: Mapping[str, str]) -> bool:
+    """Whether the payload class of a table is for Debezium's events, of which a delete may be in capital letters."""
+    return properties.get(table_keys.PAYLOAD_CLASS.name, "").removeprefix(_PACKAGE).startswith("debezium.")
 
 
 def describe_payload(options: Options, version: int, *, ordering: Sequence[str]) -> dict[str, str]:

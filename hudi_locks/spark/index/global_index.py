@@ -224,5 +224,6 @@ def _find_wins(ours: Sequence[Column], theirs: Sequence[Column]) -> Column:
 def _is_marked(marker: DeleteMarker, kinds: dict[str, str]) -> Column:
     column = column_named(marker.column)
     if marker.value is not None:
-        return F.coalesce(column.cast("string") == marker.value, F.lit(False))
+        text, value = column.cast("string"), marker.value
+        return F.coalesce(F.lower(text) == value.lower() if marker.any_case else text == value, F.lit(False))
     return F.coalesce(column, F.lit(False)) if kinds[marker.column] == "boolean" else F.lit(False)

@@ -16,7 +16,7 @@ from hudi_locks.table.log_places import split_places
 from hudi_locks.table.log_rows import LogEntry
 
 SCHEMA = add_meta_schema(pa.schema([("op", pa.string()), ("seq", pa.string()), ("v", pa.int64())]))
-RULE = MergeRule(("seq",), deletes=(DeleteMarker("op", "d"),), by_place=True)
+RULE = MergeRule(("seq",), deletes=(DeleteMarker("op", "d", any_case=True),), by_place=True)
 Record = tuple[str, str | None, Any]
 """Key, place, and a value; None in its place is a delete."""
 
@@ -102,6 +102,12 @@ def test_files_and_positions_are_compared_as_numbers(came: list[Record], left: i
 def test_a_delete_that_comes_late_takes_nothing_out_where_rows_are_written_whole() -> None:
     merging = UpsertMerge(rows([("a", "1.5", None), ("b", "1.5", None)]), RULE)
     assert show(merging.apply(rows([("a", "1.10", 1), ("b", "1.4", 2)]))) == {"a": 1}
+
+
+def test_a_delete_may_be_in_capital_letters() -> None:
+    came = rows([("a", "1.5", 1), ("b", "1.5", 2)]).set_column(SCHEMA.get_field_index("op"), "op", pa.array(["D", "U"]))
+    merging = UpsertMerge(came, RULE)
+    assert show(merging.apply(rows([("a", "1.1", 0), ("b", "1.1", 0)]))) == {"b": 2}
 
 
 @pytest.mark.parametrize("text", ["15", "x.5", "", "1.", "-1.5", "1.9999999999999999999"])

@@ -197,7 +197,7 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
 
 
 PAYLOADS = "org.apache.hudi.common.model."
-DEBEZIUM_DELETES = (IS_DELETED, DeleteMarker("_change_operation_type", "d"))
+DEBEZIUM_DELETES = (IS_DELETED, DeleteMarker("_change_operation_type", "d", any_case=True))
 MYSQL = MergeRule(("_event_seq",), deletes=DEBEZIUM_DELETES, by_place=True)
 POSTGRES = MergeRule(
     ("_event_lsn",),
