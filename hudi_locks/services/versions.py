@@ -235,8 +235,8 @@ class VersionChanger:
 
     def _refuse_lacking(self, before: TableConfig, after: TableConfig, timeline: Timeline) -> None:
         """Other columns may decide between rows then, as of events of MySQL: the table has to have them."""
-        schema = Table(self._storage, before).schema(timeline)
         new = set(after.ordering_fields) - set(before.ordering_fields)
+        schema = Table(self._storage, before).schema(timeline) if new else None
         if schema is not None and (lacking := sorted(new.difference(schema.names))):
             message = (
                 f"{self._storage.base}: at version {after.version} rows are ordered by"
