@@ -102,6 +102,15 @@ END_SCHEMA = Key(
     accepted=("false",),
     refusal="an incremental read shows the columns of now; choose some by its argument columns",
 )
+FULL_SCAN = Key(
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+    bool,
+    True,
+    "whether an incremental read that begins before the active timeline shows all that archived commits wrote",
+    since="0.9.0",
+    accepted=("true",),
+    refusal="rows of archived commits would be missing in silence, as JVM Hudi leaves some of them out; leave it out",
+)
 LOG_MERGE_TYPE = Key(
     "hoodie.datasource.merge.type",
     str,
@@ -125,6 +134,7 @@ REFUSED_READ_KEYS: tuple[Key[Any], ...] = (
     INCREMENTAL_PATH_GLOB,
     READ_PATHS,
     END_SCHEMA,
+    FULL_SCAN,
     LOG_MERGE_TYPE,
     AS_READ_OPTIMIZED,
 )

@@ -227,7 +227,7 @@ UNUSED_KEYS: Final = (
             *_under("hoodie.datasource.read.file.index.", "list.partitions.from.catalog", "listing.mode"),
             "hoodie.datasource.read.file.index.listing.partition-path-prefix.analysis.enabled",
             "hoodie.datasource.read.file.index.optimize.listing.using.path.filter",
-            *_under("hoodie.datasource.read.", "incr.fallback.fulltablescan.enable", "use.new.parquet.file.format"),
+            "hoodie.datasource.read.use.new.parquet.file.format",
             *_under("hoodie.datasource.read.incr.", "skip_cluster", "skip_compact", "table.version"),
             *_under("hoodie.datasource.read.", "partition.value.extractor.enabled", "streaming.table.version"),
             *_under("hoodie.datasource.read.table.valued.function.", "filesystem.relation.subpath"),

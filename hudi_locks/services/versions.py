@@ -17,6 +17,7 @@ from hudi_locks.services.table_writer import TableWriter
 from hudi_locks.table import (
     PROPERTIES_PATH,
     VERSIONS,
+    Table,
     TableConfig,
     latest_file_slices,
     refuse_altered,
@@ -201,6 +202,7 @@ class VersionChanger:
         self._refuse_busy(timeline)
         kept = {key: value for key, value in known.items() if key not in NAMED}
         wanted = translate_properties(kept, to, self._options, zone=self._zone)
+        self._refuse_lacking(TableConfig.from_properties(kept), TableConfig.from_properties(wanted), timeline)
         self._refuse_logs(timeline, to)
         if to < _LATER:
             refuse_altered(self._storage, timeline, advice=_UNKEPT)
@@ -230,6 +232,17 @@ class VersionChanger:
                 f" (hudi-locks compact {base}), while nobody writes"
             )
             raise UnsupportedTable(message, path=base, groups=logged)
+
+    def _refuse_lacking(self, before: TableConfig, after: TableConfig, timeline: Timeline) -> None:
+        """Other columns may decide between rows then, as of events of MySQL: the table has to have them."""
+        new = set(after.ordering_fields) - set(before.ordering_fields)
+        schema = Table(self._storage, before).schema(timeline) if new else None
+        if schema is not None and (lacking := sorted(new.difference(schema.names))):
+            message = (
+                f"{self._storage.base}: at version {after.version} rows are ordered by"
+                f" {','.join(after.ordering_fields)}, and the table has no column {', '.join(lacking)}: write it first"
+            )
+            raise UnsupportedTable(message, path=self._storage.base, columns=lacking)
 
     def _require(self, to: int) -> None:
         data = self._storage.read(PROPERTIES_PATH)

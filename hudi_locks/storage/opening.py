@@ -61,17 +61,22 @@ def open_beside(storage: Storage, folder: str) -> Storage:
         folder: Its address as Hadoop writes it, which escapes nothing: `file:/data/day=1`.
 
     Raises:
-        UnsupportedTable: The table or the folder is not on a disk of this machine.
+        UnsupportedTable: The two do not lie in one kind of store, or in one where files outside of a table are not
+            read.
     """
     scheme, root = split_scheme(folder)
     schemes = {scheme or LOCAL_SCHEME, split_scheme(storage.base)[0] or LOCAL_SCHEME}
     if schemes == {LOCAL_SCHEME}:
         return LocalStorage(f"/{root.lstrip('/')}", base=folder)
-    message = (
-        f"files of the table {storage.base} lie in {folder}: those outside of a table are read here if both are on"
-        " disks of this machine; use JVM Hudi for this table"
-    )
-    raise UnsupportedTable(message, path=folder, table=storage.base)
+    found = storage.open_elsewhere(folder)
+    if found is None:
+        message = (
+            f"files of the table {storage.base} lie in {folder}: those outside of a table are read here if both are on"
+            " disks of this machine, or in buckets of S3, of Google Cloud Storage or of one account of Azure; use JVM"
+            " Hudi for this table"
+        )
+        raise UnsupportedTable(message, path=folder, table=storage.base)
+    return found
 
 
 def register_storage(scheme: str, opener: Opener) -> None:

@@ -274,6 +274,17 @@ class Storage(ABC):
 
     native: ClassVar[RenamedMember] = RenamedMember("address", removed_in="0.3.0")
 
+    def open_elsewhere(self, folder: str) -> Storage | None:  # noqa: ARG002
+        """The files of a folder outside of the base path, reached as those of the table are; makes no I/O.
+
+        Args:
+            folder: Its address as Hadoop writes it, which escapes nothing: `s3a://bucket/data/day=1`.
+
+        Returns:
+            None where it is no folder of this store, or nobody knows how to reach it.
+        """
+        return None
+
     @abstractmethod
     def now_ms(self) -> int:
         """The store's own clock, ms since the epoch, as it stamps new files."""

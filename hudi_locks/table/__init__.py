@@ -64,6 +64,7 @@ from hudi_locks.table.key_generator import (
 )
 from hudi_locks.table.known_history import find_schema_history
 from hudi_locks.table.limits import check_creatable, check_readable, check_writable
+from hudi_locks.table.log_places import find_malformed
 from hudi_locks.table.log_rows import read_log
 from hudi_locks.table.log_writer import LogFormat, LogPart, LogWriter
 from hudi_locks.table.losses import OvertakenSnapshot, read_clean_plans, read_last_clean, refuse_cleaned
@@ -203,6 +204,7 @@ __all__ = [
     "find_completions",
     "find_deletes",
     "find_key_generator",
+    "find_malformed",
     "find_schema_history",
     "find_stored_types",
     "find_zone_name",

@@ -64,8 +64,7 @@ def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str 
     of its file group, so one that a clean has taken can only be missed, never stand for fewer rows.
 
     Raises:
-        TableError: Files of these commits are cleaned, so that the answer would not be whole; or the table has
-            version 6, whose archive is not read.
+        TableError: Files of these commits are cleaned, so that the answer would not be whole.
         DamagedTable: A file of an active commit is lost; or a commit, or the history, cannot be read.
         OvertakenSnapshot: A commit was undone since `timeline` was loaded.
     """
@@ -93,7 +92,7 @@ def slices_changed(
 
     Raises:
         TableError: A file that the span ends with, or is merged with there, is cleaned, so that the answer would not
-            be whole; or the table has version 6, whose archive is not read.
+            be whole.
         DamagedTable: A commit, or the history, cannot be read.
     """
     commits = _list_commits(storage, timeline, begin=begin, end=end)
@@ -138,7 +137,6 @@ def _list_gone(commits: list[_Commit], slices: Mapping[_Group, FileSlice]) -> It
 
 def _list_commits(storage: Storage, timeline: Timeline, *, begin: str, end: str | None) -> list[_Commit]:
     """The commits of the span with their metadata, in the order of their completion."""
-    _refuse_archived(storage, timeline, begin)
     instants = timeline.completed_between(begin, end)
     active = [(i, read_commit(storage, timeline, requested=i.requested)) for i in instants]
     archived = _read_archived(storage, timeline, begin=begin, end=end)
@@ -166,15 +164,6 @@ def _read_archived(storage: Storage, timeline: Timeline, *, begin: str, end: str
         for i in inside
         if timeline.get(i.requested) is None
     ]
-
-
-def _refuse_archived(storage: Storage, timeline: Timeline, begin: str) -> None:
-    """Refuse a span whose archive is none that is read here."""
-    first = timeline.first_active
-    if not timeline.layout.is_version_6 or (first is not None and begin >= first):
-        return
-    if any(entry.size for entry in storage.list(timeline.layout.archive)):
-        raise _refusal(begin, first, "that of a table of version 6 is not read")
 
 
 def _refuse_gone(storage: Storage, timeline: Timeline, files: Iterable[BaseFile], *, begin: str) -> None:

@@ -31,7 +31,7 @@ from hudi_locks.table.ordering import (
     Unavailable,
     read_delete_marker,
 )
-from hudi_locks.table.payloads import MERGE_MODE_SINCE, find_payload_meaning
+from hudi_locks.table.payloads import MERGE_MODE_SINCE, compares_places, find_payload_meaning, is_debezium
 from hudi_locks.table.virtual_keys import VirtualKeys
 from hudi_locks.table.zone import find_zone
 from hudi_locks.timeline import LAYOUT_1, LAYOUT_2, TimelineLayout
@@ -131,6 +131,7 @@ class TableConfig:
             precombine=self.ordering_fields if by_payload else (),
             virtual_keys=self.virtual_keys,
             unavailable=unavailable,
+            by_place=is_old and compares_places(self.extra),
         )
 
     def _read_unavailable(self, *, fills_earlier: bool) -> Unavailable | None:
@@ -146,7 +147,8 @@ class TableConfig:
     @cached_property
     def delete_markers(self) -> tuple[DeleteMarker, ...]:
         """What makes of a row a delete."""
-        marker = read_delete_marker(Options(self._merging))
+        any_case = bool(self.payload_meaning) and is_debezium(self.extra)
+        marker = read_delete_marker(Options(self._merging), any_case=any_case)
         return (IS_DELETED, marker) if marker else (IS_DELETED,)
 
     @property

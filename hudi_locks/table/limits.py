@@ -12,7 +12,7 @@ from hudi_locks.format import MetadataPartition
 from hudi_locks.storage import Storage
 from hudi_locks.table.config import PROPERTIES_PATH, TableConfig
 from hudi_locks.table.key_generator import COMPLEX, CUSTOM, KEY_GENERATORS, NON_PARTITION, SIMPLE, TIMESTAMP
-from hudi_locks.table.payloads import MERGE_MODE_SINCE
+from hudi_locks.table.payloads import MERGE_MODE_SINCE, find_own_ordering
 
 __all__ = ["check_creatable", "check_folders", "check_readable", "check_writable"]
 
@@ -153,6 +153,7 @@ def _find_unreadable(config: TableConfig) -> Iterator[_Refusal]:
         yield from _find_beyond(config, _MERGED)
         yield from _find_old_partial(config)
         yield from _find_foreign_payload(config)
+        yield from _find_other_ordering(config)
         yield from _find_unmade_keys(config)
 
 
@@ -163,6 +164,7 @@ def _find_unwritable(config: TableConfig) -> Iterator[_Refusal]:
     yield from _find_metadata_parts(config)
     yield from _find_key_generator(config)
     yield from _find_old_partial(config)
+    yield from _find_other_ordering(config)
     if config.timezone == "LOCAL" and not config.zone:
         why = (
             "instants are in the unnamed zone of another machine, and the times of their files do not tell which, as in"
@@ -311,6 +313,15 @@ def _find_foreign_payload(config: TableConfig) -> Iterator[_Refusal]:
     if config.version < MERGE_MODE_SINCE and payload and not config.payload_meaning and not config.declared_merge_mode:
         why = "it is Java code that is not run here; read the table with JVM Hudi"
         yield _Refusal(key, payload, why)
+
+
+def _find_other_ordering(config: TableConfig) -> Iterator[_Refusal]:
+    """Where JVM Hudi compares rows of one write by the column of the table, and others by that of the class."""
+    wanted = find_own_ordering(config.extra.get(table_keys.PAYLOAD_CLASS.name, ""), config.version)
+    if wanted is not None and config.payload_meaning and ",".join(config.ordering_fields) != wanted:
+        why = f"{wanted} is what the payload class of the table compares; name that there, as its JVM writers have to"
+        named = ",".join(config.ordering_fields)
+        yield _Refusal(table_keys.ORDERING_FIELDS.name, named, why, is_curable=True)
 
 
 def _check_fields(fields: tuple[str, ...], key: str) -> None:

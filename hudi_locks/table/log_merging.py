@@ -113,7 +113,8 @@ class _WholeRows(KeyedMerge):
         self._entries = entries
         self._deciding = pa.schema([field for field in schema if field.name in (RECORD_KEY, *rule.deciding)])
         stacked = _stack_all(entries, self._deciding, rule)
-        stacked = _drop_reset(stacked.append_column(_PLACE, pa.array(np.arange(stacked.num_rows))))
+        stacked = stacked.append_column(_PLACE, pa.array(np.arange(stacked.num_rows)))
+        stacked = _drop_taken_out(stacked) if rule.by_place else _drop_reset(stacked)
         winners = newest_rows(stacked, rule)
         self._chosen = stacked if winners is None else stacked.take(pa.array(winners))
         self._is_left = ~_flags(self._chosen, _DELETED)
@@ -154,7 +155,7 @@ class _WholeRows(KeyedMerge):
     def _find_wins(self, found: Indices, existing: pa.Table, places: Indices) -> Mask:
         newer = self._chosen.take(pa.array(found))
         older = _narrow(existing, self._deciding).take(pa.array(places))
-        return _flags(newer, _RESETS) | find_wins(newer, older, self._rule.ordering)
+        return _flags(newer, _RESETS) | find_wins(newer, older, self._rule)
 
     def _keep(self, existing: pa.Table, stays: Mask) -> list[pa.Table]:
         def keep(start: int) -> pa.Table:
@@ -239,6 +240,9 @@ def _stack_all(entries: Sequence[LogEntry], schema: pa.Schema, rule: MergeRule) 
 def _stack(entry: LogEntry, flagged: pa.Schema, rule: MergeRule) -> pa.Table:
     """The rows of an entry, or the keys that it takes out with their ordering values, in one schema."""
     rows, orderings = entry.rows, entry.orderings
+    if rule.by_place:
+        orderings = None if orderings is None else (None,) * len(orderings)
+        _refuse_placeless(entry, rule)
     if orderings is not None:
         values = [value if isinstance(value, tuple) else (value,) * len(rule.ordering) for value in orderings]
         for place, name in enumerate(rule.ordering):
@@ -248,9 +252,36 @@ def _stack(entry: LogEntry, flagged: pa.Schema, rule: MergeRule) -> pa.Table:
     return conform(rows.append_column(_DELETED, deleted).append_column(_RESETS, resets), flagged)
 
 
+def _refuse_placeless(entry: LogEntry, rule: MergeRule) -> None:
+    """Refuse rows without a place, which readers of JVM Hudi compare with others, and fail at."""
+    if entry.orderings is None and any(entry.rows.column(name).null_count for name in rule.ordering):
+        names = ", ".join(rule.ordering)
+        message = f"write {entry.instant} logged rows without {names}, by which they are compared; JVM Hudi fails there"
+        raise UnsupportedTable(message, instant=entry.instant, columns=rule.ordering)
+
+
 def _find_deleted(entry: LogEntry, rule: MergeRule) -> Mask:
     marked = find_deletes(entry.rows, rule.deletes) if entry.orderings is None else None
     return np.full(entry.rows.num_rows, entry.orderings is not None) if marked is None else marked
+
+
+def _drop_taken_out(stacked: pa.Table) -> pa.Table:
+    """Leave out what came before the last delete of a key in a log, and that delete where a row comes behind it."""
+    resets = stacked.column(_RESETS)
+    if not pc.any(resets).as_py():
+        return stacked
+    last = stacked.group_by(RECORD_KEY).aggregate([(_PLACE, "max")])
+    deletes = stacked.filter(resets).group_by(RECORD_KEY).aggregate([(_PLACE, "max")])
+    ends = _look_up(stacked, last)
+    behind = pc.greater(stacked.column(_PLACE), _look_up(stacked, deletes))
+    kept = pc.or_(pc.fill_null(behind, fill_value=True), pc.equal(stacked.column(_PLACE), ends))
+    return stacked.filter(kept)
+
+
+def _look_up(stacked: pa.Table, places: pa.Table) -> pa.ChunkedArray:
+    """The place that a grouped table has for the key of each row; null where it has none."""
+    found = pc.index_in(stacked.column(RECORD_KEY), value_set=places.column(RECORD_KEY).combine_chunks())
+    return places.column(f"{_PLACE}_max").take(found)
 
 
 def _drop_reset(stacked: pa.Table) -> pa.Table:

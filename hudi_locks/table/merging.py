@@ -150,7 +150,7 @@ class UpsertMerge(KeyedMerge):
 
     def _find_wins(self, newer: pa.Table, older: pa.Table) -> Mask:
         """Where the row of `newer` is not behind that of `older`."""
-        return find_wins(newer, older, self._rule.ordering)
+        return find_wins(newer, older, self._rule)
 
     def _merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """What each pair of rows becomes where nulls are filled."""
@@ -237,7 +237,7 @@ def combine_rows(rows: pa.Table, rule: MergeRule) -> pa.Table:
 
 
 def _fill(older: pa.Table, newer: pa.Table, rule: MergeRule) -> pa.Table:
-    apart, wins = _find_either(older, newer, rule), find_wins(newer, older, rule.ordering)
+    apart, wins = _find_either(older, newer, rule), find_wins(newer, older, rule)
     return fill_rows(older, newer, wins, apart=apart, unavailable=rule.unavailable)
 
 

@@ -26,6 +26,7 @@ from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import ConfigError
 from hudi_locks.format import META_COLUMNS
 from hudi_locks.table.altered_columns import ColumnHistory
+from hudi_locks.table.log_places import split_places
 from hudi_locks.table.meta_columns import RECORD_KEY
 from hudi_locks.table.virtual_keys import VirtualKeys
 
@@ -57,18 +58,24 @@ class DeleteMarker:
     Attributes:
         column: Its name; a table may lack it.
         value: The value, as text; None for a column of booleans that is true.
+        any_case: Whether the value may be in capital letters, or in small ones.
     """
 
     column: str
     value: str | None = None
+    any_case: bool = False
 
 
 IS_DELETED: Final = DeleteMarker("_hoodie_is_deleted")
 """What every table has, if it has a column of booleans of this name."""
 
 
-def read_delete_marker(options: Options) -> DeleteMarker | None:
+def read_delete_marker(options: Options, *, any_case: bool = False) -> DeleteMarker | None:
     """The marker that a table's properties, or a writer's options, name.
+
+    Args:
+        options: These.
+        any_case: See `DeleteMarker`.
 
     Raises:
         ConfigError: Only one of column and value is there.
@@ -77,7 +84,7 @@ def read_delete_marker(options: Options) -> DeleteMarker | None:
     if bool(column) != bool(value):
         given, lacking = (table_keys.DELETE_FIELD, table_keys.DELETE_MARKER)[:: 1 if column else -1]
         raise ConfigError(f"{given.name} needs {lacking.name} beside it: a column and its value", key=lacking.name)
-    return DeleteMarker(column, value) if column and value else None
+    return DeleteMarker(column, value, any_case) if column and value else None
 
 
 def find_deletes(rows: pa.Table, markers: Sequence[DeleteMarker]) -> npt.NDArray[np.bool_] | None:
@@ -101,8 +108,12 @@ def _find(rows: pa.Table, marker: DeleteMarker) -> npt.NDArray[np.bool_] | None:
     column = rows.column(marker.column)
     if marker.value is None and not pa.types.is_boolean(column.type):
         return None
-    marked = column if marker.value is None else pc.equal(column.cast(pa.string()), marker.value)
+    marked = column if marker.value is None else _equals(column.cast(pa.string()), marker.value, marker.any_case)
     return np.asarray(pc.fill_null(marked, fill_value=False).to_numpy(), np.bool_)
+
+
+def _equals(column: pa.ChunkedArray, value: str, any_case: bool) -> pa.ChunkedArray:  # noqa: FBT001
+    return pc.equal(pc.utf8_lower(column), value.lower()) if any_case else pc.equal(column, value)
 
 
 @dataclass(frozen=True)
@@ -136,6 +147,9 @@ class MergeRule:
         virtual_keys: Makes the keys of rows whose files leave the meta columns empty; None where files have them.
         unavailable: Texts that take the value of the other row; None where every value counts.
         history: Of a table in which ALTER TABLE changed columns, as its files have them.
+        by_place: Whether the ordering column has texts such as 000002.1234, of a file and a place in it, which are
+            compared as two numbers; a delete in a log takes out whatever came before it then, and a row behind it
+            counts as if the delete were not there.
     """
 
     ordering: tuple[str, ...] = ()
@@ -146,6 +160,7 @@ class MergeRule:
     virtual_keys: VirtualKeys | None = None
     unavailable: Unavailable | None = None
     history: ColumnHistory | None = None
+    by_place: bool = False
 
     @property
     def within_write(self) -> MergeRule:
@@ -181,7 +196,7 @@ def newest_rows(rows: pa.Table, rule: MergeRule) -> Indices | None:
 
 def _order_rows(rows: pa.Table, rule: MergeRule) -> Indices:
     """Positions from the least ordering value to the greatest, equal ones as they came."""
-    columns = [column for name in rule.ordering for column in _sortable(rows.column(name))]
+    columns = [part for column in _list_ordering(rows, rule) for part in _sortable(column)]
     if not columns or (len(columns) == 1 and _is_sorted(columns[0])):
         return np.arange(rows.num_rows)
     sortable = pa.table(columns, [str(place) for place in range(len(columns))])
@@ -203,13 +218,23 @@ def _ranks_alike(column: pa.ChunkedArray) -> bool:
     return column.null_count == 0 and not pa.types.is_floating(column.type)
 
 
-def find_wins(newer: pa.Table, older: pa.Table, ordering: tuple[str, ...]) -> Mask:
-    """Where the row of `newer` is not behind that of `older`: from the last field to the first, which overrules."""
+def find_wins(newer: pa.Table, older: pa.Table, rule: MergeRule) -> Mask:
+    """Where the row of `newer` is not behind that of `older`: from the last field to the first, which overrules.
+
+    Raises:
+        UnsupportedTable: A text is no place; see `MergeRule.by_place`.
+    """
     wins = np.ones(newer.num_rows, dtype=np.bool_)
-    for name in reversed(ordering):
-        ours, theirs = newer.column(name), older.column(name)
+    pairs = zip(_list_ordering(newer, rule), _list_ordering(older, rule), strict=True)
+    for ours, theirs in reversed(list(pairs)):
         wins = np.where(_is_equal(ours, theirs), wins, _is_greater(ours, theirs))
     return wins
+
+
+def _list_ordering(rows: pa.Table, rule: MergeRule) -> list[pa.ChunkedArray]:
+    """What is compared, one after the other."""
+    columns = [rows.column(name) for name in rule.ordering]
+    return [part for column in columns for part in split_places(column)] if rule.by_place else columns
 
 
 def _is_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:

@@ -9,7 +9,17 @@ from typing import Final
 from hudi_locks.config import Options, table_keys
 from hudi_locks.errors import ConfigError
 
-__all__ = ["BY_PAYLOAD", "MERGE_MODE_SINCE", "describe_payload", "find_payload_meaning", "read_payload"]
+__all__ = [
+    "BY_PAYLOAD",
+    "MERGE_MODE_SINCE",
+    "MYSQL",
+    "compares_places",
+    "describe_payload",
+    "find_own_ordering",
+    "find_payload_meaning",
+    "is_debezium",
+    "read_payload",
+]
 
 _EVENT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "EVENT_TIME_ORDERING"}
 _COMMIT_TIME: Final = {table_keys.RECORD_MERGE_MODE.name: "COMMIT_TIME_ORDERING"}
@@ -38,15 +48,8 @@ _PAYLOADS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "debezium.MySqlDebeziumAvroPayload": _DEBEZIUM,
     }
 )
-_ORDERED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "debezium.PostgresDebeziumAvroPayload": "_event_lsn",
-        "debezium.MySqlDebeziumAvroPayload": "_event_bin_file,_event_pos",
-    }
-)
-"""Columns by which a class compares rows, whatever else is named."""
-_NEEDS_9: Final = ("debezium.MySqlDebeziumAvroPayload",)
-"""Classes that compare parts of a text below that version."""
+MYSQL: Final = "debezium.MySqlDebeziumAvroPayload"
+_POSTGRES_ORDERING: Final = "_event_lsn"
 _IN_0_15: Final = "OverwriteWithLatestAvroPayload"
 _SINCE: Final = 9
 """Table version from which more than a merge mode, for which a payload class stands, can be said by properties."""
@@ -66,11 +69,31 @@ def find_payload_meaning(properties: Options, version: int) -> Mapping[str, str]
     """
     payload = (properties.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
     mode, strategy = properties.find(table_keys.RECORD_MERGE_MODE), properties.find(table_keys.RECORD_MERGE_STRATEGY_ID)
-    if version >= _SINCE or payload in _NEEDS_9:
+    if version >= _SINCE:
         return {}
     if version < MERGE_MODE_SINCE and mode is None:
         return _PAYLOADS.get(payload or _IN_0_15, {})
     return _PAYLOADS.get(payload, {}) if (mode or "").upper() == _CUSTOM and strategy == BY_PAYLOAD else {}
+
+
+def find_own_ordering(payload: str, version: int) -> str | None:
+    """The columns by which a class compares rows, whatever else is named; None where it goes by those of the table.
+
+    That for MySQL compares the parts of one text below version 9, and two columns since.
+    """
+    if payload.removeprefix(_PACKAGE) == MYSQL:
+        return "_event_bin_file,_event_pos" if version >= _SINCE else "_event_seq"
+    return _POSTGRES_ORDERING if payload.removeprefix(_PACKAGE) == "debezium.PostgresDebeziumAvroPayload" else None
+
+
+def compares_places(properties: Mapping[str, str]) -> bool:
+    """Whether the payload class of a table below version 9 compares the parts of texts such as 000002.1234."""
+    return properties.get(table_keys.PAYLOAD_CLASS.name, "").removeprefix(_PACKAGE) == MYSQL
+
+
+def is_debezium(properties: Mapping[str, str]) -> bool:
+    """Whether the payload class of a table is for Debezium's events, of which a delete may be in capital letters."""
+    return properties.get(table_keys.PAYLOAD_CLASS.name, "").removeprefix(_PACKAGE).startswith("debezium.")
 
 
 def describe_payload(options: Options, version: int, *, ordering: Sequence[str]) -> dict[str, str]:
@@ -82,7 +105,7 @@ def describe_payload(options: Options, version: int, *, ordering: Sequence[str])
         ordering: Its ordering columns.
 
     Raises:
-        ConfigError: See `read_payload`; or the class compares other columns, or needs another version.
+        ConfigError: See `read_payload`; or the class compares other columns.
     """
     meant = read_payload(options)
     payload = (options.find(table_keys.PAYLOAD_CLASS) or "").removeprefix(_PACKAGE)
@@ -97,16 +120,13 @@ def describe_payload(options: Options, version: int, *, ordering: Sequence[str])
 
 
 def _refuse_other_ordering(payload: str, version: int, ordering: Sequence[str]) -> None:
-    wanted, key = _ORDERED.get(payload), table_keys.ORDERING_FIELDS.name
+    wanted, key = find_own_ordering(payload, version), table_keys.ORDERING_FIELDS.name
     if wanted is not None and ",".join(ordering) != wanted:
         message = (
-            f"{payload} compares rows by {wanted}, and not by {','.join(ordering) or 'no column'}: name that there"
+            f"{payload} compares rows by {wanted} at table version {version}, and not by"
+            f" {','.join(ordering) or 'no column'}: name that there"
         )
         raise ConfigError(f"{key}: {message}", key=key, wanted=wanted)
-    if payload in _NEEDS_9 and version < _SINCE:
-        key = table_keys.PAYLOAD_CLASS.name
-        message = f"{key}={payload} needs table version {_SINCE}: give hoodie.write.table.version={_SINCE}"
-        raise ConfigError(message, key=key, value=payload)
 
 
 def read_payload(options: Options) -> dict[str, str]:

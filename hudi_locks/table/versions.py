@@ -23,7 +23,7 @@ from hudi_locks.table.key_generator import (
     split_partition_fields,
 )
 from hudi_locks.table.limits import check_writable
-from hudi_locks.table.payloads import BY_PAYLOAD, MERGE_MODE_SINCE
+from hudi_locks.table.payloads import BY_PAYLOAD, MERGE_MODE_SINCE, MYSQL, find_own_ordering
 
 __all__ = ["VERSIONS", "read_current_properties", "take_writer_options", "translate_properties"]
 
@@ -48,6 +48,10 @@ _NAMED_IN_8: Final = {
             table_keys.DELETE_FIELD.name: "_change_operation_type",
             table_keys.DELETE_MARKER.name: "d",
         },
+    ),
+    MYSQL: (
+        BY_TIME,
+        {table_keys.DELETE_FIELD.name: "_change_operation_type", table_keys.DELETE_MARKER.name: "d"},
     ),
     "AWSDmsAvroPayload": (
         BY_COMMIT,
@@ -186,13 +190,13 @@ def _from_8_to_9(known: _Properties, options: Options) -> _Properties:
         raise _refuse(known, _CLASS, "rows are merged by code of its own: let JVM Hudi upgrade the table")
     mode, more = _NAMED_IN_8.get(payload, (known.get(_MODE) or TableConfig.from_properties(known).merge_mode, {}))
     kept = {key: value for key, value in known.items() if key not in (_CLASS, _STRATEGY, *_ORDERING)}
-    ordering = TableConfig.from_properties(known).ordering_fields
+    ordering = find_own_ordering(payload, 9) or ",".join(TableConfig.from_properties(known).ordering_fields)
     return {
         **kept,
         **more,
         _MODE: mode,
         **({_LEGACY_CLASS: f"{_PACKAGE}{payload}"} if payload in _CLASSES else {}),
-        **({table_keys.ORDERING_FIELDS.name: ",".join(ordering)} if ordering else {}),
+        **({table_keys.ORDERING_FIELDS.name: ordering} if ordering else {}),
         table_keys.TABLE_VERSION.name: "9",
     }
 
@@ -201,9 +205,10 @@ def _from_9_to_8(known: _Properties, options: Options) -> _Properties:
     del options
     _refuse_open_keys(known, 8)
     config = TableConfig.from_properties(known)
-    if len(config.ordering_fields) > 1:
-        raise _refuse(known, table_keys.ORDERING_FIELDS.name, "version 8 has one ordering column")
     payload = known.get(_LEGACY_CLASS, "").removeprefix(_PACKAGE)
+    column = find_own_ordering(payload, 8) or ",".join(config.ordering_fields)
+    if "," in column:
+        raise _refuse(known, table_keys.ORDERING_FIELDS.name, "version 8 has one ordering column")
     more = _NAMED_IN_8[payload][1] if payload in _NAMED_IN_8 else {}
     for key in (table_keys.PARTIAL_UPDATE_MODE.name, table_keys.DELETE_FIELD.name):
         if known.get(key) and key not in more:
@@ -211,7 +216,6 @@ def _from_9_to_8(known: _Properties, options: Options) -> _Properties:
     gone = (_LEGACY_CLASS, *_ORDERING, *more, table_keys.PARTIAL_UPDATE_MODE.name)
     kept = {key: value for key, value in known.items() if key not in gone}
     named = {_MODE: _CUSTOM, _STRATEGY: BY_PAYLOAD, _CLASS: f"{_PACKAGE}{payload}"}
-    column = ",".join(config.ordering_fields)
     return {
         **kept,
         **(named if payload in _NAMED_IN_8 else _describe_mode(config.merge_mode)),

@@ -15,7 +15,7 @@ from hudi_locks.storage import Entry, StagedFile, Storage, StorageCapabilities, 
 from hudi_locks_providers._s3.bucket import Bucket, ConditionUnmet, NothingThere
 from hudi_locks_providers._s3.reading import ObjectReader, fetch
 from hudi_locks_providers._s3.uploads import StagedUpload, Ticket, cancel_upload, redeem_upload
-from hudi_locks_providers._storage.location import parse_location
+from hudi_locks_providers._storage.location import find_elsewhere, parse_location
 
 if TYPE_CHECKING:
     import pyarrow as pa  # late where it is used: to look at locks needs none of it
@@ -281,6 +281,11 @@ class S3Storage(Storage):
     def address(self, path: str) -> str:
         """See `Storage.address`: with the scheme that the user wrote."""
         return f"{self.base}/{path}" if path else self.base
+
+    def open_elsewhere(self, folder: str) -> Storage | None:
+        """See `Storage.open_elsewhere`: any bucket, by the same options; of Azure those of the same account."""
+        found = find_elsewhere(self.base, folder)
+        return None if found is None else type(self)(found, self.options)
 
     def now_ms(self) -> int:
         """See `Storage.now_ms`: by the last answers of the service; it is asked only if it said nothing lately."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import shared_table
 
-from hudi_locks.errors import ConfigError
+from hudi_locks.errors import BadInput, ConfigError
 from hudi_locks.spark import HoodieTable
 
 pytestmark = pytest.mark.spark
@@ -109,9 +109,15 @@ DEBEZIUM = "org.apache.hudi.common.model.debezium."
 @pytest.mark.parametrize(
     ("payload", "version", "ordering", "told"),
     [
-        ("PostgresDebeziumAvroPayload", "9", "ts", "compares rows by _event_lsn, and not by ts"),
-        ("MySqlDebeziumAvroPayload", "9", None, "compares rows by _event_bin_file,_event_pos, and not by no column"),
-        ("MySqlDebeziumAvroPayload", "8", ["_event_bin_file", "_event_pos"], "needs table version 9"),
+        ("PostgresDebeziumAvroPayload", "9", "ts", "compares rows by _event_lsn at table version 9, and not by ts"),
+        (
+            "MySqlDebeziumAvroPayload",
+            "9",
+            None,
+            "by _event_bin_file,_event_pos at table version 9, and not by no column",
+        ),
+        ("MySqlDebeziumAvroPayload", "8", ["_event_bin_file", "_event_pos"], "by _event_seq at table version 8, and"),
+        ("MySqlDebeziumAvroPayload", "6", "ts", "compares rows by _event_seq at table version 6, and not by ts"),
     ],
 )
 def test_a_payload_class_of_debezium_compares_its_own_columns(
@@ -120,3 +126,34 @@ def test_a_payload_class_of_debezium_compares_its_own_columns(
     options = {"hoodie.datasource.write.payload.class": DEBEZIUM + payload, "hoodie.write.table.version": version}
     with pytest.raises(ConfigError, match=told):
         create(ordering=ordering, options=options)
+
+
+INDEXES = {
+    "BLOOM": {"hoodie.index.type": "BLOOM"},
+    "GLOBAL_SIMPLE": {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"},
+}
+PLACED = "id string, month string, _event_seq string, value double"
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("index", INDEXES)
+def test_events_of_mysql_are_compared_by_numbers_and_refused_without_a_place(
+    create: Create, frame: Frame, rows_of: RowsOf, version: str, index: str
+) -> None:
+    options = {
+        "hoodie.datasource.write.payload.class": f"{DEBEZIUM}MySqlDebeziumAvroPayload",
+        "hoodie.write.table.version": version,
+        **INDEXES[index],
+    }
+    table = create(ordering="_event_seq", options=options)
+    table.insert(frame([("a", "1", "000001.5", 1.0), ("b", "1", "9.10", 2.0), ("c", "1", None, 3.0)], PLACED))
+    table.upsert(frame([("a", "2", "1.10", 5.0), ("b", "1", "9.9", 6.0), ("c", "1", "0.1", 7.0)], PLACED))
+    moved = (
+        [("a", "2", "1.10", 5.0)]
+        if index == "GLOBAL_SIMPLE"
+        else [("a", "1", "000001.5", 1.0), ("a", "2", "1.10", 5.0)]
+    )
+    assert rows_of(table) == [*moved, ("b", "1", "9.10", 2.0), ("c", "1", "0.1", 7.0)]
+    for place in (None, "mysql.5"):
+        with pytest.raises(BadInput, match="is no place such as"):
+            table.upsert(frame([("a", "1", place, 9.0)], PLACED))

@@ -19,8 +19,8 @@ from hudi_locks.spark.operation import Operation
 from hudi_locks.spark.reading.files import read_as_stored, read_keys, read_merged, text_columns
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.placement import GROUP, MOVED, RESERVED, Placement
-from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted
-from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, add_meta_schema
+from hudi_locks.spark.writing.rows import KeyedRows, column_named, keep_persisted, list_compared
+from hudi_locks.table import PARTITION_PATH, RECORD_KEY, BaseFile, DeleteMarker, MergeRule, add_meta_schema
 
 __all__ = ["PLACE", "GlobalIndex", "Moves"]
 
@@ -97,7 +97,9 @@ class GlobalIndex(SimpleIndex):
 
 def _unite_paths(keyed: KeyedRows, snapshot: Snapshot) -> KeyedRows:
     """Rows of one key under one path: that of the row which comes last in the table's order."""
-    ordering = [column_named(name) for name in snapshot.table.config.ordering_fields if name in keyed.schema.names]
+    config, there = snapshot.table.config, keyed.schema.names
+    named = [column_named(name) for name in config.ordering_fields if name in there]
+    ordering = list_compared(named, by_place=config.merge_rule.by_place)
     last = F.max_by(PARTITION_PATH, F.struct(*ordering, F.col(PARTITION_PATH)))
     # Spark would have as many tasks for a few rows as for many, here and in each job on what is persisted of it.
     together = keyed.frame.repartition(_count_tasks(keyed), RECORD_KEY)
@@ -139,7 +141,7 @@ class Moves:
         if rule.fills:
             raise self._refuse_filling(groups)
         staying = self.found.where(~is_moving).withColumn(PARTITION_PATH, F.coalesce(PLACE, PARTITION_PATH))
-        moving = self._drop_older(self.found.where(is_moving), groups, rule.ordering)
+        moving = self._drop_older(self.found.where(is_moving), groups, rule)
         arriving = moving.withColumn(GROUP, F.lit(None).cast("string")).withColumn(MOVED, F.lit(False))
         leaving = moving.withColumn(PARTITION_PATH, F.col(PLACE)).withColumn(MOVED, F.lit(True))
         kept = staying if MOVED in staying.columns else staying.withColumn(MOVED, F.lit(False))
@@ -150,27 +152,28 @@ class Moves:
 
         A task that logs a delete does not see that row, and tells the record index that its key is gone.
         """
-        ordering = self.index.settings.merge_rule(Operation.UPSERT, self.snapshot.table.config).ordering
+        rule = self.index.settings.merge_rule(Operation.UPSERT, self.snapshot.table.config)
+        ordering = rule.ordering
         is_held = self._is_delete() & F.col(GROUP).isNotNull()
         if len(ordering) == 1:  # else it takes out every row that came before
             is_held &= column_named(ordering[0]).isNotNull()
         groups = self.found.where(is_held).select(PLACE, GROUP).distinct().collect() if ordering else []
         if not groups:
             return self
-        kept = self._drop_older(self.found.where(is_held), {(row[PLACE], row[GROUP]) for row in groups}, ordering)
+        kept = self._drop_older(self.found.where(is_held), {(row[PLACE], row[GROUP]) for row in groups}, rule)
         return replace(self, found=self.found.where(~is_held).unionByName(kept))
 
-    def _drop_older(self, moving: DataFrame, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
+    def _drop_older(self, moving: DataFrame, groups: set[tuple[str, str]], rule: MergeRule) -> DataFrame:
         """Those that are not behind the row that is there."""
-        if not ordering:
+        if not rule.ordering:
             return moving
-        present = self._read_ordering(groups, ordering)
-        wins = F.lit(True)
-        for name in reversed(ordering):
-            ours, theirs = column_named(name), F.col(f"{_OLDER}{name}")
-            is_greater = F.coalesce(ours > theirs, ours.isNotNull() & theirs.isNull())
-            wins = F.when(ours.eqNullSafe(theirs), wins).otherwise(is_greater)
+        present = self._read_ordering(groups, rule.ordering)
+        ours = list_compared(map(column_named, rule.ordering), by_place=rule.by_place)
+        theirs = list_compared((F.col(f"{_OLDER}{name}") for name in rule.ordering), by_place=rule.by_place)
         joined = moving.join(present, [RECORD_KEY, GROUP], "left")
+        wins = _find_wins(ours, theirs)
+        if rule.by_place:
+            wins |= ours[0].isNull()  # the task that is to write such a row refuses it
         return joined.where(wins).select(*(column_named(name) for name in moving.columns))
 
     def _read_ordering(self, groups: set[tuple[str, str]], ordering: tuple[str, ...]) -> DataFrame:
@@ -209,8 +212,18 @@ class Moves:
         return BadInput(message, key=key, partitions=sorted({partition for partition, _ in groups}))
 
 
+def _find_wins(ours: Sequence[Column], theirs: Sequence[Column]) -> Column:
+    """Whether ours are not less than theirs, compared one after the other."""
+    wins = F.lit(True)
+    for own, other in reversed(list(zip(ours, theirs, strict=True))):
+        is_greater = F.coalesce(own > other, own.isNotNull() & other.isNull())
+        wins = F.when(own.eqNullSafe(other), wins).otherwise(is_greater)
+    return wins
+
+
 def _is_marked(marker: DeleteMarker, kinds: dict[str, str]) -> Column:
     column = column_named(marker.column)
     if marker.value is not None:
-        return F.coalesce(column.cast("string") == marker.value, F.lit(False))
+        text, value = column.cast("string"), marker.value
+        return F.coalesce(F.lower(text) == value.lower() if marker.any_case else text == value, F.lit(False))
     return F.coalesce(column, F.lit(False)) if kinds[marker.column] == "boolean" else F.lit(False)

@@ -22,6 +22,7 @@ from hudi_locks.spark.writing.task import (
     WriteTask,
     input_schema,
     refuse_keyless,
+    refuse_placeless,
     select_input,
     split_by_group,
 )
@@ -75,6 +76,7 @@ class LogTask:
         with RowBuffers[_Key](kept, self.memory_bytes) as buffers:
             for key, whole in split_by_group(batches):
                 refuse_keyless(whole, self.key_fields)
+                refuse_placeless(whole, self.rule, self.operation)
                 rows = moved.take_out(key, whole)
                 if key[0]:
                     check_partition_path(key[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,6 +42,7 @@ __all__ = [
     "convert",
     "count_rows",
     "keep_persisted",
+    "list_compared",
     "literal_map",
     "quote_name",
     "refuse_unreadable_types",
@@ -57,6 +58,8 @@ __all__ = [
 _ZONE: Final = "timezone"
 _NEEDED: Final[dict[str, Any]] = {_ZONE: "UTC"} if _ZONE in inspect.signature(to_arrow_schema).parameters else {}
 """From 4.2 on PySpark must be told the zone that earlier ones name by themselves."""
+_PLACE: Final = r"^([0-9]{1,18})\.([0-9]{1,18})"
+"""Of a row in the log of a database: the number of a file, and a position in it."""
 _KEYS: Final = pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())])
 
 
@@ -216,6 +219,14 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 def column_named(name: str) -> Column:
     """A column by its whole name, dots and all."""
     return F.col(quote_name(name))
+
+
+def list_compared(columns: Iterable[Column], *, by_place: bool) -> list[Column]:
+    """What is compared of ordering columns, one after the other; see `MergeRule.by_place`."""
+    if not by_place:
+        return list(columns)
+    parts = (F.regexp_extract(column, _PLACE, part) for column in columns for part in (1, 2))
+    return [F.when(part != "", part.cast("long")) for part in parts]
 
 
 def literal_map(values: Mapping[str, Any], kind: str) -> Column:

@@ -36,6 +36,7 @@ from hudi_locks.table import (
     check_partition_path,
     conform,
     find_deletes,
+    find_malformed,
 )
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "input_schema",
     "refuse_keyless",
     "refuse_null_keys",
+    "refuse_placeless",
     "select_input",
     "split_by_group",
 ]
@@ -106,6 +108,7 @@ class WriteTask:
         with _Streams(self, told) as streams, RowBuffers[_Key](self.input_schema, self.memory_bytes) as buffers:
             for key, whole in split_by_group(batches):
                 refuse_keyless(whole, self.key_fields)
+                refuse_placeless(whole, self.rule, self.operation)
                 rows = moved.take_out(key, whole)
                 if key[0]:
                     check_partition_path(key[0])
@@ -255,6 +258,27 @@ def refuse_keyless(rows: pa.RecordBatch, fields: Sequence[str]) -> None:
     if keys.null_count:
         partition = rows.filter(keys.is_null()).column(PARTITION_PATH)[0].as_py()
         refuse_null_keys(keys.null_count, partition, fields=fields)
+
+
+def refuse_placeless(rows: pa.RecordBatch, rule: MergeRule, operation: Operation) -> None:
+    """Raise if a row has no place in a log by which it can be compared, where the rule goes by that.
+
+    Rows that are inserted may have none: whatever comes later replaces them.
+
+    Raises:
+        BadInput: One has none, or a text that is no place.
+    """
+    if not rule.by_place or operation is Operation.DELETE:
+        return
+    for name in rule.ordering:
+        column = pa.chunked_array([rows.column(name)])
+        strange = find_malformed(column)
+        if strange is not None or (column.null_count and operation is Operation.UPSERT):
+            message = (
+                f"{name}={strange!r} is no place such as 000002.1234, the number of a file and a position in it, by"
+                f" which MySqlDebeziumAvroPayload compares rows; leave such rows out, or give each a place"
+            )
+            raise BadInput(message, column=name, value=strange)
 
 
 def refuse_null_keys(count: int, partition: str, *, fields: Sequence[str]) -> NoReturn:

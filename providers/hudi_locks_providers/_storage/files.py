@@ -14,7 +14,7 @@ from hudi_locks.clock import Clock, SystemClock
 from hudi_locks.config import Options, security_keys
 from hudi_locks.errors import BackendRefused, BackendUnavailable, NoSuchFile, StorageError
 from hudi_locks.storage import Entry, Storage, StorageCapabilities, map_in_threads
-from hudi_locks_providers._storage.location import parse_location
+from hudi_locks_providers._storage.location import find_elsewhere, parse_location
 from hudi_locks_providers._storage.objects import Objects, PreconditionFailed, stamp_ms
 from hudi_locks_providers._storage.ranges import FIRST_BYTES, Block, RangeReader
 from hudi_locks_providers._storage.stores import MISTRUSTED, RequestPolicy, is_mistrusted
@@ -219,6 +219,11 @@ class ObjectStorage(Storage):
     def address(self, path: str) -> str:
         """See `Storage.address`: with the scheme that the user wrote."""
         return f"{self.base}/{path}" if path else self.base
+
+    def open_elsewhere(self, folder: str) -> Storage | None:
+        """See `Storage.open_elsewhere`: any bucket, by the same options; of Azure those of the same account."""
+        found = find_elsewhere(self.base, folder)
+        return None if found is None else type(self)(found, self.options)
 
     def now_ms(self) -> int:
         """The time of the service, by its last answer to a request for nothing: in whole seconds, and not signed."""

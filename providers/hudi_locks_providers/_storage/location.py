@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ConfigError
 
-__all__ = ["Location", "parse_location"]
+__all__ = ["Location", "find_elsewhere", "parse_location"]
 
 _SERVICES: Final = {
     "s3": "s3",
@@ -78,6 +78,19 @@ def parse_location(base_path: str) -> Location:
         )
     prefix = "/".join(part for part in unquote(parts.path).split("/") if part)
     return Location(service, bucket, host.partition(".")[0], prefix)
+
+
+def find_elsewhere(base_path: str, folder: str) -> str | None:
+    """The address of a folder as a base path is written, if who reaches the table reaches that too.
+
+    Args:
+        base_path: Of the table.
+        folder: As Hadoop writes it, which escapes nothing.
+    """
+    escaped, own = folder.replace("%", "%25"), parse_location(base_path)
+    if _SERVICES.get(urlsplit(escaped).scheme) != own.service:
+        return None
+    return escaped if parse_location(escaped).account == own.account else None
 
 
 def _say_unsupported(base_path: str, scheme: str) -> str:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from old_archive_files import GOLDEN as OLD_ARCHIVE
 
-from hudi_locks.clock import ManualClock
+from hudi_locks.clock import ManualClock, SystemClock
 from hudi_locks.errors import DamagedTable, TableError
-from hudi_locks.format import ArchiveRow, BaseFileName, CommitMetadata, Instant, State, WriteStat
+from hudi_locks.format import FIRST_TIME, ArchiveRow, BaseFileName, CommitMetadata, Instant, State, WriteStat
 from hudi_locks.storage import LocalStorage, MemoryStorage
 from hudi_locks.table import (
     Changes,
@@ -22,8 +23,10 @@ from hudi_locks.table import (
     files_changed,
     latest_base_files,
     list_partitions,
+    slices_changed,
 )
 from hudi_locks.timeline import LAYOUT_1, Timeline, create_instant
+from hudi_locks.timeline.archive import ArchivedInstant, list_archived_since
 from hudi_locks.timeline.history import ArchivedHistory
 
 META = "_hoodie_"
@@ -220,10 +223,39 @@ def test_archived_changes_whose_files_were_cleaned_are_refused(table: Table) -> 
     assert [file.instant for file in newer.files] == [time(3), time(5)]
 
 
-def test_archived_changes_of_an_old_table_are_refused(table: Table) -> None:
-    table.storage.replace(f"{LAYOUT_1.archive}/.commits_.archive.1_1-0-1", b"archived")
-    with pytest.raises(TableError, match="are archived"):
-        files_changed(table.storage, Timeline.load(table.storage, LAYOUT_1), begin=time(1))
+def put_old_archive(storage: MemoryStorage) -> tuple[Timeline, list[ArchivedInstant]]:
+    """The archive of a table of version 6, and the files that its commits wrote."""
+    storage.replace(f"{LAYOUT_1.archive}/.commits_.archive.1_1-0-1", OLD_ARCHIVE.read_bytes())
+    archived = list_archived_since(storage, LAYOUT_1, completed_after=FIRST_TIME)
+    for one in archived:
+        for stat in CommitMetadata.decode(one.metadata, "").stats:
+            assert stat.path
+            storage.replace(stat.path, bytes(stat.file_size_bytes))
+    return Timeline.load(storage, LAYOUT_1), archived
+
+
+def test_changes_of_version_6_that_are_archived_are_read_from_its_archive() -> None:
+    storage = MemoryStorage(SystemClock())
+    timeline, archived = put_old_archive(storage)
+    first, second = archived
+    whole = files_changed(storage, timeline, begin="0")
+    assert whole.instants == (first.requested, second.requested)
+    assert {file.instant for file in whole.files} == {second.requested}
+    assert files_changed(storage, timeline, begin=first.completion) == Changes((second.requested,), whole.files)
+    assert slices_changed(storage, timeline, begin="0").instants == whole.instants
+    early = files_changed(storage, timeline, begin="0", end=first.completion)
+    assert {file.instant for file in early.files} == {first.requested}
+    storage.delete(early.files[0].path)
+    with pytest.raises(TableError, match=r"are archived, and .* was cleaned"):
+        files_changed(storage, timeline, begin="0", end=first.completion)
+    assert files_changed(storage, timeline, begin="0") == whole
+
+
+def test_an_archive_of_version_6_that_cannot_be_read_is_named() -> None:
+    storage = MemoryStorage(SystemClock())
+    storage.replace(f"{LAYOUT_1.archive}/.commits_.archive.1_1-0-1", b"archived")
+    with pytest.raises(DamagedTable, match=r"\.commits_\.archive\.1_1-0-1"):
+        files_changed(storage, Timeline.load(storage, LAYOUT_1), begin=time(1))
 
 
 def test_a_damaged_commit_is_named_not_skipped(table: Table) -> None:

@@ -197,12 +197,15 @@ def test_logs_that_cannot_be_merged_are_refused(storage: MemoryStorage, key: str
 
 
 PAYLOADS = "org.apache.hudi.common.model."
+DEBEZIUM_DELETES = (IS_DELETED, DeleteMarker("_change_operation_type", "d", any_case=True))
+MYSQL = MergeRule(("_event_seq",), deletes=DEBEZIUM_DELETES, by_place=True)
 POSTGRES = MergeRule(
-    ("ts",),
-    deletes=(IS_DELETED, DeleteMarker("_change_operation_type", "d")),
-    precombine=("ts",),
+    ("_event_lsn",),
+    deletes=DEBEZIUM_DELETES,
+    precombine=("_event_lsn",),
     unavailable=Unavailable("__debezium_unavailable_value", fills_earlier=False),
 )
+PRECOMBINE = "hoodie.table.precombine.field"
 BY_PAYLOAD = {
     "hoodie.record.merge.mode": "CUSTOM",
     "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
@@ -220,13 +223,15 @@ BY_PAYLOAD = {
             MergeRule(fills_nulls=True, deletes=(IS_DELETED,), precombine=("ts",)),
         ),
         ("debezium.PostgresDebeziumAvroPayload", POSTGRES),
+        ("debezium.MySqlDebeziumAvroPayload", MYSQL),
         ("AWSDmsAvroPayload", MergeRule(deletes=(IS_DELETED, DeleteMarker("Op", "D")), precombine=("ts",))),
     ],
 )
 def test_a_table_of_version_8_merges_as_its_payload_class_means(
     storage: MemoryStorage, kind: str, payload: str, rule: MergeRule
 ) -> None:
-    said = {**BY_PAYLOAD, "hoodie.compaction.payload.class": PAYLOADS + payload}
+    ordering = (rule.ordering or rule.precombine)[0]
+    said = {**BY_PAYLOAD, "hoodie.compaction.payload.class": PAYLOADS + payload, PRECOMBINE: ordering}
     put(storage, **{"hoodie.table.type": kind, **said})
     loaded = Table.load(storage, for_writing=True).config
     assert loaded.merge_rule == rule
@@ -239,7 +244,6 @@ def test_a_table_of_version_8_merges_as_its_payload_class_means(
     "changes",
     [
         {**BY_PAYLOAD, "hoodie.compaction.payload.class": "com.example.Payload"},
-        {**BY_PAYLOAD, "hoodie.compaction.payload.class": PAYLOADS + "debezium.MySqlDebeziumAvroPayload"},
         {**BY_PAYLOAD, "hoodie.compaction.payload.class": ""},
         {**BY_PAYLOAD, "hoodie.record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"},
         {**BY_PAYLOAD, "hoodie.table.version": "9"},

@@ -108,6 +108,21 @@ def test_a_payload_class_of_version_8_becomes_properties_and_comes_back(
     assert translate({**found}, 8) == known
 
 
+def test_a_table_of_events_of_mysql_goes_by_two_columns_since_version_9_and_by_one_text_before() -> None:
+    payload = f"{MODEL}debezium.MySqlDebeziumAvroPayload"
+    known = describe(6, hoodie__table__precombine__field="_event_seq", hoodie__compaction__payload__class=payload)
+    middle = translate(known, 8)
+    assert (middle[MODE], middle[STRATEGY], middle[CLASS]) == ("CUSTOM", BY_PAYLOAD, payload)
+    assert TableConfig.from_properties(middle).merge_rule.by_place
+    found = translate(middle, 9)
+    assert found["hoodie.table.ordering.fields"] == "_event_bin_file,_event_pos"
+    assert (found[MODE], found[LEGACY]) == ("EVENT_TIME_ORDERING", payload)
+    assert (found[f"{DELETE}field"], found[f"{DELETE}marker"]) == ("_change_operation_type", "d")
+    assert not TableConfig.from_properties(found).merge_rule.by_place
+    assert translate(found, 8) == middle
+    assert translate(found, 6).items() >= {"hoodie.table.precombine.field": "_event_seq", CLASS: payload}.items()
+
+
 def test_a_class_of_its_own_is_left_to_the_jvm() -> None:
     known = describe(8, hoodie__record__merge__mode="CUSTOM", hoodie__compaction__payload__class="com.example.Mine")
     with pytest.raises(UnsupportedTable, match="rows are merged by code of its own: let JVM Hudi upgrade") as caught:
