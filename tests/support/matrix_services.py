@@ -175,14 +175,13 @@ class _Served:
         shown |= {who: join_dates([tuple(row) for row in told.result(DEADLINE_S)]) for who, told in asked.items()}
         if strangers := [who for who, rows in shown.items() if rows != self.rows]:
             raise _OtherRows(f"{', '.join(strangers)}: other rows")
-        if not self.is_alone:
-            self._look_closer()
-
-    def _look_closer(self) -> None:
-        by_rust = read_rust(self.path) == self.rows
+        by_rust = not self.is_alone and read_rust(self.path) == self.rows
         if self.by_rust and not by_rust:
             raise _OtherRows("hudi-rs: other rows")
         self.by_rust = by_rust
+        self._refuse_damages()
+
+    def _refuse_damages(self) -> None:
         if damages := verify_table(HoodieTable.load(self.spark, self.path).table.storage).damages:
             raise _OtherRows(str(damages[0]))
 
@@ -295,6 +294,8 @@ class _Step:
     looks: bool = True
 
 
+# JVM Hudi 1.2.0 takes a commit back first: its restore drops statistics of partitions, and a rollback right after that
+# makes them anew with the commit that it takes back (tests/interop/test_damage.py).
 _STEPS: Final = (
     _Step("savepoint and restore", _restore),
     _Step("clustering", _cluster),
@@ -303,8 +304,8 @@ _STEPS: Final = (
     _Step("cleaning", _clean),
     _Step("archival", _archive, looks=False),
     _Step("a write of JVM Hudi after our services", _write_by_jvm, is_theirs=True),
-    _Step("rollback_to_savepoint", _restore_by_jvm, is_theirs=True),
     _Step("rollback_to_instant", _roll_back_by_jvm, is_theirs=True),
+    _Step("rollback_to_savepoint", _restore_by_jvm, is_theirs=True),
     _Step("run_clustering", _cluster_by_jvm, is_theirs=True),
     _Step("run_compaction", _compact_by_jvm, is_theirs=True, needs_logs=True),
     _Step("run_clean", _clean_by_jvm, is_theirs=True),
