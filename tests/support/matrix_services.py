@@ -61,8 +61,6 @@ _OFTEN: Final = {"hoodie.log.compaction.blocks.threshold": "2", "hoodie.compact.
 _KEPT_LOGS: Final = {"hoodie.metadata.compact.max.delta.commits": "100"}
 """JVM Hudi takes back no commit that is older than the last compaction of its metadata table, which it runs first."""
 _CHANGED: Final = range(9, 12)
-
-
 _NOT_FOR_IT: Final = "UnsupportedOperationException"
 """By which JVM Hudi says that a service is not for such a table."""
 _NO_CHANGES: Final[Mapping[str, str]] = MappingProxyType({})
