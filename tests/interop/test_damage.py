@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bucketed_tables import THEIRS, TOGETHER, rows, run_compaction
+from other_readers import OURS, SCHEMA
 from small_tables import THEIR_SERVICES
 
 from hudi_locks.errors import DamagedTable
@@ -78,6 +79,30 @@ def test_compactions_and_cleans_of_the_jvm_leave_no_damage_and_a_cut_log_is_some
         assert judged(table)
         log.write_bytes(sound)
     assert judged(table) == []
+
+
+@pytest.mark.nightly
+def test_statistics_that_a_rollback_of_the_jvm_after_its_restore_made_hide_rows_until_they_are_made_anew(
+    jvm: Any, spark: Any, path: str
+) -> None:
+    if jvm.version != "1.2.0":
+        pytest.skip("unsupported: only this release is known to do so")
+    with_it = {"hoodie.metadata.enable": "true"}
+    for ts in (1, 2):
+        jvm.put(path, rows(["a", "b"], ts, "theirs"), SCHEMA, options=with_it, operation="insert_overwrite")
+    table = HoodieTable.load(spark, path, options=OURS)
+    kept = table.services.savepoints.create().instant
+    jvm.put(path, rows(["a", "b"], 3, "theirs"), SCHEMA, options=with_it, operation="insert_overwrite")
+    jvm.sql(f"create table hiding using hudi location '{path}'")
+    jvm.sql(f"call rollback_to_savepoint(table => 'hiding', instant_time => '{kept}')")
+    table.services.savepoints.delete(kept)
+    jvm.sql(f"call rollback_to_instant(table => 'hiding', instant_time => '{kept}')")
+    asked = {"path": path, "options": with_it, "columns": ["id"], "where": "ts = 1"}
+    assert jvm.ask("read", **asked).result(600) == []
+    assert any("statistics of its partition" in told for told in judged(table))
+    table.services.make_metadata_table(anew=True)
+    assert judged(table) == []
+    assert sorted(jvm.ask("read", **asked).result(600)) == [["a"], ["b"]]
 
 
 def newest(table: HoodieTable) -> list[Path]:

@@ -143,6 +143,17 @@ class Agent:
     def sql(self, statement: str) -> list[list[Any]]:
         return [list(row) for row in self.spark.sql(statement).collect()]
 
+    def call(self, statement: str, options: dict[str, str]) -> list[list[Any]]:
+        """Run a procedure in a session that has these options, as a user has who says SET first."""
+        settings = {**QUIET, **options}
+        for key, value in settings.items():
+            self.spark.conf.set(key, value)
+        try:
+            return self.sql(statement)
+        finally:
+            for key in settings:
+                self.spark.conf.unset(key)
+
     def live_in(self, zone: str) -> None:
         """Let the JVM have this zone for its own."""
         self.spark._jvm.java.util.TimeZone.setDefault(self.spark._jvm.java.util.TimeZone.getTimeZone(zone))

@@ -198,6 +198,11 @@ class Jvm:
         found: list[list[Any]] = self.ask("sql", statement=text).result(DEADLINE_S)
         return found
 
+    def call(self, text: str, options: Mapping[str, str]) -> list[list[Any]]:
+        """The same in a session that has these options; nothing else may be under way in it."""
+        found: list[list[Any]] = self.ask("call", statement=text, options=dict(options)).result(DEADLINE_S)
+        return found
+
     def archived(self, table: HoodieTable) -> list[list[str]]:
         """Requested time, completion time and action of every instant that the history tells the JVM of."""
         found: list[list[str]] = self.ask("archived", path=table.path).result(DEADLINE_S)
