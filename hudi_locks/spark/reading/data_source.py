@@ -30,7 +30,7 @@ from hudi_locks.spark.reading.conditions import RowCondition
 from hudi_locks.spark.reading.merged_reading import MergeTask, Pack
 from hudi_locks.spark.reading.planning import ReadPlanner, leave_out_logs
 from hudi_locks.spark.reading.pushed_filters import hands_filters, read_filters
-from hudi_locks.spark.reading.query import ReadQuery, leave_out_query
+from hudi_locks.spark.reading.query import ReadQuery, asks_for_changes, leave_out_query
 from hudi_locks.spark.settings import check_pipeline
 from hudi_locks.spark.snapshot import Snapshot
 from hudi_locks.spark.writing.data_source_writers import open_stream_writer, open_writer
@@ -136,8 +136,8 @@ class HudiLocksDataSource(DataSource):
 
 def _refuse_any(options: Options) -> None:
     """Refuse what neither a read nor a stream can mean; which of the two it is, is not known before the query runs."""
-    key = read_keys.INCREMENTAL_FORMAT
-    if options.get_value(key).lower() == "cdc":
+    if asks_for_changes(options):
+        key = read_keys.INCREMENTAL_FORMAT
         message = (
             f"{key.name}=cdc has other columns than the table, and is not offered by format({_FORMAT!r}): {_ADVICE}"
         )

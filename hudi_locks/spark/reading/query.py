@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hudi_locks.config import Options, find_key, read_keys, refuse_options
 from hudi_locks.errors import ConfigError
 
-__all__ = ["ReadQuery", "leave_out_query"]
+__all__ = ["ReadQuery", "asks_for_changes", "leave_out_query"]
 
 _START = "0"
 """Before every commit."""
@@ -51,7 +51,7 @@ class ReadQuery:
         moment, end = (options.find(key) for key in (read_keys.AS_OF_INSTANT, read_keys.END_INSTANT))
         _refuse_mixed(options, kind, moment)
         begin = _find_stream_start(options, kind) if is_stream else _find_start(options, kind)
-        return cls(kind, _asks_for_changes(options), moment, _START if begin in (None, "earliest") else str(begin), end)
+        return cls(kind, asks_for_changes(options), moment, _START if begin in (None, "earliest") else str(begin), end)
 
     @property
     def is_incremental(self) -> bool:
@@ -71,7 +71,7 @@ def leave_out_query(options: Options) -> Options:
 
 def _refuse_mixed(options: Options, kind: str, moment: str | None) -> None:
     spans = [key.name for key in (read_keys.BEGIN_INSTANT, read_keys.END_INSTANT) if options.has(key)]
-    spans += [read_keys.INCREMENTAL_FORMAT.name] if _asks_for_changes(options) else []
+    spans += [read_keys.INCREMENTAL_FORMAT.name] if asks_for_changes(options) else []
     stray = spans if kind != "incremental" else []
     stray += [read_keys.AS_OF_INSTANT.name] if moment and kind != "snapshot" else []
     if stray:
@@ -79,7 +79,8 @@ def _refuse_mixed(options: Options, kind: str, moment: str | None) -> None:
         raise ConfigError(message, key=stray[0], value=options[stray[0]])
 
 
-def _asks_for_changes(options: Options) -> bool:
+def asks_for_changes(options: Options) -> bool:
+    """Whether what each commit made of each row is asked for (`hoodie.datasource.query.incremental.format=cdc`)."""
     return options.get_value(read_keys.INCREMENTAL_FORMAT).lower() == _CDC
 
 
