@@ -338,6 +338,13 @@ def test_commits_without_columns_are_passed_over(storage: MemoryStorage) -> None
     assert table.schema(table.timeline()) == pa.schema([("a", pa.int32())])
 
 
+def test_columns_that_folders_tell_are_not_of_files_though_a_commit_recorded_them(storage: MemoryStorage) -> None:
+    """As JVM Hudi's clustering does where partition columns are dropped."""
+    table = Table.create(storage, config(extra={"hoodie.datasource.write.drop.partition.columns": "true"}))
+    commit(storage, T1, T2, pa.schema([("id", pa.int32()), ("ts", pa.int32()), ("p", pa.string())]))
+    assert table.schema(table.timeline()) == pa.schema([("id", pa.int32()), ("ts", pa.int32())])
+
+
 def test_a_damaged_commit_is_named_and_a_pending_one_may_be_empty(storage: MemoryStorage) -> None:
     table = Table.create(storage, config())
     create_instant(storage, LAYOUT_2, instant=Instant(T1, "commit", State.COMPLETED, T2))
