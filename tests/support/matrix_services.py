@@ -175,7 +175,7 @@ class _Served:
         shown |= {who: join_dates([tuple(row) for row in told.result(DEADLINE_S)]) for who, told in asked.items()}
         if strangers := [who for who, rows in shown.items() if rows != self.rows]:
             raise _OtherRows(f"{', '.join(strangers)}: other rows")
-        by_rust = not self.is_alone and read_rust(self.path) == self.rows
+        by_rust = not self.is_alone and read_rust(self.path, unmerged=self.rows if self.by_rust else None) == self.rows
         if self.by_rust and not by_rust:
             raise _OtherRows("hudi-rs: other rows")
         self.by_rust = by_rust
