@@ -55,8 +55,8 @@ _COMPLETED_AS: Final = {"compaction": "commit", "logcompaction": "deltacommit", 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.([a-z]+))?")
 _LOOKS_LIKE_INSTANT = re.compile(r"\d{14}")
 _TEMPORARY = re.compile(r".*\.(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp|_COPYING_|crc)")
-TIME: Final = r"\d{14}(?:\d{3}){0,2}"
-"""The form of an instant time: 14 or 17 digits, 20 in metadata tables of old releases."""
+TIME: Final = r"\d{14}(?:\d{3}){0,3}"
+"""The form of an instant time: 14 or 17 digits; metadata tables of version 6 have suffixes of 3 digits, up to two."""
 _TIME = re.compile(TIME)
 _DIGITS = re.compile(r"\d{0,20}")
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")

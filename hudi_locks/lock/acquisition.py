@@ -49,6 +49,7 @@ class Acquisition:
         started_s: When it was made, on the monotonic clock.
         sent_s: When the last request was sent, on the monotonic clock.
         last_error: What the lock service last failed with; None if it never did.
+        is_unanswered: Whether it failed at the last request.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Acquisition:
         self.attempts: int = 0
         self.requests: int = 0
         self.last_error: BackendUnavailable | None = None
+        self.is_unanswered: bool = False
         self._was_asked = False
 
     def __str__(self) -> str:
@@ -113,7 +115,7 @@ class Acquisition:
     def _request(self, ends_s: float) -> list[Lease] | None:
         self.requests += 1
         timeout_s = max(0.0, ends_s - self.sent_s) if self._waits_itself else 0.0
-        self._was_asked = False
+        self._was_asked = self.is_unanswered = False
         try:
             self._before()
             self._was_asked = True
@@ -128,7 +130,7 @@ class Acquisition:
                 self.trace.ask_holder(self._provider, self.scopes)
             return leases
         except BackendUnavailable as error:
-            self.last_error = error
+            self.last_error, self.is_unanswered = error, True
             return None
 
     def _pause(self, duration_s: float, until_s: float, *, closing: threading.Event) -> bool:

@@ -38,7 +38,7 @@ _PLACES = (
 def explain_timeout(
     acquisition: Acquisition, provider: LockProvider, *, name: str, local: Held | None
 ) -> AcquireTimeout:
-    """The error for a lock that was not acquired; asks the lock service who holds it.
+    """The error for a lock that was not acquired; asks the lock service who holds it, if it answered the last request.
 
     Args:
         acquisition: The one that ended in vain.
@@ -47,11 +47,12 @@ def explain_timeout(
         local: The hold of another thread of this process, if it is that which stood in the way.
     """
     waited_s = provider.clock.monotonic() - acquisition.started_s
-    scope, holder, error = _find_held(provider, acquisition.scopes)
+    is_silent, scopes = acquisition.is_unanswered, acquisition.scopes
+    scope, holder, error = (scopes[0], None, None) if is_silent else _find_held(provider, scopes)
     last_error = error or acquisition.last_error
     command = show_command(provider.options, name, scope)
     said = f"the lock on {acquisition} was not free within {waited_s:.1f} s and {acquisition.attempts} attempts; "
-    said += _say_holder(holder, local)
+    said += _say_holder(holder, local, is_known=not is_silent and error is None)
     said += f"; the lock service last failed with: {last_error}" if last_error else ""
     return AcquireTimeout(
         f"{said}; to look again: {command}",
@@ -117,13 +118,13 @@ def _ask_holder(provider: LockProvider, scope: LockScope) -> tuple[Holder | None
         return None, error
 
 
-def _say_holder(holder: Holder | None, local: Held | None) -> str:
+def _say_holder(holder: Holder | None, local: Held | None, *, is_known: bool) -> str:
     if holder is not None:
         age = "" if holder.age_ms is None else f", last sign of life {holder.age_ms / 1000:.0f} s ago"
         return f"it is held by {holder.owner} at {holder.key}{age}"
     if local is not None:
         return f"it is held by {local.owner}, in this process"
-    return "nobody seems to hold it now"
+    return "nobody seems to hold it now" if is_known else "who holds it is not known"
 
 
 def show_command(options: Options, name: str, scope: LockScope) -> str:

@@ -74,7 +74,7 @@ class Janitor:
         undone = [instant for instant in marked if instant in ended.failed]
         announced = [path for instant in undone for path in read_markers(self._storage, instant).own_files]
         strays = [*announced, *(path for path, instant in listed if instant in ended.failed)]
-        removed = self._remove(strays)
+        removed = tuple(sorted(self._table.delete_files(strays)))
         leftovers = self._drop_folders(marked, staged, ended) + self._drop_heartbeats(beats, ended)
         leftovers += self._drop_archived()
         leftovers += self._drop_half_written() + self._drop_claim_contents() + self._drop_unmade_savepoints()
@@ -92,7 +92,8 @@ class Janitor:
             return ()
         listed = self._list_data_files()
         ended = self._find_ended(wanted)
-        return self._remove(path for path, instant in listed if instant in wanted & ended.failed)
+        strays = (path for path, instant in listed if instant in wanted & ended.failed)
+        return tuple(sorted(self._table.delete_files(strays)))
 
     def _list_data_files(self) -> list[tuple[str, str]]:
         """(path, requested time) of all data files."""
@@ -118,9 +119,6 @@ class Janitor:
         if first is None or requested < first or timeline.get(requested) is not None:
             return False
         return not is_archived(self._storage, timeline.layout, requested=requested)
-
-    def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(path for path in sorted(set(paths)) if self._storage.delete(path))
 
     def _list_staged(self) -> list[str]:
         """Instants of which tickets are left, or what lies beside staged files."""

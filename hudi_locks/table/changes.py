@@ -36,12 +36,17 @@ class Changes:
     """What changed in a span of time: the rows of `files` whose `_hoodie_commit_time` is one of `instants`.
 
     Attributes:
-        instants: Requested times of the commits that completed in the span, in the order of their completion.
+        commits: Those that completed in the span, archived ones too, in the order of their completion.
         files: The newest file of each group that they wrote and that none of them replaced.
     """
 
-    instants: tuple[str, ...]
+    commits: tuple[Instant, ...]
     files: tuple[BaseFile, ...]
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """Requested times of the commits."""
+        return tuple(one.requested for one in self.commits)
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,17 @@ class SliceChanges:
     """What changed in a span of time: the merged rows of `slices` whose `_hoodie_commit_time` is one of `instants`.
 
     Attributes:
-        instants: Requested times of the commits that completed in the span, in the order of their completion.
+        commits: Those that completed in the span, archived ones too, in the order of their completion.
         slices: What each file group that they wrote was at the end of the span.
     """
 
-    instants: tuple[str, ...]
+    commits: tuple[Instant, ...]
     slices: tuple[FileSlice, ...]
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """Requested times of the commits."""
+        return tuple(one.requested for one in self.commits)
 
 
 def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str | None = None) -> Changes:
@@ -74,7 +84,7 @@ def files_changed(storage: Storage, timeline: Timeline, *, begin: str, end: str 
     newest = {(file.partition, file.file_id): file for file in written}
     files = tuple(file for group, file in sorted(newest.items()) if group not in replaced)
     _refuse_gone(storage, timeline, files, begin=begin)
-    return Changes(tuple(instant.requested for instant, _ in commits), files)
+    return Changes(tuple(instant for instant, _ in commits), files)
 
 
 def slices_changed(
@@ -104,7 +114,7 @@ def slices_changed(
     if gone is not None:
         raise _refusal(begin, timeline.first_active, f"{gone} was cleaned", path=gone)
     shown = tuple(piece for group, piece in slices.items() if group in written)
-    return SliceChanges(tuple(instant.requested for instant, _ in commits), shown)
+    return SliceChanges(tuple(instant for instant, _ in commits), shown)
 
 
 def _find_gone(

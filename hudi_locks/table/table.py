@@ -195,12 +195,15 @@ class Table:
     def schema(self, timeline: Timeline) -> pa.Schema | None:
         """The user's columns as the commit that completed last recorded them; None if no active commit did.
 
+        Partition columns that files do not have are left out: JVM Hudi's clustering records them all the same.
+
         Raises:
             DamagedTable: That commit cannot be read.
         """
         for instant in reversed(timeline.completed_between("")):
             if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
-                return arrow_schema(recorded, timeline.paths[instant])
+                schema = arrow_schema(recorded, timeline.paths[instant])
+                return pa.schema([field for field in schema if field.name not in self.config.dropped_fields])
         return None
 
     def writable_schema(self, timeline: Timeline, history: SchemaHistory | None) -> pa.Schema | None:

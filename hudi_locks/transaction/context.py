@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_locks.clock import Clock
 from hudi_locks.config import table_keys
 from hudi_locks.errors import ClockRefused
-from hudi_locks.format import Instant, State, add_ms, epoch_ms
+from hudi_locks.format import Instant, LogFileName, State, add_ms, epoch_ms
 from hudi_locks.format.claim import Claim, ClaimKind
 from hudi_locks.metadata_table import METADATA_LAYOUT, OLD_METADATA_LAYOUT, DeltaCommits, Indexed, MetadataTable
 from hudi_locks.observe import Metrics
@@ -99,6 +99,33 @@ class TableContext:
         found = MetadataTable.of(self.storage, TableConfig.from_properties(known)) if names_it else None
         self.notices.metadata_table_seen = found is not None
         return found
+
+    def find_named(self, paths: Collection[str]) -> frozenset[str]:
+        """Those of some data files that the metadata table names: readers that go by it take them for there.
+
+        Raises:
+            DamagedTable: It cannot be read.
+        """
+        kept = self.find_metadata_table() if paths else None
+        if kept is None:
+            return frozenset()
+        files = kept.view(self.load_timeline()).files
+        parts = ((path, *path.rpartition("/")[::2]) for path in paths)
+        return frozenset(path for path, folder, name in parts if name in files.get(folder, ()))
+
+    def delete_files(self, paths: Iterable[str]) -> set[str]:
+        """Remove data files that nobody will ever commit; the paths removed.
+
+        Change logs that the metadata table names stay. A restore of JVM Hudi 0.15 leaves those of what it undoes, and
+        names every file that it finds afterwards. No reader opens them, since no commit tells of them.
+
+        Raises:
+            DamagedTable: The metadata table cannot be read.
+            StorageError: The store failed.
+        """
+        named = set(paths)
+        kept = self.find_named({path for path in named if _is_change_log(path)})
+        return {path for path in sorted(named - kept) if self.storage.delete(path)}
 
     def describe_indexed(self) -> Indexed | None:
         """What the tasks of a write are to report; None if the table keeps no metadata table.
@@ -338,3 +365,8 @@ class TableContext:
             newest = timeline.newest_ordering_time(limit)
         is_ahead = newest is not None and newest > limit
         return newest, self.epoch_ms(newest) - store_ms if newest and is_ahead else 0
+
+
+def _is_change_log(path: str) -> bool:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    return name is not None and name.is_cdc

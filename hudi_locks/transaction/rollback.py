@@ -143,7 +143,7 @@ class Rollback:
             return
         claimed = self._cancel(claim)
         logs = {path for path in claimed if find_metadata_writer(path) is not None}
-        self._delete_files(claimed - logs)
+        self._context.delete_files(claimed - logs)
         self._context.trace(StopPoint.ROLLBACK_FILES_DELETED)
         if self._context.log.read(claim.number + 1) is None:
             self._take_back_metadata(claim, logs)
@@ -156,7 +156,7 @@ class Rollback:
 
     def remove_files(self, requested: str) -> set[str]:
         """Remove the data files that are named by markers of an instant which nobody can publish; the paths removed."""
-        return self._delete_files(read_markers(self._storage, requested).own_files)
+        return self._context.delete_files(read_markers(self._storage, requested).own_files)
 
     def _undo(self, claim: Claim, rollback: Instant) -> set[str]:
         """Cancel first: a redeem that is under way could land behind a deletion. The inflight file goes last."""
@@ -169,12 +169,12 @@ class Rollback:
         files = self._judge_old_logs(claim, named, listing=listing)
         self._plan(rollback, instant, files)
         trace(StopPoint.ROLLBACK_PLANNED)
-        deleted = self._delete_files(files)
+        deleted = self._context.delete_files(files)
         trace(StopPoint.ROLLBACK_FILES_DELETED)
         self._storage.delete(self._context.path(instant, State.INFLIGHT))
         trace(StopPoint.ROLLBACK_INFLIGHT_DELETED)
         # Tasks of a JVM writer name their files: what they named before they missed the inflight file is found now.
-        deleted |= self._delete_files(self._find_files(claim.instant, listing=listing))
+        deleted |= self._context.delete_files(self._find_files(claim.instant, listing=listing))
         take_back_rings(self._context, claim.instant, claim.action)
         drop_staged(self._storage, [claim.instant])  # first: who sleeps on a plan must not name it again
         self._storage.delete(self._context.path(instant, State.REQUESTED))
@@ -194,16 +194,7 @@ class Rollback:
         found = find_blocks(self._storage, sorted(folders), claim.instant)
         found.refuse_mixed()
         others = {path for path in named if LogFileName.parse(path.rpartition("/")[2]) is None}
-        return others | found.alone | (found.undone - self._list_told(found.undone))
-
-    def _list_told(self, logs: Collection[str]) -> frozenset[str]:
-        """Those that the metadata table names: readers that go by it open them."""
-        kept = self._context.find_metadata_table() if logs else None
-        if kept is None:
-            return frozenset()
-        folders = {path.rpartition("/")[0] for path in logs}
-        view = kept.view(self._context.load_timeline())
-        return frozenset(log.path for log in view.data_files(folders).logs)
+        return others | found.alone | (found.undone - self._context.find_named(found.undone))
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(
@@ -246,9 +237,6 @@ class Rollback:
                 yield from (path for path, _ in self._storage.walk(folder.name) if find_writer(path) == requested)
             elif not folder.is_folder and find_writer(folder.name) == requested:
                 yield folder.name
-
-    def _delete_files(self, paths: Iterable[str]) -> set[str]:
-        return {path for path in sorted(set(paths)) if self._storage.delete(path)}
 
     def _sweep(self, requested: str) -> None:
         DirectMarkers(self._storage, requested).delete()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from small_tables import KEEP, archive_now, archived
 
 from hudi_locks import spark as hudi_spark
 from hudi_locks.errors import BadInput, ConfigError, TableError
@@ -88,6 +89,18 @@ def test_a_cdc_query_tells_what_each_commit_made_of_each_row(
     assert table.change_log(third.completion_time).collect() == []
     with pytest.raises(ConfigError, match=r"incremental\.format has no meaning with .*query\.type=snapshot"):
         hudi_spark.read(spark, path, {"hoodie.datasource.query.incremental.format": "cdc"})
+
+
+@pytest.mark.parametrize("how", [{}, MERGED], ids=["copy-on-write", "merge-on-read"])
+def test_a_commit_that_was_archived_tells_its_own_changes(create: Create, frame: Frame, how: Any) -> None:
+    table = create(**{**how, "options": {**how.get("options", {}), **KEEP}})
+    written = [table.upsert(frame([(str(day), str(day), 1, 1.0)])) for day in range(6)]
+    archive_now(table)
+    gone = {requested for requested, _, _ in archived(table)}
+    assert written[1].instant in gone
+    assert written[5].instant not in gone
+    found = table.change_log(str(written[0].completion_time), columns="id").select("op", "ts_ms", "after").collect()
+    assert sorted(map(tuple, found)) == [("i", one.instant, f'{{"id":"{day}"}}') for day, one in enumerate(written)][1:]
 
 
 def test_columns_and_partitions_are_chosen_as_for_other_reads(create: Create, frame: Frame) -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paused_writes import paused
 
 from hudi_locks.errors import BadInput, ConfigError
+from hudi_locks.markers import read_markers
 from hudi_locks.spark import HoodieTable, write
 from hudi_locks.table import read_changes, read_commit
+from hudi_locks.transaction import StopPoint
 from hudi_locks.verification import verify_table
 
 pytestmark = pytest.mark.spark
@@ -38,6 +41,17 @@ def changes_of(table: HoodieTable, requested: str) -> list[Change]:
 
 def shorten(row: dict[str, Any] | None) -> tuple[Any, ...] | None:
     return None if row is None else tuple(row.values())
+
+
+def test_in_version_6_the_marker_of_the_base_file_speaks_for_its_change_log(create: Any, frame: Any) -> None:
+    table = create(options={**CDC, "hoodie.write.table.version": "6"})
+    table.upsert(frame(ROWS))
+    with paused(table, StopPoint.PUBLISH_CHECKED, lambda: table.upsert(frame([("a", "jan", 2, 1.0)]))):
+        [instant] = table.table.timeline().pending()
+        [name] = read_markers(table.table.storage, instant.requested).names
+    assert name.data_path.endswith(f"{instant.requested}.parquet")
+    assert len(list(Path(table.path).rglob("*.cdc"))) == 1
+    assert verify_table(table.table.storage).damages == ()
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

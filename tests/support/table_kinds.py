@@ -205,9 +205,9 @@ def join_dates(rows: Rows) -> Rows:
     return sorted(((key, region.replace("/", "-"), *rest) for key, region, *rest in rows), key=repr)
 
 
-def read_rust(path: str) -> Rows | None:
-    """None for what hudi-rs does not read, or shows in another form."""
+def read_rust(path: str, *, unmerged: Rows | None = None) -> Rows | None:
+    """None for what hudi-rs does not read, or shows in another form; `unmerged` where it says that it cannot merge."""
     try:
         return join_dates(read_rust_by_listing(path))
-    except Exception:  # it has no root of its own
-        return None
+    except Exception as error:  # it has no root of its own
+        return unmerged if "merger of its own" in str(error) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -215,6 +216,33 @@ class FailingStorage(MemoryStorage):
         if self._fails("touch", path):
             raise StorageError(f"cannot touch {path}", path=path)
         return super().touch(path)
+
+
+class CountingStorage(MemoryStorage):
+    """The files of a harness; counts what is asked of them from outside."""
+
+    def __init__(self, files: MemoryStorage) -> None:
+        super().__init__(files._clock)
+        self._theirs = files
+        self.calls: Counter[tuple[str, str]] = Counter()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") or name not in _VERBS:
+            return super().__getattribute__(name)
+        theirs, calls = getattr(self._theirs, name), self.calls
+
+        def count(*paths: Any, **how: Any) -> Any:
+            calls[name, ", ".join([paths[0]] if isinstance(paths[0], str) else paths[0])] += 1
+            return theirs(*paths, **how)
+
+        return count
+
+    @property
+    def listings(self) -> int:
+        return self.calls["list", LAYOUT_2.folder] + self.calls["list_names", LAYOUT_2.folder]
+
+
+_VERBS = frozenset(name for name in vars(Storage) if not name.startswith("_")) - {"base", "capabilities", "now_ms"}
 
 
 def move_elsewhere(storage: MemoryStorage) -> None:

@@ -6,15 +6,14 @@ import contextlib
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from transaction_harness import MODE, OPEN_LOCK, OPTIMISTIC, read_version, write_file
-from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, SteppedStorage
+from transaction_store import Crashed, Process, SimulatorClock, SimulatorLock, SteppedStorage, in_turn
 
 from hudi_locks.errors import StorageError, WriteError
 from hudi_locks.format import BaseFileName, CommitMetadata, Instant, IOType, State, WriteStat, add_ms, format_time
@@ -23,29 +22,13 @@ from hudi_locks.format.rollback import RollbackMetadata, RollbackPartition, Roll
 from hudi_locks.lock import Owner
 from hudi_locks.markers import staging_folder
 from hudi_locks.storage import MemoryStorage, Storage
-from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout, conversion
+from hudi_locks.timeline import LAYOUT_2, Timeline, TimelineLayout
 from hudi_locks.timeline.archive import is_archived
-from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions, forward, rollback
+from hudi_locks.transaction import Conflict, Outcome, StopPoint, Transaction, Transactions
 from hudi_locks.transaction.operations import drop_void
 
 START_MS = 1_700_000_000_000
 MAX_STEPS = 4_000
-
-
-@contextlib.contextmanager
-def in_turn() -> Iterator[None]:
-    """Let a process name and cancel files one by one, so that others come in between, and a seed says when."""
-
-    def call_each(call: Callable[[Any], Any], arguments: Iterable[Any], *, threads: int = 1) -> list[Any]:
-        assert threads
-        return [call(argument) for argument in arguments]
-
-    with (
-        mock.patch.object(forward, "map_in_threads", call_each),
-        mock.patch.object(rollback, "map_in_threads", call_each),
-        mock.patch.object(conversion, "map_in_threads", call_each),
-    ):
-        yield
 
 
 class Simulator:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 
 from hudi_locks.clock import Clock
 from hudi_locks.errors import StorageError
 from hudi_locks.storage import Entry, StagedFile, Storage
-from hudi_locks.timeline import LAYOUT_2
+from hudi_locks.timeline import LAYOUT_2, conversion
 from hudi_locks.timeline.heartbeat import HEARTBEAT_FOLDER, Beating
+from hudi_locks.transaction import forward, rollback
 
 if TYPE_CHECKING:
     from transaction_simulator import Simulator
@@ -24,6 +27,22 @@ _ELSEWHERE = Beating(host="elsewhere", machine="", pid=1, started="", id="").enc
 
 class Crashed(BaseException):
     """The process is gone: none of its later steps has an effect."""
+
+
+@contextlib.contextmanager
+def in_turn() -> Iterator[None]:
+    """Let a process name and cancel files one by one, so that others come in between, and a seed says when."""
+
+    def call_each(call: Callable[[Any], Any], arguments: Iterable[Any], *, threads: int = 1) -> list[Any]:
+        assert threads
+        return [call(argument) for argument in arguments]
+
+    with (
+        mock.patch.object(forward, "map_in_threads", call_each),
+        mock.patch.object(rollback, "map_in_threads", call_each),
+        mock.patch.object(conversion, "map_in_threads", call_each),
+    ):
+        yield
 
 
 @dataclass

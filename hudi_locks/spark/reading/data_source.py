@@ -225,8 +225,8 @@ class _Scan(ReadPlanner):
 
     def _plan_span(self, snapshot: Snapshot, begin: str, end: str | None) -> list[_Share]:
         self._refuse_unmarked()
-        slices, instants = self._find_changes(snapshot, begin, end)
-        return self._share(slices, snapshot, instants)
+        slices, commits = self._find_changes(snapshot, begin, end)
+        return self._share(slices, snapshot, tuple(one.requested for one in commits))
 
     def _share(
         self, slices: Sequence[FileSlice], snapshot: Snapshot, instants: tuple[str, ...] | None = None

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_locks.config import Options, table_keys, write_keys
 from hudi_locks.errors import BadInput, StorageError, TableError, UnsupportedTable
-from hudi_locks.format import META_COLUMNS, parse_moment
+from hudi_locks.format import META_COLUMNS, Instant, parse_moment
 from hudi_locks.format.column_range import ColumnRange, ValueKind
 from hudi_locks.metadata_table import find_slice_ranges
 from hudi_locks.redaction import open_log
@@ -172,17 +172,17 @@ class ReadPlanner:
 
     def _find_changes(
         self, snapshot: Snapshot, begin: str, end: str | None
-    ) -> tuple[tuple[FileSlice, ...], tuple[str, ...]]:
-        """The slices that a span wrote, and the requested times of its commits: their rows alone are of the span."""
+    ) -> tuple[tuple[FileSlice, ...], tuple[Instant, ...]]:
+        """The slices that a span wrote, and its commits, as they were completed: their rows alone are of the span."""
         storage, timeline = self.table.storage, snapshot.timeline
         if self.table.is_merge_on_read:
             merged = slices_changed(storage, timeline, begin=begin, end=end, partitions=self.partitions)
             refuse_lost_sources(storage, (piece.base.path for piece in merged.slices if piece.base is not None))
-            return merged.slices, merged.instants
+            return merged.slices, merged.commits
         changes = files_changed(storage, timeline, begin=begin, end=end)
         files = [file for file in changes.files if self._is_wanted(file.partition)]
         refuse_lost_sources(storage, (file.path for file in files))
-        return tuple(FileSlice(f.partition, f.file_id, f.instant, f) for f in files), changes.instants
+        return tuple(FileSlice(f.partition, f.file_id, f.instant, f) for f in files), changes.commits
 
     def _refuse_unmarked(self) -> None:
         """Without meta columns no row tells which commit wrote it; JVM Hudi refuses this too."""

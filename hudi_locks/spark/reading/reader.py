@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from hudi_locks.config import Options, service_keys
 from hudi_locks.errors import StorageError, TableError
-from hudi_locks.format import META_COLUMNS, Instant, is_time
+from hudi_locks.format import META_COLUMNS, is_time
 from hudi_locks.redaction import open_log
 from hudi_locks.spark.partitions import choose_matching_partitions
 from hudi_locks.spark.reading.change_data import CHANGE_LOG_SCHEMA, as_change_log, compare
@@ -178,7 +178,7 @@ class Reader(ReadPlanner):
             there = self._shown([] if snapshot.shown_schema is None else snapshot.shown_schema.names)
             columns = [name for name in there if name not in META_COLUMNS]
             found, before = [], self._list_slices(snapshot, as_of=first) if is_time(first) else ()
-            for commit in self._list_commits(snapshot, first, last):
+            for commit in self._find_changes(snapshot, first, last)[1]:
                 now = self._list_slices(snapshot, as_of=str(commit.completion))
                 changed = self._compare(snapshot, before, now, columns=columns)
                 found.append(as_change_log(changed, instant=commit.requested))
@@ -186,12 +186,6 @@ class Reader(ReadPlanner):
             return reduce(DataFrame.unionAll, found) if found else self.spark.createDataFrame([], CHANGE_LOG_SCHEMA)
 
         return self._read_newest(read)
-
-    def _list_commits(self, snapshot: Snapshot, begin: str, end: str | None) -> list[Instant]:
-        """Those of a span that wrote rows, in the order in which they were completed."""
-        _, wrote = self._find_changes(snapshot, begin, end)
-        commits = [one for one in snapshot.timeline.completed() if one.requested in wrote]
-        return sorted(commits, key=lambda one: one.completion or "")
 
     def changes(self, begin: str, end: str | None, *, holes_policy: str) -> DataFrame:
         """Rows written by commits with begin < completion time <= end, each as the last of them left it.
@@ -203,9 +197,9 @@ class Reader(ReadPlanner):
         def read(snapshot: Snapshot) -> DataFrame:
             self._check(snapshot)
             span = self._bound(snapshot, begin, end, holes_policy=holes_policy)
-            slices, instants = self._find_changes(snapshot, *span)
+            slices, commits = self._find_changes(snapshot, *span)
             rows = self._merge(slices, snapshot, also=(COMMIT_TIME,))
-            return self._select(rows.where(F.col(COMMIT_TIME).isin(list(instants))))
+            return self._select(rows.where(F.col(COMMIT_TIME).isin([one.requested for one in commits])))
 
         return self._read_newest(read)
 

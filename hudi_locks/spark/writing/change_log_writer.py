@@ -77,7 +77,11 @@ class ChangeLogWriter:
         if self._staged is None:
             token = choose_token(self._group.partition, self._group.file_id)
             name = LogFileName(self._group.file_id, self._files.requested, write_token=token, is_cdc=True)
-            self._staged = self._files.start(self._group.partition, str(name), io_type=IOType.CREATE)
+            # JVM Hudi 0.15 rolls no write back whose markers say that a log was made, and appends to one that was
+            # appended to: the marker of the base file speaks for both.
+            has_none = self._files.layout.is_version_6
+            folder = self._group.partition
+            self._staged = self._files.start(folder, str(name), io_type=IOType.CREATE, is_announced=has_none)
         if self._sink is None:
             with reporting("write", self._staged.target):
                 self._sink = self._staged.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,10 @@ __all__ = ["LockClient", "NodeHold"]
 _logger = open_log(__name__)
 _WATCH_AFTER_S: Final = 0.1
 """Holds shorter than this are not worth a watch, which costs as much as a third of a lock cycle."""
+
+
+_LINK_S: Final = 5.0
+"""As long as it may take to connect and log in, also where a lock is wanted sooner."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class LockClient(SessionListener):
         until_s = self._clock.monotonic() + (timeout_s if timeout_s > 0 else 0.0)
         self._check_open(scope)
         self._check_not_held(scope, owner)
-        self.session.await_link()
+        self._await_first_link(timeout_s)
         try:
             return self._contend(scope, owner, place, until_s)
         except BackendUnavailable:
@@ -92,6 +97,10 @@ class LockClient(SessionListener):
             message = f"the place in the line for {place.folder} was lost: its session ended, or somebody removed it"
             raise BackendUnavailable(message, key=place.folder)
         return self.acquire(scope, owner, left_s)
+
+    def _await_first_link(self, timeout_s: float) -> None:
+        """Wait little longer for a server than for the lock; who does not wait for that has to reach one too."""
+        self.session.await_link(max(timeout_s, _LINK_S) if timeout_s > 0 else math.inf)
 
     def _contend(self, scope: LockScope, owner: Owner, place: NodePlace, until_s: float) -> Lease | None:
         try:
@@ -136,18 +145,18 @@ class LockClient(SessionListener):
         self, scopes: list[LockScope], owner: Owner, until_s: float, *, contested: bool
     ) -> list[Lease] | None:
         """Locks on the first scopes: as many as are free, or, in a contested line, at least the first one."""
-        leases = self._grasp(scopes, owner, contested=contested)
+        leases = self._grasp(scopes, owner, until_s, contested=contested)
         if leases or not contested:
             return leases
         lease = self.acquire(scopes[0], owner, until_s - self._clock.monotonic())
         return None if lease is None else [lease]
 
-    def _grasp(self, scopes: list[LockScope], owner: Owner, *, contested: bool) -> list[Lease] | None:
+    def _grasp(self, scopes: list[LockScope], owner: Owner, until_s: float, *, contested: bool) -> list[Lease] | None:
         for scope in scopes:
             self._check_open(scope)
             self._check_not_held(scope, owner)
         places = list(itertools.takewhile(lambda place: place.is_group, map(self._find_place, scopes)))
-        self.session.await_link()
+        self._await_first_link(until_s - self._clock.monotonic())
         free = self._bulk.count_free(places) if contested else len(places)
         try:
             found = self._bulk.grasp(places[:free], encode_payload(owner)) if free else None

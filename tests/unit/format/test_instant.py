@@ -97,6 +97,12 @@ def test_every_name_is_read_back(instant: Instant) -> None:
     assert parse_instant_name(instant.file_name(2)) == instant
 
 
+@pytest.mark.parametrize("suffix", ["", "013", "013001"])
+def test_metadata_tables_of_old_releases_have_longer_times(suffix: str) -> None:
+    assert parse_instant_name(f"{T}{suffix}.commit") == Instant(T + suffix, "commit", State.COMPLETED)
+    assert epoch_ms(T + suffix) == epoch_ms(T)
+
+
 @pytest.mark.parametrize(
     "name",
     [

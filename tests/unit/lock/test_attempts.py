@@ -175,6 +175,34 @@ def test_an_unreachable_service_is_asked_again_and_named_in_the_end(make_manager
     run(manager.lock).release()
 
 
+def test_nobody_asks_a_service_that_does_not_answer_who_the_holder_is(
+    make_manager: Make, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = make_manager(**{"num_retries": 0, "client.num_retries": 0})
+    asked: list[LockScope] = []
+    monkeypatch.setattr(manager.provider, "holder", asked.append)
+    manager.provider.answers = [BackendUnavailable("no route to zk1"), None]
+    with pytest.raises(AcquireTimeout, match="who holds it is not known; the lock service last failed with: no route"):
+        run(manager.lock)
+    assert asked == []
+    with pytest.raises(AcquireTimeout, match="nobody seems to hold it now"):
+        run(manager.lock)
+    assert len(asked) == 1
+
+
+def test_a_service_that_does_not_tell_its_holder_says_nothing_of_nobody(
+    make_manager: Make, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(scope: LockScope) -> None:
+        raise BackendUnavailable(f"no answer about {scope}")
+
+    manager = make_manager(**{"num_retries": 0, "client.num_retries": 0})
+    monkeypatch.setattr(manager.provider, "holder", fail)
+    manager.provider.answers = [None]
+    with pytest.raises(AcquireTimeout, match=r"who holds it is not known; .* last failed with: no answer about table"):
+        run(manager.lock)
+
+
 def test_try_lock_says_why_it_could_not_ask(make_manager: Make) -> None:
     manager = make_manager()
     manager.provider.answers = [None, BackendUnavailable("down")]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from metadata_harness import MetadataHarness
 from service_harness import ServiceHarness
 
-from hudi_locks.format import CommitMetadata
+from hudi_locks.format import CommitMetadata, Instant, State, WriteStat, add_ms
+from hudi_locks.metadata_table import plan_delta_commit
 from hudi_locks.services import Janitor, Restorer, Savepoints
 from hudi_locks.table import read_commit
 
@@ -70,3 +72,38 @@ def test_an_aborted_write_leaves_no_change_log(logging: ServiceHarness) -> None:
         f"p/.g-0_{tx.instant}.log.1_0-0-0.cdc",
     )
     assert logging.files()[0] == f"p/g-0@{first}"
+
+
+def restore_by_jvm(kept: MetadataHarness, undone: str) -> str:
+    """Undo a commit as JVM Hudi 0.15 does: its change log stays, and the metadata table names it anew; its path."""
+    timeline, delta_commits = kept.timeline(), kept.open().coordinator.delta_commits
+    [log] = read_commit(kept.storage, timeline, requested=undone).change_logs
+    delta_commits.take_back(undone)
+    own = [one for one in timeline.instants if one.requested == undone]
+    for path in [f"p/g-0_0-0-0_{undone}.parquet", *(timeline.paths[one] for one in own)]:
+        kept.storage.delete(path)
+    at = add_ms(undone, 500)
+    there = CommitMetadata.of([WriteStat("p", "g-0", None, change_logs=(log,))], "UPSERT", schema=None)
+    told = plan_delta_commit(at, there, kept.metadata_table.view(kept.timeline()).describe())
+    delta_commits.begin(at, told.logs)
+    delta_commits.make_logs(told)
+    content = told.metadata.encode("deltacommit", layout_version=kept.own_layout.version)
+    name = kept.own_layout.path(Instant(at, "deltacommit", State.COMPLETED, add_ms(at, 1))).rpartition("/")[2]
+    assert delta_commits.complete(name, content, logs=told.logs)
+    return log.path
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_change_log_that_a_restore_of_the_jvm_left_stays_while_the_metadata_table_names_it(
+    harness: ServiceHarness, version: int
+) -> None:
+    kept = MetadataHarness.of(harness, version)
+    kept.logs_changes = True
+    first, undone = kept.put("p/g-0"), kept.put("p/g-0")
+    left = restore_by_jvm(kept, undone)
+    kept.put("p/h-0")
+    assert kept.storage.exists(left)
+    assert Janitor(kept.open().coordinator).sweep(everywhere=True).data_files == ()
+    named = kept.metadata_table.view(kept.timeline()).data_files(["p"])
+    assert [log.path for log in named.change_logs] == [left]
+    assert f"p/g-0_0-0-0_{first}.parquet" in {file.path for file in named.bases}

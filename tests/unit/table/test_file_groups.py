@@ -241,7 +241,8 @@ def test_changes_of_version_6_that_are_archived_are_read_from_its_archive() -> N
     whole = files_changed(storage, timeline, begin="0")
     assert whole.instants == (first.requested, second.requested)
     assert {file.instant for file in whole.files} == {second.requested}
-    assert files_changed(storage, timeline, begin=first.completion) == Changes((second.requested,), whole.files)
+    later = files_changed(storage, timeline, begin=first.completion)
+    assert (later.instants, later.files) == ((second.requested,), whole.files)
     assert slices_changed(storage, timeline, begin="0").instants == whole.instants
     early = files_changed(storage, timeline, begin="0", end=first.completion)
     assert {file.instant for file in early.files} == {first.requested}

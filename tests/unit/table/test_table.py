@@ -293,24 +293,6 @@ def test_the_way_out_of_the_metadata_table_is_named(storage: MemoryStorage) -> N
     assert "`hudi-locks metadata drop PATH --part secondary_index_name`" in str(caught.value)
 
 
-def test_a_local_table_is_written_once_its_zone_is_said(storage: MemoryStorage) -> None:
-    put(storage, **{"hoodie.table.timeline.timezone": "LOCAL"})
-    table = Table.load(storage, zone="Asia/Kolkata", for_writing=True)
-    assert table.layout.time(0) == "19700101053000000"
-
-
-def test_a_zone_has_no_say_in_a_utc_table(storage: MemoryStorage) -> None:
-    put(storage)
-    assert Table.load(storage, zone="Asia/Kolkata").layout.time(0) == "19700101000000000"
-
-
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", ""])
-def test_a_zone_that_is_none_is_refused(storage: MemoryStorage, zone: str) -> None:
-    put(storage)
-    with pytest.raises(ConfigError, match="no time zone"):
-        Table.load(storage, zone=zone)
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -354,6 +336,13 @@ def test_commits_without_columns_are_passed_over(storage: MemoryStorage) -> None
     commit(storage, T1, T2, pa.schema([("a", pa.int32())]))
     commit(storage, T3, T4, None)
     assert table.schema(table.timeline()) == pa.schema([("a", pa.int32())])
+
+
+def test_columns_that_folders_tell_are_not_of_files_though_a_commit_recorded_them(storage: MemoryStorage) -> None:
+    """As JVM Hudi's clustering does where partition columns are dropped."""
+    table = Table.create(storage, config(extra={"hoodie.datasource.write.drop.partition.columns": "true"}))
+    commit(storage, T1, T2, pa.schema([("id", pa.int32()), ("ts", pa.int32()), ("p", pa.string())]))
+    assert table.schema(table.timeline()) == pa.schema([("id", pa.int32()), ("ts", pa.int32())])
 
 
 def test_a_damaged_commit_is_named_and_a_pending_one_may_be_empty(storage: MemoryStorage) -> None:

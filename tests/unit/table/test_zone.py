@@ -80,3 +80,21 @@ def test_a_zone_may_be_an_offset(storage: MemoryStorage) -> None:
     storage.replace(PROPERTIES_PATH, encode_properties(TableConfig("t", ("id",)).to_properties()))
     with pytest.raises(ConfigError, match="UTC"):
         Table.load(storage, zone="UTC+5")
+
+
+def test_a_local_table_is_written_once_its_zone_is_said(clock: ManualClock, storage: MemoryStorage) -> None:
+    put_local(clock, storage, zones=[])
+    table = Table.load(storage, zone="Asia/Kolkata", for_writing=True)
+    assert table.layout.time(0) == "19700101053000000"
+
+
+def test_a_zone_has_no_say_in_a_utc_table(storage: MemoryStorage) -> None:
+    Table.create(storage, TableConfig("t", ("id",), ("p",), ("ts",)))
+    assert Table.load(storage, zone="Asia/Kolkata").layout.time(0) == "19700101000000000"
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", ""])
+def test_a_zone_that_is_none_is_refused(storage: MemoryStorage, zone: str) -> None:
+    Table.create(storage, TableConfig("t", ("id",), ("p",), ("ts",)))
+    with pytest.raises(ConfigError, match="no time zone"):
+        Table.load(storage, zone=zone)

@@ -54,7 +54,7 @@ def test_a_hosted_run_looks_for_known_holes_also_without_a_push() -> None:
     assert "release" in list_called(workflow["jobs"]["checks"])
     found = ConfigParser(interpolation=None)
     found.read_string((ROOT / "tox.ini").read_text(encoding="utf-8"))
-    assert "pip-audit --local --strict" in found["testenv:release"]["commands"]
+    assert "pip-audit --local --strict --vulnerability-service osv" in found["testenv:release"]["commands"]
     assert workflow[True]["schedule"], "YAML reads `on` as true"
 
 

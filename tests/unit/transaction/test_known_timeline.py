@@ -8,45 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from transaction_harness import At, FailingStorage, Harness, Killed, kill, move_elsewhere
+from transaction_harness import At, CountingStorage, FailingStorage, Harness, Killed, kill, move_elsewhere
 
 from hudi_locks.clock import ManualClock
 from hudi_locks.errors import WriteAborted
 from hudi_locks.format import Instant, State, add_ms
 from hudi_locks.format.claim import INLINE_LIMIT, Claim, ClaimKind, Content, claim_path
 from hudi_locks.services import Cleaner, CleanSettings
-from hudi_locks.storage import MemoryStorage, Storage
+from hudi_locks.storage import MemoryStorage
 from hudi_locks.timeline import LAYOUT_2, create_instant, read_instant
 from hudi_locks.timeline.claims import STAGED_FOLDER
 from hudi_locks.timeline.heartbeat import heartbeat_path
 from hudi_locks.transaction import Outcome, StopPoint, Transaction, Transactions
-
-
-class CountingStorage(MemoryStorage):
-    """The files of a harness; counts what is asked of them from outside."""
-
-    def __init__(self, files: MemoryStorage) -> None:
-        super().__init__(files._clock)
-        self._theirs = files
-        self.calls: Counter[tuple[str, str]] = Counter()
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_") or name not in _VERBS:
-            return super().__getattribute__(name)
-        theirs, calls = getattr(self._theirs, name), self.calls
-
-        def count(*paths: Any, **how: Any) -> Any:
-            calls[name, ", ".join([paths[0]] if isinstance(paths[0], str) else paths[0])] += 1
-            return theirs(*paths, **how)
-
-        return count
-
-    @property
-    def listings(self) -> int:
-        return self.calls["list", LAYOUT_2.folder] + self.calls["list_names", LAYOUT_2.folder]
-
-
-_VERBS = frozenset(name for name in vars(Storage) if not name.startswith("_")) - {"base", "capabilities", "now_ms"}
 
 
 def commit(harness: Harness, transactions: Transactions, *groups: str) -> Transaction:
