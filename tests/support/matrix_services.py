@@ -108,7 +108,7 @@ class _Served:
         """Those for such a table, to one of them."""
         chosen = _STEPS if until is None else _STEPS[: _STEPS.index(until) + 1]
         has_logs = HoodieTable.load(self.spark, self.path).table.is_merge_on_read
-        return [s for s in chosen if (has_logs or not s.needs_logs) and (s.is_theirs or not self.is_alone)]
+        return [step for step in chosen if has_logs or not step.needs_logs]
 
     def open(self) -> HoodieTable:
         """For our services."""
@@ -263,10 +263,14 @@ def _clean_by_jvm(at: _Served) -> None:
     at.refuse_pending()
 
 
-def _archive_by_jvm(at: _Served) -> None:
+def _age(at: _Served) -> None:
     at.write()
-    before = archived(at.open())
     at.call("archive_commits", min_commits=2, max_commits=3, retain_commits=1)
+
+
+def _archive_by_jvm(at: _Served) -> None:
+    before = archived(at.open())
+    _age(at)
     _expect(len(archived(at.open())) > len(before), at, "archived by JVM Hudi")
 
 
@@ -312,6 +316,9 @@ _STEPS: Final = (
     _Step("archive_commits", _archive_by_jvm, is_theirs=True, looks=False),
     _Step("a write of ours after the services of JVM Hudi", _Served.write),
 )
+
+_AGE: Final = _Step("a write and archival", _age, looks=False)
+"""Of JVM Hudi, in the place of a service of ours."""
 
 
 def serve_table(spark: Any, jvm: Jvm, path: str, name: str, *, judge: Jvm | None = None) -> str:
@@ -379,11 +386,11 @@ def _try(table: _Served, step: _Step) -> str:
 
 
 def _fails_alone(table: _Served, name: str, until: _Step) -> bool:
-    """Whether JVM Hudi cannot do it either on a table that it alone wrote."""
+    """Whether JVM Hudi cannot do it either on a table that it alone wrote, once where this package served the other."""
     path, options = f"{table.path}-alone", _name_served(table.jvm, name)
     alone = _Served(table.spark, table.jvm, table.judge, path, options, is_alone=True)
     alone.options = make_table(table.jvm, path, options)
     alone.write()
-    words = [_attempt(alone, step) for step in alone.choose_steps(until)]
+    words = [_attempt(alone, step if step.is_theirs else _AGE) for step in alone.choose_steps(until)]
     shutil.rmtree(path)
     return bool(words[-1])
