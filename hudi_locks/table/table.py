@@ -202,8 +202,8 @@ class Table:
         """
         for instant in reversed(timeline.completed_between("")):
             if recorded := read_commit(self.storage, timeline, requested=instant.requested).schema:
-                schema = arrow_schema(recorded, timeline.paths[instant])
-                return pa.schema([field for field in schema if field.name not in self.config.dropped_fields])
+                schema, lacking = arrow_schema(recorded, timeline.paths[instant]), self.config.dropped_fields
+                return pa.schema([field for field in schema if field.name not in lacking]) if lacking else schema
         return None
 
     def writable_schema(self, timeline: Timeline, history: SchemaHistory | None) -> pa.Schema | None:

@@ -106,7 +106,7 @@ class TableContext:
         Raises:
             DamagedTable: It cannot be read.
         """
-        kept = self.find_metadata_table() if paths else None
+        kept = self.find_metadata_table()
         if kept is None:
             return frozenset()
         files = kept.view(self.load_timeline()).files
@@ -123,9 +123,10 @@ class TableContext:
             DamagedTable: The metadata table cannot be read.
             StorageError: The store failed.
         """
-        named = set(paths)
-        kept = self.find_named({path for path in named if _is_change_log(path)})
-        return {path for path in sorted(named - kept) if self.storage.delete(path)}
+        going = set(paths)
+        if change_logs := frozenset(filter(_is_change_log, going)):
+            going -= self.find_named(change_logs)
+        return set(filter(self.storage.delete, sorted(going)))
 
     def describe_indexed(self) -> Indexed | None:
         """What the tasks of a write are to report; None if the table keeps no metadata table.

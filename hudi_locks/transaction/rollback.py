@@ -194,7 +194,8 @@ class Rollback:
         found = find_blocks(self._storage, sorted(folders), claim.instant)
         found.refuse_mixed()
         others = {path for path in named if LogFileName.parse(path.rpartition("/")[2]) is None}
-        return others | found.alone | (found.undone - self._context.find_named(found.undone))
+        left = found.undone - self._context.find_named(found.undone) if found.undone else set()
+        return others | found.alone | left
 
     def _plan(self, rollback: Instant, instant: Instant, files: Iterable[str]) -> None:
         requests = tuple(

@@ -36,7 +36,7 @@ class Limit:
 LIMITS: Final[Mapping[str, Limit]] = MappingProxyType(
     {
         "upsert": Limit(Passage(63, 666, 19), aim_files=45, aim_depth=14),
-        "compact": Limit(Passage(53, 574, 17), aim_files=40, aim_depth=14),
+        "compact": Limit(Passage(53, 576, 17), aim_files=40, aim_depth=14),
         "read": Limit(Passage(29, 175, 13), aim_files=20),
         "lock": Limit(Passage(12, 106, 10), aim_files=12),
         "check": Limit(Passage(13, 69, 11), aim_files=12),
